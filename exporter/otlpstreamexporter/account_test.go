@@ -85,7 +85,7 @@ func page(t *testing.T, tel *componenttest.Telemetry) (difference map[string]int
 func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		tiny := otlpstream.Limits{MaxMessage: 200}.Headers()
-		a, b, c := run(t, &server{stream: moody}, kind), run(t, &server{stream: moody, header: tiny}, kind), run(t, &server{
+		a, b, c := run(t, &testServer{stream: moody}, kind), run(t, &testServer{stream: moody, header: tiny}, kind), run(t, &testServer{
 			unary: func(context.Context, string) error {
 				switch n := rand.IntN(10); n {
 				case 0:

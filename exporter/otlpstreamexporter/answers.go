@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -31,7 +32,7 @@ func (s *slot) read(l *link) {
 		s.line.Tell(l.orders.Load())
 	}
 	if limits.MaxMessage > 0 {
-		s.window.message.Store(int64(limits.MaxMessage))
+		s.server.Takes(int64(limits.MaxMessage))
 	}
 	s.mu.Lock()
 	l.credit.Limits = limits
@@ -60,9 +61,9 @@ func (s *slot) keep(granted otlpstream.Keep, caps otlpstream.Caps) otlpstream.Ke
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
 	drained := r.Drain && r.ID == 0 && len(r.IDs) == 0 // nothing has got done by that
-	s.modes.worked()
+	s.server.Streamed()
 	if !drained {
-		s.health.ok(s.destination, now)
+		s.server.Answered(now)
 	}
 	s.mu.Lock()
 	s.silences = 0
@@ -103,7 +104,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	s.mu.Unlock()
 	s.wakeUp()
 	if r.Delay > 0 {
-		s.throttle(r.Delay)
+		s.server.Throttle(r.Delay)
 	}
 	if unexpected > 0 {
 		s.tally.Unexpected.Add(int64(unexpected))
@@ -164,16 +165,16 @@ func (s *slot) ended(l *link, err error) {
 	s.mu.Unlock()
 	s.tally.Closed[reason].Add(1)
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked && !errors.Is(err, io.EOF) {
-		s.throttle(delay)
+		s.server.Throttle(delay)
 	}
-	reroutes := reason == tally.Unimplemented && s.cfg.Mode == modeAuto
+	reroutes := reason == tally.Unimplemented && s.cfg.Mode == server.Auto
 	refused := s.refusedOrigin(err)
 	switch {
 	case reroutes:
-		s.refused()
+		s.server.KnowsNoStreams(time.Now())
 	case refused:
 	case reason == tally.Broken || reason == tally.Silent || reason == tally.Unimplemented:
-		s.health.fault(s.destination, time.Now(), err)
+		s.server.Fault(time.Now(), err)
 	}
 	limit, tooLarge := otlpstream.TooLarge(status.Convert(err))
 

@@ -51,7 +51,7 @@ func answering(code otlpstream.ResultCode, n int) func(*peer) error {
 
 func TestAnswersMayComeInAnyOrder(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			var ids []uint64
 			for {
 				r, err := p.recv()
@@ -77,7 +77,7 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 
 func TestExhaustedRetriesAreCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 0)}, kind)
+		s := run(t, &testServer{stream: answering(otlpstream.FailedRetryable, 0)}, kind)
 		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is enough for several attempts
 			require.Less(t, limit, patience)
 			before := len(s.seen())
@@ -121,7 +121,7 @@ func forgets(times int) func(*peer) error {
 
 func TestWhatIsNotAnsweredIsSentAgain(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: forgets(2)}, kind)
+		s := run(t, &testServer{stream: forgets(2)}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
 		eventually(t, func() bool { return e.balanced().Acked == 9 }, "the others are answered")
@@ -152,7 +152,7 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothTransports(t, func(t *testing.T, kind string) {
-				s := run(t, &server{stream: forgets(1)}, kind)
+				s := run(t, &testServer{stream: forgets(1)}, kind)
 				e := newTestExporter(t, kind, s.addr, change)
 				e.export(0, 10)
 				eventually(t, func() bool { return e.balanced().Acked == 9 }, "the others are answered")
@@ -171,7 +171,7 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 func TestAnAnswerThatIsLateCounts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		blocked := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -202,7 +202,7 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		notices, finish := make(chan struct{}), make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			r, err := p.recv()
 			if err != nil {
 				return eof(err)
@@ -244,7 +244,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 	require.GreaterOrEqual(t, createDefaultConfig().(*Config).AckTimeout, 30*time.Second)
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -271,7 +271,7 @@ func TestTheAckTimeoutIsMuchLongerThanAnswersTake(t *testing.T) {
 
 func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedNoneRetryable, 0)}, kind)
+		s := run(t, &testServer{stream: answering(otlpstream.FailedNoneRetryable, 0)}, kind)
 		e := newTestExporter(t, kind, s.addr, noQueue)
 		err := e.ConsumeTraces(context.Background(), spans(batch(0), 7))
 		require.True(t, consumererror.IsPermanent(err))
@@ -284,7 +284,7 @@ func TestRejectedRequestsAreDroppedAndCounted(t *testing.T) {
 
 func TestRetryableFailuresAreRetried(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: answering(otlpstream.FailedRetryable, 3)}, kind)
+		s := run(t, &testServer{stream: answering(otlpstream.FailedRetryable, 3)}, kind)
 		e := newTestExporter(t, kind, s.addr, noQueue)
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans(batch(0), 1)))
 		seen := s.seen()
@@ -300,7 +300,7 @@ func TestRetryableFailuresAreRetried(t *testing.T) {
 
 func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -322,7 +322,7 @@ func TestDuplicateAndUnknownAcksAreHarmless(t *testing.T) {
 
 func TestACallerThatGivesUpIsCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: mute}, kind)
+		s := run(t, &testServer{stream: mute}, kind)
 		e := newTestExporter(t, kind, s.addr, noQueue, impatient)
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error)
@@ -336,7 +336,7 @@ func TestACallerThatGivesUpIsCounted(t *testing.T) {
 
 func TestUnknownFieldsAndResultsOfNewerServersAreTaken(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for first := true; ; first = false {
 				r, err := p.recv()
 				if err != nil {

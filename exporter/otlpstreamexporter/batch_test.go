@@ -35,7 +35,7 @@ func batching(size int64) func(*Config) {
 func TestQueuesBatch(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n, size = 1000, 100
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, batching(size))
 		e.export(0, n)
 		b := e.settled()
@@ -53,13 +53,13 @@ func TestQueuesBatch(t *testing.T) {
 func TestAQueueOnDiskBatchesWhatAnEarlierRunHasLeft(t *testing.T) {
 	const n = 60
 	d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
-	silent := run(t, &server{stream: mute}, transport.GRPC)
+	silent := run(t, &testServer{stream: mute}, transport.GRPC)
 	first := startExporter(t, set, d, testConfig(transport.GRPC, silent.addr, onDisk, impatient, batching(10)))
 	first.export(0, n)
 	require.NoError(t, first.Shutdown(context.Background()))
 	require.Zero(t, first.balanced().Dropped)
 
-	s := run(t, &server{stream: echo}, transport.GRPC)
+	s := run(t, &testServer{stream: echo}, transport.GRPC)
 	second := startExporter(t, set, d, testConfig(transport.GRPC, s.addr, onDisk, batching(10)))
 	eventually(t, func() bool { return second.balanced().Acked == n }, "all of it arrives")
 	require.Equal(t, int64(n), second.settled().Received)
@@ -99,7 +99,7 @@ func TestConfigurationsOfOtherExportersLoad(t *testing.T) {
 // Who sends with `wait_for_result` knows what became of the data, as with other exporters.
 func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {

@@ -241,12 +241,8 @@ func (c *Config) queue() *QueueConfig {
 	return c.Queue.Get()
 }
 
-// The values of Mode and Scope. Those of Transport are of its package.
+// The values of Scope. Those of Transport and Mode are of their packages.
 const (
-	modeAuto   = "auto"
-	modeStream = "stream"
-	modeUnary  = "unary"
-
 	scopeStream     = "stream"
 	scopeConnection = "connection"
 )

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -102,7 +103,7 @@ func TestConfigFaultsNameTheirKeys(t *testing.T) {
 		require.ErrorContains(t, testConfig(transport.HTTP, "x:1", set).Validate(), "`"+key+"`")
 	}
 	for key, set := range map[string]func(*Config){
-		"mode":                     func(cfg *Config) { cfg.Mode = modeStream },
+		"mode":                     func(cfg *Config) { cfg.Mode = server.Stream },
 		"http::metrics_endpoint":   func(cfg *Config) { cfg.HTTP.MetricsEndpoint = "otlp.example" },
 		"http::proxy_url":          func(cfg *Config) { cfg.HTTP.ProxyURL = "\x00" },
 		"http::max_conns_per_host": func(cfg *Config) { cfg.HTTP.MaxConnsPerHost = -1 },

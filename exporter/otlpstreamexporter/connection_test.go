@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
@@ -71,10 +72,10 @@ func (f *forgetful) carry(to io.WriteCloser, from io.Reader, first bool) {
 
 // The kernel finds nothing wrong with a connection whose bytes are confirmed and thrown away.
 func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
-	for _, mode := range []string{modeStream, modeUnary} {
+	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {
 			bothTransports(t, func(t *testing.T, kind string) {
-				s := run(t, &server{stream: echo}, kind)
+				s := run(t, &testServer{stream: echo}, kind)
 				f := newForgetful(t, s.addr)
 				e := newTestExporter(t, kind, f.addr, func(cfg *Config) {
 					cfg.Mode = mode
@@ -96,7 +97,7 @@ func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
 // A stream on which the server is silent is no reason to leave a connection on which another hears answers.
 func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	release := make(chan struct{})
-	s := run(t, &server{stream: func(p *peer) error {
+	s := run(t, &testServer{stream: func(p *peer) error {
 		if p.number == 0 {
 			<-release
 			return nil
@@ -106,7 +107,7 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	f := newForgetful(t, s.addr)
 	e := newTestExporter(t, transport.GRPC, f.addr, func(cfg *Config) {
-		cfg.Mode = modeStream
+		cfg.Mode = server.Stream
 		cfg.AckTimeout = time.Second
 		cfg.Streams, cfg.Connections = 2, 1
 	})
@@ -123,9 +124,9 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 // A connection that leads to several addresses is dialled anew when one of them is silent, however much is heard from the others:
 // each stream in turn would be opened there.
 func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
-	for _, mode := range []string{modeStream, modeUnary} {
+	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {
-			s := run(t, &server{stream: echo}, transport.GRPC)
+			s := run(t, &testServer{stream: echo}, transport.GRPC)
 			stuck, well := newForgetful(t, s.addr), newForgetful(t, s.addr)
 			names.set("two-"+mode, stuck.addr, well.addr)
 			e := newTestExporter(t, transport.GRPC, "names:///two-"+mode, func(cfg *Config) {

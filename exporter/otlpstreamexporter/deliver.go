@@ -23,6 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -114,7 +115,7 @@ func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
 			return d.drop(p, account.Rejected, fmt.Errorf("the client's metadata has a value that no header can have: %s: %q", h.Key, h.Value))
 		}
 	}
-	limit := d.window.message.Load()
+	limit := d.server.Largest()
 	if !exceeds(p, limit) {
 		out := d.asAWhole(ctx, p)
 		if out.verdict != division {
@@ -233,16 +234,16 @@ func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 
 // attempt sends a request once, or more often if streams are lost meanwhile.
 func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
-	if limit := d.window.message.Load(); exceeds(p, limit) {
+	if limit := d.server.Largest(); exceeds(p, limit) {
 		return outcome{verdict: division, limit: limit}
 	}
-	if p.unary || !d.modes.stream(time.Now()) {
+	if p.unary || !d.server.Streams(time.Now()) {
 		return d.unary(ctx, p)
 	}
 	l := d.lanes.enter(p.origin, time.Now())
 	if l == nil {
 		d.tally.Crowded.Add(1)
-		if d.cfg.Mode != modeStream {
+		if d.cfg.Mode != server.Stream {
 			return d.unary(ctx, p)
 		}
 		if l = d.lanes.enterSoon(ctx, p); l == nil {
@@ -303,25 +304,26 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	ctx, cancel := context.WithTimeout(transport.WithOrigin(transport.WithAuth(ctx), p.origin), cmp.Or(d.cfg.Timeout, d.cfg.AckTimeout))
 	defer cancel()
 	sent := time.Now()
-	response, err := d.unaryCompressed(p, func(c configcompression.Type) ([]byte, error) { return d.transport.Unary(ctx, payload, c) })
+	response, step, err := d.server.Compressed(p.step, func(c configcompression.Type) ([]byte, error) { return d.transport.Unary(ctx, payload, c) })
+	p.step = step
 	st := status.Convert(err)
 	delay, asked := otlpstream.RetryDelay(st)
 	if asked {
-		d.throttle(delay)
+		d.server.Throttle(delay)
 	}
 	if limit, tooLarge := otlpstream.TooLarge(st); tooLarge {
 		return d.divide(p, int64(limit))
 	}
 	switch {
 	case err == nil:
-		d.health.ok(d, time.Now())
+		d.server.Answered(time.Now())
 		d.tally.Acked(ctx, time.Since(sent))
 		rejected, message := otlpstream.Rejected(response)
 		d.partial(p, rejected, message, time.Now())
 		return outcome{}
 	case otlpstream.Transient(st), own && st.Code() == codes.Unauthenticated:
 		if ctx.Err() == nil {
-			d.health.fault(d, sent, err)
+			d.server.Fault(sent, err)
 		}
 		return outcome{verdict: retry, delay: delay, err: err}
 	}
@@ -329,6 +331,17 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		err = fmt.Errorf("the server takes no profiles, because it is older than they are, or has no pipeline for them: %w", err)
 	}
 	return outcome{verdict: failure, reason: account.Rejected, err: err}
+}
+
+// partial notes that the server has taken a request, but perhaps not all of it.
+func (d *destination) partial(p *delivery, rejected int, message string, now time.Time) {
+	if rejected == 0 && message == "" {
+		return
+	}
+	if rejected > 0 {
+		d.account.Reject(&p.Parcel, rejected)
+	}
+	d.server.Complains(rejected, message, now)
 }
 
 // ownCredentials tells whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
@@ -345,7 +358,7 @@ func ownCredentials(ctx context.Context, p *delivery) bool {
 // halves are tried.
 func (d *destination) divide(p *delivery, limit int64) outcome {
 	if exceeds(p, limit) {
-		d.window.message.Store(limit)
+		d.server.Takes(limit)
 	} else {
 		limit = int64(len(p.data))/2 + messageOverhead
 	}

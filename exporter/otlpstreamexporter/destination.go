@@ -6,6 +6,7 @@ package otlpstreamexporter
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/order"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -45,12 +47,9 @@ type destination struct {
 	transport  transport.Transport
 	identity   string // of its slots' names, for servers to know them by
 	propagates bool   // the trace's context, with each request on a stream
-	gate       pace.Gate
-	progress   progress // on all streams
-	modes      modes
-	fallback   *fallback
-	health     health
-	complaints complaints
+	server     *server.Server
+	gate       pace.Gate   // to it
+	progress   progress    // on all streams
 	line       *order.Line // where requests are sent in order, else nil
 	lanes      *lanes
 	window     *window
@@ -75,9 +74,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 		set:            e.settings(endpoint.Name),
 		tally:          e.tally(endpoint.Name),
 		gate:           pace.Gate{Multiplier: e.cfg.Retry.Multiplier, Ceiling: e.cfg.Retry.MaxInterval},
-		modes:          modes{mode: e.cfg.Mode, reprobe: e.cfg.ReprobeInterval},
 		window:         newWindow(e.cfg.InFlight.Requests, e.cfg.InFlight.Bytes),
-		fallback:       newFallback(endpoint.Client.Compression),
 		quit:           make(chan struct{}),
 		identity:       newIdentity(),
 	}
@@ -86,6 +83,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 	if e.cfg.Ordered {
 		d.line = order.NewLine()
 	}
+	d.server = server.New(d.serverSettings())
 	d.lanes = newLanes(d)
 	var err error
 	d.queue, err = queue.New(ctx, d.queueSettings())
@@ -96,7 +94,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 func (d *destination) queueSettings() *queue.Settings {
 	s := &queue.Settings{
 		Exporter: d.set, Signal: d.signal,
-		Unary: d.cfg.Mode == modeUnary, Keys: d.cfg.MetadataKeys, Auth: d.client.Auth.HasValue(),
+		Unary: d.cfg.Mode == server.Unary, Keys: d.cfg.MetadataKeys, Auth: d.client.Auth.HasValue(),
 		All:   len(d.cfg.MetadataKeys) == 0 && (d.client.Auth.HasValue() || len(d.client.Middlewares) > 0),
 		Epoch: d.epoch, Account: &d.account, Line: d.line,
 		Start: d.start, Deliver: d.deliver, Close: d.close,
@@ -122,10 +120,26 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 	}
 	d.transport = t
 	d.propagates = propagates()
-	d.health.host = host
+	d.server.Start(host)
 	d.lanes.common.start()
 	d.running.Go(d.watch)
 	return nil
+}
+
+// serverSettings are what is to be known of the server, and done about it.
+func (d *destination) serverSettings() *server.Settings {
+	return &server.Settings{
+		Endpoint: d.client.Endpoint, Mode: d.cfg.Mode, Reprobe: d.cfg.ReprobeInterval, Compression: d.client.Compression,
+		Gate: &d.gate, Logger: d.set.Logger, Tally: d.tally, Over: d.ctx,
+		Ill: func() {
+			if d.ending.Load() {
+				d.rest()
+			}
+		},
+		AllWell: func() bool {
+			return !slices.ContainsFunc(d.dests, func(other *destination) bool { return !other.server.Well() })
+		},
+	}
 }
 
 // transportSettings are what the transport has to know.
@@ -144,14 +158,6 @@ func (d *destination) caps() otlpstream.Caps {
 		return otlpstream.AllCaps | otlpstream.CapOrdered
 	}
 	return otlpstream.AllCaps
-}
-
-// throttle lets nothing through to the destination for the delay.
-func (d *destination) throttle(delay time.Duration) {
-	longer := d.gate.Hold(delay, time.Now())
-	if longer > 0 {
-		d.tally.Throttled(longer)
-	}
 }
 
 // watch sends requests again that the server does not answer, and ends streams that it does not close.
@@ -191,7 +197,7 @@ func (d *destination) shutdown(ctx context.Context) error {
 		defer t.Stop()
 		defer context.AfterFunc(ctx, d.giveUp)()
 		d.ending.Store(true)
-		if !d.health.well() {
+		if !d.server.Well() {
 			d.rest()
 		}
 	} else {

@@ -37,7 +37,7 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 1000
-		live, dead, slow := run(t, &server{stream: echo}, kind), run(t, &server{stream: mute}, kind), run(t, &server{stream: func(p *peer) error {
+		live, dead, slow := run(t, &testServer{stream: echo}, kind), run(t, &testServer{stream: mute}, kind), run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -75,7 +75,7 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 }
 
 func TestWhatNoDestinationTakesIsTheCallers(t *testing.T) {
-	dead := run(t, &server{stream: mute}, transport.GRPC)
+	dead := run(t, &testServer{stream: mute}, transport.GRPC)
 	e := newTestExporter(t, transport.GRPC, "", several(dead.addr, dead.addr), impatient, func(cfg *Config) {
 		cfg.Queue.Get().QueueSize = 3
 	})
@@ -136,7 +136,7 @@ func TestThreeDestinationsTakeTheMemoryOfOne(t *testing.T) {
 
 func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		a, b := run(t, &server{stream: echo}, kind), run(t, &server{}, kind)
+		a, b := run(t, &testServer{stream: echo}, kind), run(t, &testServer{}, kind)
 		e := newTestExporter(t, kind, "", several(a.addr, b.addr))
 		var mu sync.Mutex
 		shared := make(map[*byte]int)
@@ -163,8 +163,8 @@ func TestPayloadsAreMarshalledOnceForAllDestinations(t *testing.T) {
 
 func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 	const n = 20
-	live := run(t, &server{stream: echo}, transport.GRPC)
-	away := &server{stream: echo, addr: freePort(t)}
+	live := run(t, &testServer{stream: echo}, transport.GRPC)
+	away := &testServer{stream: echo, addr: freePort(t)}
 	d := newDisks()
 	configure := func() *Config {
 		return testConfig(transport.GRPC, "", several(live.addr, away.addr), onDisk, impatient)
@@ -186,8 +186,8 @@ func TestEachDestinationHasAQueueOnDisk(t *testing.T) {
 
 func TestSnapshotTellsWhatEachDestinationDoes(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		live, old := run(t, &server{stream: echo}, kind), run(t, &server{}, kind)
-		silent := run(t, &server{stream: mute}, kind)
+		live, old := run(t, &testServer{stream: echo}, kind), run(t, &testServer{}, kind)
+		silent := run(t, &testServer{stream: mute}, kind)
 		e := newTestExporter(t, kind, "", several(live.addr, old.addr, silent.addr), impatient)
 		before := e.Snapshot()
 		require.Equal(t, kind, before.Transport)

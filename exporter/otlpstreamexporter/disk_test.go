@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -107,7 +108,7 @@ func onDisk(cfg *Config) { cfg.Queue.Get().Storage = &diskID }
 func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 50, 5
-		silent := run(t, &server{stream: mute}, kind)
+		silent := run(t, &testServer{stream: mute}, kind)
 		d := &disk{data: map[string][]byte{}}
 		set := exportertest.NewNopSettings(metadata.Type)
 		configure := func(addr string) *Config {
@@ -125,7 +126,7 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 		require.Zero(t, b.Dropped)
 
 		for name, left := range map[string]*disk{"after a shutdown": d, "after a crash": crashed} {
-			s := run(t, &server{stream: echo}, kind)
+			s := run(t, &testServer{stream: echo}, kind)
 			second := startExporter(t, set, left, configure(s.addr))
 			eventually(t, func() bool { return second.balanced().Acked == n }, name)
 			require.Len(t, s.names(), n, name)
@@ -142,7 +143,7 @@ func TestAQueueOnDiskKeepsWhatIsNotAcknowledged(t *testing.T) {
 func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 10
-		for _, modes := range [][2]string{{modeUnary, modeAuto}, {modeUnary, modeStream}, {modeStream, modeUnary}} {
+		for _, modes := range [][2]string{{server.Unary, server.Auto}, {server.Unary, server.Stream}, {server.Stream, server.Unary}} {
 			t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
 				in := func(mode string) func(*Config) { return func(cfg *Config) { cfg.Mode = mode } }
 				d, set := &disk{data: map[string][]byte{}}, exportertest.NewNopSettings(metadata.Type)
@@ -151,7 +152,7 @@ func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
 				require.NoError(t, first.Shutdown(t.Context()))
 				require.Equal(t, int64(n), first.balanced().Queued)
 
-				s := run(t, &server{stream: echo}, kind)
+				s := run(t, &testServer{stream: echo}, kind)
 				second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, in(modes[1])))
 				eventually(t, func() bool { return second.balanced().Acked == n }, "all is delivered")
 				require.Len(t, s.names(), n, "with what is in it")

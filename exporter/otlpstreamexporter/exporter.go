@@ -26,6 +26,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/encode"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback"
@@ -54,7 +55,7 @@ type streamExporter struct {
 func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal otlpstream.Signal) (*streamExporter, error) {
 	if cfg.Transport == transport.HTTP { // which has no streams to try
 		unary := *cfg
-		unary.Mode, cfg = modeUnary, &unary
+		unary.Mode, cfg = server.Unary, &unary
 	}
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -152,7 +153,7 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 // consume hands encoded data to all destinations. It belongs to the exporter as soon as one has taken it: to refuse it
 // then would only make duplicates there.
 func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory, items int, err error) error {
-	if err == nil && e.cfg.Mode != modeUnary {
+	if err == nil && e.cfg.Mode != server.Unary {
 		err = otlpstream.ToStream(memory.Bytes())
 	}
 	if err != nil {

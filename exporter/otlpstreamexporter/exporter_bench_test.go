@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -42,13 +43,13 @@ func BenchmarkDelivery(b *testing.B) {
 			name, kind, mode string
 			inFlight         int
 		}{
-			{"unary", transport.GRPC, modeUnary, 1},
-			{"unary_async_10", transport.GRPC, modeUnary, 10},
-			{"stream", transport.GRPC, modeStream, 128},
-			{"websocket", transport.WebSocket, modeStream, 128},
+			{"unary", transport.GRPC, server.Unary, 1},
+			{"unary_async_10", transport.GRPC, server.Unary, 10},
+			{"stream", transport.GRPC, server.Stream, 128},
+			{"websocket", transport.WebSocket, server.Stream, 128},
 		} {
 			b.Run(fmt.Sprintf("rtt=%v/mode=%s", rtt, variant.name), func(b *testing.B) {
-				srv := run(b, &server{stream: echo}, variant.kind)
+				srv := run(b, &testServer{stream: echo}, variant.kind)
 				addr := srv.addr
 				if rtt > 0 {
 					addr = newProxy(b, addr, func(p *proxy) { p.delay = rtt / 2 }).addr

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -37,7 +38,7 @@ func createDefaultConfig() component.Config {
 
 		Client:          defaultClient(),
 		Transport:       transport.GRPC,
-		Mode:            modeAuto,
+		Mode:            server.Auto,
 		ReprobeInterval: 5 * time.Minute,
 		Streams:         max(1, min(4, runtime.NumCPU()/2)),
 		Connections:     1,

@@ -31,6 +31,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -162,7 +163,7 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			allTransports(t, func(t *testing.T, kind string) {
-				for _, mode := range []string{modeUnary, modeAuto} {
+				for _, mode := range []string{server.Unary, server.Auto} {
 					t.Run(mode, func(t *testing.T) {
 						s := startChoosy(t, kind, &choosy{takes: c.takes, refusal: c.refusal})
 						core, logs := observer.New(zap.WarnLevel)
@@ -240,12 +241,12 @@ func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
 	allTransports(t, func(t *testing.T, kind string) {
 		for _, refusal := range []int{http.StatusUnsupportedMediaType, http.StatusBadRequest} {
 			s := startChoosy(t, kind, &choosy{refusal: refusal})
-			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = server.Unary })
 			e.export(0, 1)
 			require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
 			asked, _ := s.seen()
 			require.Equal(t, []string{"zstd", "gzip", ""}, asked)
-			require.Equal(t, configcompression.TypeZstd, e.dest.fallback.inUse(), "it says nothing about compression")
+			require.Equal(t, configcompression.TypeZstd, e.dest.server.Compression(), "it says nothing about compression")
 		}
 	})
 }
@@ -253,7 +254,7 @@ func TestWhatAServerRefusesInAnyCompressionIsDropped(t *testing.T) {
 func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *testing.T) {
 	allTransports(t, func(t *testing.T, kind string) {
 		s := startChoosy(t, kind, &choosy{takes: []string{"zstd"}, refusal: http.StatusBadRequest})
-		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = server.Unary })
 		e.export(0, 1)
 		require.Equal(t, int64(1), e.settled().Acked)
 		s.mu.Lock()
@@ -269,7 +270,7 @@ func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *test
 // What a proxy makes of a server that dies says nothing about the request that was under way.
 func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
 	breaks := 2 * strikesOut // more often than a request may break a stream
-	s := run(t, &server{stream: func(p *peer) error {
+	s := run(t, &testServer{stream: func(p *peer) error {
 		r, err := p.recv()
 		if err != nil {
 			return eof(err)
@@ -312,22 +313,8 @@ func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(listener) }()
 	t.Cleanup(func() { h.Close(); <-done })
-	e := newTestExporter(t, transport.GRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = modeUnary })
+	e := newTestExporter(t, transport.GRPC, listener.Addr().String(), func(cfg *Config) { cfg.Mode = server.Unary })
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().Acked)
 	require.Equal(t, int64(3), calls.Load())
-}
-
-// Of two requests that are under way together, the second hears that it is refused after the first has been taken in another way.
-func TestARequestThatWasUnderWayFallsBackToo(t *testing.T) {
-	f := newFallback(configcompression.TypeZstd)
-	refused := status.New(codes.InvalidArgument, "400 Bad Request")
-	step, ok := f.next(0, refused)
-	require.True(t, ok)
-	require.True(t, f.taken(step))
-	other, ok := f.next(0, refused)
-	require.True(t, ok)
-	require.Equal(t, step, other)
-	_, ok = f.next(step, refused)
-	require.False(t, ok, "what is taken from others is not refused for its compression")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
@@ -171,7 +172,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 2000, 32
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		var rounds atomic.Int64
 		p := newProxy(t, s.addr, func(p *proxy) {
 			p.cutAfter = func() int64 {
@@ -182,7 +183,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 			}
 		})
 		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
-			cfg.Mode = modeStream // a handshake that is cut must not look like an old server
+			cfg.Mode = server.Stream // a handshake that is cut must not look like an old server
 			cfg.InFlight.Requests = window
 			cfg.Streams = 2
 		})
@@ -198,7 +199,7 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 2000
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		done := make(chan struct{})
 		go func() {
@@ -228,7 +229,7 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
 		t.Parallel() // gRPC takes ten seconds at least
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		p := newProxy(t, s.addr)
 		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
 			keepalive := cfg.Client.Keepalive.Get()
@@ -253,7 +254,7 @@ func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		// The first stream is never read from, so what is sent on it blocks once all buffers are full.
 		release := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			if p.number == 0 {
 				<-release
 				return nil
@@ -280,7 +281,7 @@ func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 
 func TestAStallIsNotALoss(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		p := newProxy(t, s.addr)
 		e := newTestExporter(t, kind, p.addr)
 		e.export(0, 1)

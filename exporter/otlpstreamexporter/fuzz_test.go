@@ -37,7 +37,7 @@ func FuzzAnswers(f *testing.F) {
 			kind, skip = transport.GRPC, 1 // messages have no byte before them
 		}
 		said := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			if p.number > 0 {
 				return mute(p)
 			}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 )
 
 // statuses is a host that remembers what is reported to it.
@@ -40,9 +41,9 @@ func (s *statuses) all() []componentstatus.Status {
 
 func TestLogAndStatusTellWhenADestinationGoesAndComesBack(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		for _, mode := range []string{modeStream, modeUnary} {
+		for _, mode := range []string{server.Stream, server.Unary} {
 			t.Run(mode, func(t *testing.T) {
-				live, other := run(t, &server{stream: echo}, kind), run(t, &server{stream: echo}, kind)
+				live, other := run(t, &testServer{stream: echo}, kind), run(t, &testServer{stream: echo}, kind)
 				core, logs := observer.New(zap.InfoLevel)
 				set := exportertest.NewNopSettings(metadata.Type)
 				set.Logger = zap.New(core)

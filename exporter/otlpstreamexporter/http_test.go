@@ -72,7 +72,7 @@ func TestPlainServersAreSentWhatTheyExpect(t *testing.T) {
 	})
 	e.export(0, 3)
 	require.Equal(t, int64(3), e.settled().Acked)
-	require.False(t, e.dest.modes.streaming())
+	require.False(t, e.dest.server.Streaming())
 	r, body := s.last()
 	require.Equal(t, "/otlp/v1/traces", r.URL.Path)
 	require.Equal(t, "application/x-protobuf", r.Header.Get("Content-Type"))

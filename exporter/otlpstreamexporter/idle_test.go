@@ -20,7 +20,7 @@ import (
 // A proxy ends a stream that it has heard nothing on for a while.
 func TestTheEndOfAnIdleStreamIsNoAlarm(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			r, err := p.recv()
 			if err != nil {
 				return eof(err)

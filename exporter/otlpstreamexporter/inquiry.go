@@ -4,8 +4,7 @@
 package otlpstreamexporter
 
 import (
-	"go.uber.org/zap"
-
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/internal/inquiry"
 )
 
@@ -15,16 +14,10 @@ func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
 	if !i.AskedForAuth() && (!i.Asked() || len(s.cfg.MetadataKeys) > 0) {
 		return false
 	}
-	if s.modes.forgo() {
-		advice := "list the keys that it takes in `metadata_keys`, and each client has streams of its own"
-		if i.AskedForAuth() {
-			advice = "what a client was authenticated as is known only with `mode: unary`"
-		}
-		text := "The authenticator sets headers by the client that a request came from, which a stream does not know: requests are sent one by one"
-		if s.cfg.Mode == modeStream {
-			text = "The authenticator sets headers by the client that a request came from, which a stream does not know: it sets its defaults for all"
-		}
-		s.set.Logger.Warn(text, zap.String("endpoint", s.client.Endpoint), zap.String("advice", advice))
+	advice := "list the keys that it takes in `metadata_keys`, and each client has streams of its own"
+	if i.AskedForAuth() {
+		advice = "what a client was authenticated as is known only with `mode: unary`"
 	}
-	return s.cfg.Mode != modeStream
+	s.server.Forgo(advice)
+	return s.cfg.Mode != server.Stream
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	exportermetadata "github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
@@ -37,7 +38,7 @@ func (w *watcher) GetExtensions() map[component.ID]component.Component {
 
 func TestInspection(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		w := &watcher{}
 		e := startExporter(t, exportertest.NewNopSettings(exportermetadata.Type), w, testConfig(kind, s.addr, func(c *Config) {
 			c.Queue.Get().Sizer, c.Queue.Get().QueueSize = exporterhelper.RequestSizerTypeItems, 50
@@ -69,9 +70,9 @@ func TestInspection(t *testing.T) {
 
 func TestWireBytesAreThoseAfterCompression(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		for _, mode := range []string{modeStream, modeUnary} {
+		for _, mode := range []string{server.Stream, server.Unary} {
 			t.Run(mode, func(t *testing.T) {
-				s := run(t, &server{stream: echo}, kind)
+				s := run(t, &testServer{stream: echo}, kind)
 				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = mode })
 				name := strings.Repeat("long", 10_000)
 				require.NoError(t, e.ConsumeTraces(t.Context(), spans(name, 1)))

@@ -29,7 +29,7 @@ func TestAServerOfGRPCsDefaultsIsNotOffended(t *testing.T) {
 		t.Skipf("it takes a minute: set %s=1", variable)
 	}
 	begun := time.Now()
-	s := run(t, &server{stream: func(p *peer) error {
+	s := run(t, &testServer{stream: func(p *peer) error {
 		r, err := p.recv()
 		if err != nil {
 			return eof(err)

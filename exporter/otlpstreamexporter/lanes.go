@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/inquiry"
 	"github.com/godwit-otel/godwit/internal/origin"
@@ -61,7 +62,7 @@ const (
 // add makes a lane. The lock is held, or nobody else has the lanes yet.
 func (s *lanes) add(o origin.Origin) *lane {
 	l := &lane{destination: s.of, origin: o, ready: make(chan *delivery), quit: make(chan struct{}), used: time.Now()}
-	if cfg := s.of.cfg; cfg.Mode != modeUnary {
+	if cfg := s.of.cfg; cfg.Mode != server.Unary {
 		streams := cfg.Streams
 		if cfg.Ordered {
 			streams = 1
@@ -145,7 +146,7 @@ func (s *lanes) evict(now time.Time) bool {
 		}
 	}
 	// Where there are only streams, a stream that is opened again and again is better than none.
-	if idle == nil || s.of.cfg.Mode != modeStream && now.Sub(idle.used) < laneStay {
+	if idle == nil || s.of.cfg.Mode != server.Stream && now.Sub(idle.used) < laneStay {
 		return false
 	}
 	s.retire(idle)

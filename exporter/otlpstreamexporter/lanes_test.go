@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/origin"
 )
@@ -30,7 +31,7 @@ func byTenant(limit int) func(*Config) {
 }
 
 func TestPlacesOfOriginsAreBounded(t *testing.T) {
-	s := run(t, &server{stream: echo}, transport.GRPC)
+	s := run(t, &testServer{stream: echo}, transport.GRPC)
 	e := newTestExporter(t, transport.GRPC, s.addr, byTenant(2))
 	d, now := e.dest, time.Now()
 	_, a := originNamed("a")
@@ -55,7 +56,7 @@ func TestPlacesOfOriginsAreBounded(t *testing.T) {
 
 func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
 	hold := make(chan struct{})
-	s := run(t, &server{stream: func(p *peer) error {
+	s := run(t, &testServer{stream: func(p *peer) error {
 		for {
 			r, err := p.recv()
 			if err != nil {
@@ -79,7 +80,7 @@ func TestRequestsWithoutAPlaceAreCounted(t *testing.T) {
 
 func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, byTenant(10))
 		bad, _ := originNamed("line\nbreak")
 		good, _ := originNamed("blue")
@@ -94,7 +95,7 @@ func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
 // Lanes come and go while their streams are lost, and nothing is.
 func TestOriginsComeAndGo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for range 5 {
 				r, err := p.recv()
 				if err != nil {
@@ -105,7 +106,7 @@ func TestOriginsComeAndGo(t *testing.T) {
 			return nil
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, byTenant(4), func(cfg *Config) {
-			cfg.Mode, cfg.Streams, cfg.InFlight.Requests = modeStream, 2, 16
+			cfg.Mode, cfg.Streams, cfg.InFlight.Requests = server.Stream, 2, 16
 		})
 		const n = 400
 		for i := range n {

@@ -18,7 +18,7 @@ import (
 func TestPayloadsStayTheirOwnThroughBreaks(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 300
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {

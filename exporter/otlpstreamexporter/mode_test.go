@@ -15,64 +15,36 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func TestUnimplementedFallsBackToUnaryAndProbesAgain(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		old := run(t, &server{}, kind)
+		old := run(t, &testServer{}, kind)
 		e := newTestExporter(t, kind, old.addr, func(cfg *Config) { cfg.ReprobeInterval = 100 * time.Millisecond })
 		e.export(0, 50)
 		require.Equal(t, int64(50), e.settled().Acked)
 		require.Len(t, old.names(), 50)
 		require.Len(t, old.seen(), 50, "what the refused stream had was not lost, nor doubled")
-		require.False(t, e.dest.modes.streaming())
+		require.False(t, e.dest.server.Streaming())
 
 		old.stop()
-		upgraded := &server{stream: echo, addr: old.addr}
+		upgraded := &testServer{stream: echo, addr: old.addr}
 		upgraded.start(t, kind)
 		i := 50
 		eventually(t, func() bool {
 			e.export(i, 1)
 			i++
-			return e.dest.modes.streaming()
+			return e.dest.server.Streaming()
 		}, "it streams")
 		require.Equal(t, int64(i), e.settled().Acked)
 	})
 }
 
-func TestModesFallBackOnlyOnUnimplemented(t *testing.T) {
-	now := time.Unix(1000, 0)
-	m := modes{mode: modeAuto, reprobe: time.Minute}
-	require.True(t, m.stream(now))
-	require.True(t, m.refused(now), "at first contact one refusal is enough")
-	require.False(t, m.stream(now.Add(59*time.Second)))
-	require.True(t, m.stream(now.Add(time.Minute)), "one probe")
-	require.False(t, m.stream(now.Add(time.Minute)), "and no more")
-	require.False(t, m.refused(now.Add(time.Minute)), "no news")
-	m.worked()
-	require.True(t, m.streaming())
-	for range refusalsToUnary - 1 {
-		require.False(t, m.refused(now))
-		require.True(t, m.stream(now), "it may be one old server of many")
-	}
-	m.worked()
-	for range refusalsToUnary {
-		m.refused(now)
-	}
-	require.False(t, m.stream(now))
-
-	for _, mode := range []string{modeStream, modeUnary} {
-		m := modes{mode: mode}
-		require.False(t, m.refused(now))
-		require.Equal(t, mode == modeStream, m.stream(now))
-		require.Equal(t, mode == modeStream, m.streaming())
-	}
-}
-
 func TestUnavailableDoesNotFallBack(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			if p.number < 5 {
 				return status.Error(codes.Unavailable, "not yet")
 			}
@@ -90,7 +62,7 @@ func TestUnavailableDoesNotFallBack(t *testing.T) {
 func TestUnaryStatusesDecide(t *testing.T) {
 	allTransports(t, func(t *testing.T, kind string) {
 		var calls atomic.Int64
-		s := run(t, &server{unary: func(_ context.Context, name string) error {
+		s := run(t, &testServer{unary: func(_ context.Context, name string) error {
 			calls.Add(1)
 			if name == "bad" {
 				return status.Error(codes.InvalidArgument, "bad")
@@ -100,7 +72,7 @@ func TestUnaryStatusesDecide(t *testing.T) {
 			}
 			return nil
 		}}, kind)
-		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = server.Unary })
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
 		require.Equal(t, int64(2), calls.Load())
 		require.True(t, consumererror.IsPermanent(e.ConsumeTraces(context.Background(), spans("bad", 1))))
@@ -112,13 +84,13 @@ func TestUnaryStatusesDecide(t *testing.T) {
 func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
 	allTransports(t, func(t *testing.T, kind string) {
 		var calls atomic.Int64
-		s := run(t, &server{unary: func(_ context.Context, name string) error {
+		s := run(t, &testServer{unary: func(_ context.Context, name string) error {
 			if calls.Add(1) <= 3 || name == "client's" {
 				return status.Error(codes.Unauthenticated, "the token has expired")
 			}
 			return nil
 		}}, kind)
-		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = modeUnary })
+		e := newTestExporter(t, kind, s.addr, noQueue, func(cfg *Config) { cfg.Mode = server.Unary })
 		require.NoError(t, e.ConsumeTraces(context.Background(), spans("good", 1)))
 		require.Equal(t, int64(4), calls.Load())
 		ctx := client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"token": {"old"}})})
@@ -130,11 +102,11 @@ func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
 func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
 	// Each stream may meet either; the address stays the same.
 	turn := 0
-	s := run(t, &server{stream: func(p *peer) error {
-		p.server.mu.Lock()
+	s := run(t, &testServer{stream: func(p *peer) error {
+		p.testServer.mu.Lock()
 		turn++
 		old := turn > 1 && turn%2 == 0
-		p.server.mu.Unlock()
+		p.testServer.mu.Unlock()
 		if old {
 			return status.Error(codes.Unimplemented, "unknown service")
 		}
@@ -144,5 +116,5 @@ func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
 	e.export(0, 300)
 	require.Equal(t, int64(300), e.settled().Acked)
 	require.Len(t, s.names(), 300)
-	require.True(t, e.dest.modes.streaming(), "one server that refuses is no reason to stop streaming")
+	require.True(t, e.dest.server.Streaming(), "one server that refuses is no reason to stop streaming")
 }

@@ -51,7 +51,7 @@ func (*nameService) Close() {}
 
 // TestNewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
 func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
-	old, added := run(t, &server{stream: echo}, transport.GRPC), run(t, &server{stream: echo}, transport.GRPC)
+	old, added := run(t, &testServer{stream: echo}, transport.GRPC), run(t, &testServer{stream: echo}, transport.GRPC)
 	names.set("gateway", old.addr)
 	e := newTestExporter(t, transport.GRPC, "names:///gateway", func(cfg *Config) {
 		cfg.Rebalance.Scope = scopeConnection
@@ -64,7 +64,7 @@ func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
 
 	names.set("gateway", old.addr, added.addr)
 	n := before
-	more := func(s *server) {
+	more := func(s *testServer) {
 		had := len(s.seen())
 		eventually(t, func() bool {
 			e.export(n, 1)

@@ -52,7 +52,7 @@ func (k *keeper) serve(p *peer) error {
 func inOrder(cfg *Config) { cfg.Ordered, cfg.Streams = true, 4 }
 
 // firsts are the names of requests as they came, each the first time.
-func (s *server) firsts() (names []string) {
+func (s *testServer) firsts() (names []string) {
 	seen := map[string]bool{}
 	for _, r := range s.seen() {
 		if !seen[r.name] {
@@ -90,7 +90,7 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				k := &keeper{}
-				s := &server{header: c.header}
+				s := &testServer{header: c.header}
 				if !c.without {
 					s.stream = k.serve
 				}
@@ -114,7 +114,7 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 	const n, window = 200, 5
 	bothTransports(t, func(t *testing.T, kind string) {
-		silent := run(t, &server{stream: mute, header: keepsOrder}, kind)
+		silent := run(t, &testServer{stream: mute, header: keepsOrder}, kind)
 		d := &disk{data: map[string][]byte{}}
 		set := exportertest.NewNopSettings(metadata.Type)
 		first := startExporter(t, set, d, testConfig(kind, silent.addr, onDisk, impatient, inOrder, func(cfg *Config) { cfg.InFlight.Requests = window }))
@@ -123,7 +123,7 @@ func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 		require.Equal(t, batches(window), silent.firsts())
 		require.NoError(t, first.Shutdown(context.Background()))
 
-		s := run(t, &server{stream: (&keeper{}).serve, header: keepsOrder}, kind)
+		s := run(t, &testServer{stream: (&keeper{}).serve, header: keepsOrder}, kind)
 		second := startExporter(t, set, d, testConfig(kind, s.addr, onDisk, inOrder))
 		eventually(t, func() bool { return second.balanced().Acked == n }, "all is delivered")
 		require.ElementsMatch(t, batches(n), s.firsts())
@@ -143,7 +143,7 @@ func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 
 // A request that is given up does not hold up those behind it.
 func TestOrderOutlivesRequestsThatAreGivenUp(t *testing.T) {
-	s := run(t, &server{header: keepsOrder, stream: func(p *peer) error {
+	s := run(t, &testServer{header: keepsOrder, stream: func(p *peer) error {
 		for {
 			r, err := p.recv()
 			if err != nil {

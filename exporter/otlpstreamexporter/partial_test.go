@@ -6,7 +6,6 @@ package otlpstreamexporter
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -22,7 +21,7 @@ import (
 
 func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -48,24 +47,8 @@ func TestAPartThatIsRefusedIsCountedAndLogged(t *testing.T) {
 	})
 }
 
-func TestComplaintsAreAddedUpUntilTheNextLine(t *testing.T) {
-	var c complaints
-	now := time.Now()
-	is := func(items, requests int, due bool, rejected int, at time.Time) {
-		t.Helper()
-		gotItems, gotRequests, gotDue := c.due(rejected, at)
-		require.Equal(t, []any{items, requests, due}, []any{gotItems, gotRequests, gotDue})
-	}
-	is(3, 1, true, 3, now)
-	is(0, 0, false, 4, now.Add(time.Second))
-	is(0, 0, false, 0, now.Add(complaintInterval-1))
-	is(9, 3, true, 5, now.Add(complaintInterval))
-	is(0, 0, false, 1, now.Add(complaintInterval))
-}
-
-// Answers to several requests say nothing of a part of one, and more than there is cannot be refused.
 func TestWhatIsSaidOfPartsIsDoubted(t *testing.T) {
-	s := run(t, &server{stream: func(p *peer) error {
+	s := run(t, &testServer{stream: func(p *peer) error {
 		for i := 0; ; i++ {
 			r, err := p.recv()
 			if err != nil {

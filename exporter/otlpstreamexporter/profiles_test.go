@@ -97,7 +97,7 @@ func TestProfilesAreDividedBetweenProfiles(t *testing.T) {
 // A server of before profiles, or without a pipeline for them, has nothing for them: they are dropped, and the error says why.
 func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		cfg := testConfig(kind, s.addr, noQueue)
 		e, err := createProfiles(t.Context(), exportertest.NewNopSettings(exportermetadata.Type), cfg)
 		require.NoError(t, err)

@@ -78,7 +78,7 @@ type slowLink struct{ acked, seen, cut, unexpected int }
 
 // overASlowLink sends more at a time than a slow link takes within the limits of time there are.
 func overASlowLink(t *testing.T, kind string, slower int) slowLink {
-	s := run(t, &server{stream: echo}, kind)
+	s := run(t, &testServer{stream: echo}, kind)
 	p := newProxy(t, s.addr, func(p *proxy) { p.rate = 500_000 / slower })
 	set := exportertest.NewNopSettings(exportermetadata.Type)
 	set.Logger = zaptest.NewLogger(t) // it has why a stream is cut, if one is
@@ -106,7 +106,7 @@ func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 
 func TestAnAnswerThatNeverComesIsNoticedOnABusyStream(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: forgets(1)}, kind)
+		s := run(t, &testServer{stream: forgets(1)}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		half := e.cfg.AckTimeout / 2
 		e.export(0, 4)
@@ -128,7 +128,7 @@ func TestAnAnswerThatNeverComesIsNoticedOnABusyStream(t *testing.T) {
 
 func TestAStuckStreamIsReplacedWhileOthersWork(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			if p.number == 0 {
 				return mute(p)
 			}

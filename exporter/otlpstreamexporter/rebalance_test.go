@@ -24,7 +24,7 @@ import (
 
 func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
 		i := 0
 		eventually(t, func() bool {
@@ -42,7 +42,7 @@ func TestStreamsAreReopenedAtTheirAge(t *testing.T) {
 
 func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Timeout = 20 * time.Millisecond })
 		e.export(0, 1)
 		e.settled()
@@ -61,7 +61,7 @@ func TestAnIdleStreamKeepsNoPlace(t *testing.T) {
 
 func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 55)
 		e.settled()
@@ -76,7 +76,7 @@ func TestStreamsAreReopenedAfterMoreThanSoManyRequests(t *testing.T) {
 
 func TestStreamsAreReopenedAfterMoreThanSoManyBytes(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Bytes = 10 * int64(len(testRequest(t, batch(10)))) })
 		e.export(10, 55)
 		e.settled()
@@ -95,7 +95,7 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 		const enough = 20
 		var mu sync.Mutex
 		var opened []time.Time
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			if well.Load() {
 				return echo(p)
 			}
@@ -133,7 +133,7 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		release := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			first, err := p.recv()
 			ids := []uint64{first.id}
 			for err == nil {
@@ -168,7 +168,7 @@ func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			var ids []uint64
 			for i := 0; ; i++ {
 				r, err := p.recv()
@@ -201,7 +201,7 @@ func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 
 func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		servers := []*server{run(t, &server{stream: echo}, kind), run(t, &server{stream: echo}, kind)}
+		servers := []*testServer{run(t, &testServer{stream: echo}, kind), run(t, &testServer{stream: echo}, kind)}
 		var connections atomic.Int64
 		balancer := newProxy(t, "", func(p *proxy) {
 			p.pick = func() string { return servers[connections.Add(1)%2].addr }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -19,15 +20,15 @@ import (
 
 func TestBothModesDeliver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		for _, mode := range []string{modeStream, modeUnary, modeAuto} {
+		for _, mode := range []string{server.Stream, server.Unary, server.Auto} {
 			t.Run(mode, func(t *testing.T) {
-				s := run(t, &server{stream: echo}, kind)
+				s := run(t, &testServer{stream: echo}, kind)
 				e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = mode })
 				e.export(0, 50)
 				require.Equal(t, int64(50), e.settled().Acked)
 				require.Len(t, s.names(), 50)
 				streams, _ := s.opened()
-				require.Equal(t, mode == modeUnary, streams == 0)
+				require.Equal(t, mode == server.Unary, streams == 0)
 			})
 		}
 	})
@@ -36,7 +37,7 @@ func TestBothModesDeliver(t *testing.T) {
 func TestOneUnaryRequestAtATime(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		var now, most atomic.Int64
-		s := run(t, &server{unary: func(context.Context, string) error {
+		s := run(t, &testServer{unary: func(context.Context, string) error {
 			if n := now.Add(1); n > 1 {
 				most.Store(n)
 			}
@@ -45,7 +46,7 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 			return nil
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
-			cfg.Mode = modeUnary
+			cfg.Mode = server.Unary
 			cfg.InFlight.Requests = 1
 		})
 		e.export(0, 20)
@@ -60,7 +61,7 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 40
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			var ids []uint64
 			for len(ids) < n {
 				r, err := p.recv()
@@ -82,7 +83,7 @@ func TestRequestsAreSentWithoutWaitingForAnswers(t *testing.T) {
 
 func TestIDsCountFromOneOnEachSlot(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 9 })
 		e.export(0, 100)
 		e.settled()
@@ -110,7 +111,7 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 					limits.Requests = 5
 				}
 				var answer atomic.Bool
-				s := run(t, &server{header: limits.Headers(), stream: func(p *peer) error {
+				s := run(t, &testServer{header: limits.Headers(), stream: func(p *peer) error {
 					var ids []uint64
 					for {
 						r, err := p.recv()
@@ -156,7 +157,7 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 
 func TestNothingIsAskedBeforeTheFirstRequest(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo, quiet: true}, kind)
+		s := run(t, &testServer{stream: echo, quiet: true}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
@@ -167,7 +168,7 @@ func TestNothingIsAskedBeforeTheFirstRequest(t *testing.T) {
 
 func TestCapabilitiesAreAnnouncedAndAbsenceIsFine(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 10)
 		e.settled()

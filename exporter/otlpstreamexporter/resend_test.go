@@ -36,7 +36,7 @@ func TestUnacknowledgedRequestsAreResent(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		require.True(t, createDefaultConfig().(*Config).ResendUnacked)
 		const k = 20
-		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
+		s := run(t, &testServer{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, k)
 		require.Equal(t, int64(k), e.settled().Acked)
@@ -58,7 +58,7 @@ func TestUnacknowledgedRequestsAreResent(t *testing.T) {
 func TestResendingCanBeTurnedOff(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const k = 20
-		s := run(t, &server{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
+		s := run(t, &testServer{stream: breaking(k, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.ResendUnacked = false })
 		e.export(0, k)
 		require.Equal(t, int64(k), e.settled().Dropped[account.StreamLost])
@@ -71,7 +71,7 @@ func TestResendingCanBeTurnedOff(t *testing.T) {
 func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const window, breaks, n = 8, 10, 400
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for i := 0; ; i++ {
 				r, err := p.recv()
 				if err != nil {
@@ -93,7 +93,7 @@ func TestDuplicatesAreBoundedByTheWindow(t *testing.T) {
 
 func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -116,7 +116,7 @@ func TestARequestThatBreaksStreamsIsFoundOut(t *testing.T) {
 
 func TestAPayloadIsEncodedOnceAndSharedByAllAttempts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, kind)
+		s := run(t, &testServer{stream: breaking(10, status.Error(codes.Unavailable, "gone"))}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		data := slices.Clone(testRequest(t, batch(0)))
 		req := &queue.Request{Data: slices.Clone(data), Items: 1}

@@ -32,8 +32,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// server is a server that does what a test says.
-type server struct {
+// testServer is a server that does what a test says.
+type testServer struct {
 	tb testing.TB
 	// stream serves a stream to its end. Without it, the server knows no streams.
 	stream func(*peer) error
@@ -65,7 +65,7 @@ type received struct {
 
 // peer is the server's end of a stream.
 type peer struct {
-	*server
+	*testServer
 
 	number int
 	ctx    context.Context
@@ -81,8 +81,8 @@ func (p *peer) recv() (received, error) {
 		return received{}, err
 	}
 	got := received{p.number, r.ID, r.Attempt, r.Items, nameOf(p.tb, r.Data), r.Trace, time.Now()}
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
+	p.testServer.mu.Lock()
+	defer p.testServer.mu.Unlock()
 	p.received = append(p.received, got)
 	return got, nil
 }
@@ -104,20 +104,20 @@ func nameOf(tb testing.TB, data []byte) string {
 	return request.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Name()
 }
 
-func (s *server) seen() []received {
+func (s *testServer) seen() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]received(nil), s.received...)
 }
 
-func (s *server) opened() (all, open int) {
+func (s *testServer) opened() (all, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams, s.open
 }
 
 // names counts the requests by name.
-func (s *server) names() map[string]int {
+func (s *testServer) names() map[string]int {
 	names := map[string]int{}
 	for _, r := range s.seen() {
 		names[r.name]++
@@ -125,9 +125,9 @@ func (s *server) names() map[string]int {
 	return names
 }
 
-func (s *server) serve(p *peer, caps string) error {
+func (s *testServer) serve(p *peer, caps string) error {
 	s.mu.Lock()
-	p.server, p.number = s, s.streams
+	p.testServer, p.number = s, s.streams
 	s.streams++
 	s.open++
 	s.caps = append(s.caps, caps)
@@ -140,7 +140,7 @@ func (s *server) serve(p *peer, caps string) error {
 	return s.stream(p)
 }
 
-func (s *server) one(ctx context.Context, data []byte) error {
+func (s *testServer) one(ctx context.Context, data []byte) error {
 	name := nameOf(s.tb, data)
 	s.mu.Lock()
 	s.received = append(s.received, received{stream: -1, name: name, at: time.Now()})
@@ -171,7 +171,7 @@ func eof(err error) error {
 }
 
 // start starts the server. It can be started again, on the same address.
-func (s *server) start(tb testing.TB, kind string) {
+func (s *testServer) start(tb testing.TB, kind string) {
 	if s.tb == nil {
 		s.tb = tb
 	}
@@ -194,7 +194,7 @@ func (s *server) start(tb testing.TB, kind string) {
 	tb.Cleanup(func() { s.stop() })
 }
 
-func (s *server) startGRPC(listener net.Listener) {
+func (s *testServer) startGRPC(listener net.Listener) {
 	const window = 8 << 20 // as wide as a server has it that long distances are not to slow down
 	g := grpc.NewServer(grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window))
 	if s.stream != nil {
@@ -237,7 +237,7 @@ func (s *server) startGRPC(listener net.Listener) {
 	s.stop = sync.OnceFunc(func() { g.Stop(); <-done })
 }
 
-func (s *server) startHTTP(listener net.Listener) {
+func (s *testServer) startHTTP(listener net.Listener) {
 	frames, err := otlpstream.NewFrames(64 << 20)
 	require.NoError(s.tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -334,7 +334,7 @@ func decompress(tb testing.TB, r *http.Request) io.Reader {
 	return r.Body
 }
 
-func run(tb testing.TB, s *server, kind string) *server {
+func run(tb testing.TB, s *testServer, kind string) *testServer {
 	s.start(tb, kind)
 	return s
 }

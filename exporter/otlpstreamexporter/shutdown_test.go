@@ -15,13 +15,14 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func TestShutdownWaitsForAcks(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		release := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			r, err := p.recv()
 			if err != nil {
 				return err
@@ -44,7 +45,7 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 		require.NoError(t, <-stopped)
 		require.Equal(t, int64(5), e.balanced().Acked)
 
-		muted := run(t, &server{stream: mute}, kind)
+		muted := run(t, &testServer{stream: mute}, kind)
 		e = newTestExporter(t, kind, muted.addr, func(cfg *Config) { cfg.Shutdown.Timeout = 50 * time.Millisecond })
 		e.export(0, 5)
 		eventually(t, func() bool { return len(muted.seen()) == 5 }, "they arrive")
@@ -55,7 +56,7 @@ func TestShutdownWaitsForAcks(t *testing.T) {
 
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: mute}, kind)
+		s := run(t, &testServer{stream: mute}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
@@ -68,7 +69,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 
 func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: mute}, kind)
+		s := run(t, &testServer{stream: mute}, kind)
 		e := newTestExporter(t, kind, s.addr, impatient, func(cfg *Config) { cfg.InFlight.Requests = 3 })
 		e.export(0, 10)
 		eventually(t, func() bool { return len(s.seen()) == 3 }, "the window is full")
@@ -83,7 +84,7 @@ func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 
 // With a queue on disk there is nothing to wait for where the server is away: whether that was known, or shows when it ends.
 func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
-	for _, mode := range []string{modeStream, modeUnary} {
+	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {
 			bothTransports(t, func(t *testing.T, kind string) {
 				for name, known := range map[string]bool{"known": true, "not known": false} {
@@ -97,14 +98,14 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 						e := startExporter(t, set, storage, configure(freePort(t)))
 						e.export(0, n)
 						if known {
-							eventually(t, func() bool { return !e.dest.health.well() }, "nobody is there")
+							eventually(t, func() bool { return !e.dest.server.Well() }, "nobody is there")
 						}
 						begun := time.Now()
 						require.NoError(t, e.Shutdown(context.Background()))
 						require.Less(t, time.Since(begun), patience/2)
 						require.Equal(t, int64(n), e.balanced().Queued)
 
-						s := run(t, &server{stream: echo, unary: func(context.Context, string) error { return nil }}, kind)
+						s := run(t, &testServer{stream: echo, unary: func(context.Context, string) error { return nil }}, kind)
 						next := startExporter(t, set, storage, configure(s.addr))
 						eventually(t, func() bool { return len(s.names()) == n }, "the next run has all of it")
 						next.settled()
@@ -121,7 +122,7 @@ func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 20, 5
 		release := make(chan struct{})
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for range window {
 				r, err := p.recv()
 				if err != nil {
@@ -136,7 +137,7 @@ func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 			testConfig(kind, s.addr, onDisk, func(cfg *Config) { cfg.InFlight.Requests = window }))
 		e.export(0, n)
 		eventually(t, func() bool { return len(s.seen()) == window }, "the window is full")
-		e.dest.health.fault(e.dest, time.Now(), errors.New("another stream has broken"))
+		e.dest.server.Fault(time.Now(), errors.New("another stream has broken"))
 		stopped := make(chan error)
 		go func() { stopped <- e.Shutdown(context.Background()) }()
 		select {
@@ -168,7 +169,7 @@ func TestSignalsHaveOneTimeToEndIn(t *testing.T) {
 		require.Equal(t, 10*time.Second, e.begin(10*time.Second), "another run has its own")
 	})
 
-	s := run(t, &server{stream: mute}, transport.GRPC)
+	s := run(t, &testServer{stream: mute}, transport.GRPC)
 	cfg := testConfig(transport.GRPC, s.addr)
 	set := exportertest.NewNopSettings(metadata.Type)
 	logs, err := createLogs(context.Background(), set, cfg)

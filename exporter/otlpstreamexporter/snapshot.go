@@ -72,8 +72,8 @@ func (d *destination) snapshot() DestinationSnapshot {
 	b := d.account.Balance()
 	s := DestinationSnapshot{
 		Name: d.name, Endpoint: d.client.Endpoint,
-		Healthy: d.health.well(), Streaming: d.modes.streaming(),
-		MaxMessage:       d.window.message.Load(),
+		Healthy: d.server.Well(), Streaming: d.server.Streaming(),
+		MaxMessage:       d.server.Largest(),
 		Items:            Items{Received: b.Received, Queued: b.Queued, Pending: b.Pending, Acked: b.Acked, Dropped: map[string]int64{}},
 		InFlightRequests: b.Requests, InFlightBytes: b.Bytes,
 		Opened: d.tally.Opened.Load(), Closed: map[string]int64{},

@@ -14,12 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
 // itemsOf is how many items a server has had, by the counts that came with its requests.
-func (s *server) itemsOf(name string) (items int) {
+func (s *testServer) itemsOf(name string) (items int) {
 	for _, r := range s.seen() {
 		if r.name == name {
 			items += int(r.items)
@@ -30,7 +31,7 @@ func (s *server) itemsOf(name string) (items int) {
 
 func TestTooLargeRequestsAreSentInParts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
@@ -47,7 +48,7 @@ func TestTooLargeRequestsAreSentInParts(t *testing.T) {
 
 func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
 		e := newTestExporter(t, kind, s.addr)
 		e.export(0, 1)
 		e.settled()
@@ -64,7 +65,7 @@ func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
 
 // strict is a server that takes messages of so many items, and says what it thinks of larger ones as servers do that
 // know nothing of announcements.
-func strict(s *server, most int, refusal error) *server {
+func strict(s *testServer, most int, refusal error) *testServer {
 	s.stream = func(p *peer) error {
 		for {
 			r, err := p.recv()
@@ -91,7 +92,7 @@ func TestTheLimitIsLearntFromRefusals(t *testing.T) {
 				if kind == transport.WebSocket {
 					refusal = otlpstream.ErrTooLarge("1009")
 				}
-				s := run(t, strict(&server{}, 10, refusal), kind)
+				s := run(t, strict(&testServer{}, 10, refusal), kind)
 				e := newTestExporter(t, kind, s.addr)
 				require.NoError(t, e.ConsumeTraces(context.Background(), spans("big", 100)))
 				e.export(0, 5)
@@ -110,7 +111,7 @@ func TestTheLimitIsLearntFromRefusals(t *testing.T) {
 }
 
 func TestUnaryRequestsAreDividedToo(t *testing.T) {
-	s := &server{}
+	s := &testServer{}
 	s.unary = func(_ context.Context, name string) error {
 		if strings.HasPrefix(name, "big") {
 			return status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2000 vs. 200)")
@@ -118,7 +119,7 @@ func TestUnaryRequestsAreDividedToo(t *testing.T) {
 		return nil
 	}
 	run(t, s, transport.GRPC)
-	e := newTestExporter(t, transport.GRPC, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+	e := newTestExporter(t, transport.GRPC, s.addr, func(cfg *Config) { cfg.Mode = server.Unary })
 	td := spans("big", 100)
 	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	for i := range 99 {
@@ -132,7 +133,7 @@ func TestUnaryRequestsAreDividedToo(t *testing.T) {
 }
 
 func TestPartsSurviveAShutdownOnDisk(t *testing.T) {
-	s := run(t, &server{header: otlpstream.Limits{MaxMessage: 300}.Headers(), stream: func(p *peer) error {
+	s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 300}.Headers(), stream: func(p *peer) error {
 		for i := 0; ; i++ {
 			r, err := p.recv()
 			if err != nil {

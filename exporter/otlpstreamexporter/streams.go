@@ -8,12 +8,12 @@ import (
 	"errors"
 	"time"
 
-	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -61,7 +61,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 		}
 		ctx, cancel := context.WithCancel(s.cut)
 		asked := s.opening(ctx)
-		c, err := s.transport.Open(asked, s.number, s.fallback.inUse())
+		c, err := s.transport.Open(asked, s.number, s.server.Compression())
 		if s.inVain(asked) {
 			cancel()
 			if err == nil {
@@ -110,7 +110,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	s.fail()
 	s.mu.Unlock()
 	if delay, asked := otlpstream.RetryDelay(status.Convert(err)); asked {
-		s.throttle(delay)
+		s.server.Throttle(delay)
 	}
 	if s.refusedOrigin(err) {
 		s.mu.Lock()
@@ -124,11 +124,11 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 		}
 		return true
 	}
-	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != modeAuto {
-		s.health.fault(s.destination, time.Now(), err)
+	if status.Code(err) != codes.Unimplemented || s.cfg.Mode != server.Auto {
+		s.server.Fault(time.Now(), err)
 		return false
 	}
-	s.refused()
+	s.server.KnowsNoStreams(time.Now())
 	s.reroute(e, p)
 	return true
 }
@@ -138,13 +138,6 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 func (l *lane) refusedOrigin(err error) bool {
 	code := status.Code(err)
 	return l.origin != "" && (code == codes.Unauthenticated || code == codes.PermissionDenied)
-}
-
-func (s *slot) refused() {
-	if s.modes.refused(time.Now()) {
-		s.set.Logger.Info("The server knows no streams: requests are sent one by one",
-			zap.String("endpoint", s.client.Endpoint), zap.Duration("reprobe_interval", s.cfg.ReprobeInterval))
-	}
 }
 
 // reroute has a request sent without a stream.
@@ -198,7 +191,7 @@ func (s *slot) retire() {
 		_ = l.conn.CloseSend()
 	}
 	if drained {
-		s.health.fault(s.destination, l.opened, errDrained)
+		s.server.Fault(l.opened, errDrained)
 	}
 }
 

@@ -31,7 +31,7 @@ func (e *streamExporter) observe() error {
 	err := errors.Join(
 		e.observeAccounts(),
 		t.RegisterExporterOtlpstreamStreamingCallback(each(func(d *destination) int64 {
-			if d.modes.streaming() {
+			if d.server.Streaming() {
 				return 1
 			}
 			return 0

@@ -34,7 +34,7 @@ func point(n int64, destination string, reason ...string) []metricdata.DataPoint
 
 func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -83,7 +83,7 @@ func TestMetricsTellWhatBecameOfEverything(t *testing.T) {
 
 func TestEachSignalHasAnAccountOnThePage(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: echo}, kind)
+		s := run(t, &testServer{stream: echo}, kind)
 		tel := componenttest.NewTelemetry()
 		defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
 		set := exporter.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: tel.NewTelemetrySettings()}

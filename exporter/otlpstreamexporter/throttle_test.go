@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -29,7 +30,7 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothTransports(t, func(t *testing.T, kind string) {
 				var refused atomic.Pointer[time.Time]
-				s := run(t, &server{stream: func(p *peer) error {
+				s := run(t, &testServer{stream: func(p *peer) error {
 					r, err := p.recv()
 					if err != nil {
 						return eof(err)
@@ -58,14 +59,14 @@ func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {
 func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		var refused atomic.Pointer[time.Time]
-		s := run(t, &server{unary: func(context.Context, string) error {
+		s := run(t, &testServer{unary: func(context.Context, string) error {
 			now := time.Now()
 			if refused.CompareAndSwap(nil, &now) {
 				return otlpstream.Busy("busy", time.Second).Err()
 			}
 			return nil
 		}}, kind)
-		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary })
+		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Mode = server.Unary })
 		e.export(0, 1)
 		eventually(t, e.throttled, "the gate closes")
 		e.export(1, 10)
@@ -78,7 +79,7 @@ func TestUnaryRequestsObeyRetryInfo(t *testing.T) {
 
 func TestEachRetryComesLaterThanTheLast(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for i := 0; ; i++ {
 				r, err := p.recv()
 				if err != nil {

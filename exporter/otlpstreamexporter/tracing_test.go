@@ -25,6 +25,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
@@ -77,7 +78,7 @@ func spansEnd(t *testing.T, tel *componenttest.Telemetry, n int) {
 
 func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for i := 0; ; i++ {
 				r, err := p.recv()
 				switch {
@@ -130,13 +131,13 @@ func TestTheSpanOfARequestTellsWhereItWentAndWhatBecameOfIt(t *testing.T) {
 func TestTheSpanOfAUnaryRequestTellsItsAttempts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		failures := 1
-		s := run(t, &server{unary: func(context.Context, string) error {
+		s := run(t, &testServer{unary: func(context.Context, string) error {
 			if failures--; failures >= 0 {
 				return status.Error(codes.Unavailable, "busy")
 			}
 			return nil
 		}}, kind)
-		e, tel := traced(t, testConfig(kind, s.addr, func(cfg *Config) { cfg.Mode = modeUnary }))
+		e, tel := traced(t, testConfig(kind, s.addr, func(cfg *Config) { cfg.Mode = server.Unary }))
 		e.export(0, 1)
 		e.settled()
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -152,7 +153,7 @@ func TestTheSpanOfAUnaryRequestTellsItsAttempts(t *testing.T) {
 
 func TestTheSpanOfARequestTellsThatItIsSentInParts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &server{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+		s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
 		e, tel := traced(t, testConfig(kind, s.addr))
 		e.export(0, 1)
 		spansEnd(t, tel, 1)
@@ -171,7 +172,7 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		gate := make(chan struct{})
 		release := sync.OnceFunc(func() { close(gate) })
-		s := run(t, &server{stream: func(p *peer) error {
+		s := run(t, &testServer{stream: func(p *peer) error {
 			for {
 				r, err := p.recv()
 				if err != nil {
@@ -198,7 +199,7 @@ func TestTheSpanOfARequestEndsWithItsAcknowledgement(t *testing.T) {
 }
 
 func TestSpansTellWhatAShutdownLost(t *testing.T) {
-	silent := run(t, &server{stream: mute}, transport.GRPC)
+	silent := run(t, &testServer{stream: mute}, transport.GRPC)
 	for result, cfg := range map[string]*Config{
 		account.Shutdown.String(): testConfig(transport.GRPC, silent.addr, impatient),
 		resultKept:                testConfig(transport.GRPC, silent.addr, impatient, onDisk),
@@ -228,7 +229,7 @@ func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
 func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		withPropagators(t, propagation.NewCompositeTextMapPropagator(propagation.Baggage{}, propagation.TraceContext{}))
-		s := run(t, &server{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, kind)
+		s := run(t, &testServer{stream: breaking(2, status.Error(codes.Unavailable, "gone"))}, kind)
 		e, tel := traced(t, testConfig(kind, s.addr))
 		e.export(0, 2)
 		require.Equal(t, int64(2), e.settled().Acked)
@@ -253,7 +254,7 @@ func TestNoContextIsSentWhereTheCollectorPropagatesNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothTransports(t, func(t *testing.T, kind string) {
 				withPropagators(t, propagator)
-				s := run(t, &server{stream: echo}, kind)
+				s := run(t, &testServer{stream: echo}, kind)
 				e, _ := traced(t, testConfig(kind, s.addr))
 				e.export(0, 1)
 				e.settled()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
@@ -97,7 +98,7 @@ func (f *forward) seen() []string {
 const far = "http://gateway.example:4318" // nobody knows it but the proxy
 
 func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
-	s := run(t, &server{stream: echo}, transport.WebSocket)
+	s := run(t, &testServer{stream: echo}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	u, err := url.Parse(f.URL)
 	require.NoError(t, err)
@@ -111,17 +112,17 @@ func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
 }
 
 func TestAUnaryRequestIsPassedOnByAProxy(t *testing.T) {
-	s := run(t, &server{}, transport.WebSocket)
+	s := run(t, &testServer{}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	t.Setenv("HTTP_PROXY", f.URL)
-	e := newTestExporter(t, transport.WebSocket, far, func(cfg *Config) { cfg.Mode = modeUnary })
+	e := newTestExporter(t, transport.WebSocket, far, func(cfg *Config) { cfg.Mode = server.Unary })
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().Acked)
 	require.Equal(t, []string{"POST " + far + "/v1/traces"}, f.seen())
 }
 
 func TestAProxyThatRefusesLosesNothing(t *testing.T) {
-	s := run(t, &server{stream: echo}, transport.WebSocket)
+	s := run(t, &testServer{stream: echo}, transport.WebSocket)
 	f := newForward(t, s.addr)
 	f.refuses = true
 	t.Setenv("HTTP_PROXY", f.URL)

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
 
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -21,7 +22,7 @@ import (
 func (c *Config) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Mode != modeAuto && c.Mode != modeStream && c.Mode != modeUnary {
+	if c.Mode != server.Auto && c.Mode != server.Stream && c.Mode != server.Unary {
 		fault("`mode` must be auto, stream or unary, got %q", c.Mode)
 	}
 	if c.ReprobeInterval <= 0 {
@@ -181,7 +182,7 @@ func (c *Config) validateTransport() error {
 	case transport.WebSocket:
 		foreign["middlewares"] = func(c *configgrpc.ClientConfig) bool { return len(c.Middlewares) > 0 }
 	case transport.HTTP:
-		if c.Mode == modeStream {
+		if c.Mode == server.Stream {
 			return errors.New("`mode` must not be stream over http: there are no streams; use `transport` websocket")
 		}
 		if err := c.validateHTTP(); err != nil {

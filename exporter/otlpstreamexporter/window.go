@@ -5,16 +5,14 @@ package otlpstreamexporter
 
 import (
 	"context"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
 
-// window is how much may be on its way to a destination at a time, and how large one message may be.
+// window is how much may be on its way to a destination at a time.
 type window struct {
 	requests, bytes *semaphore.Weighted
-	most            int64        // bytes
-	message         atomic.Int64 // bytes, as the server said last; 0 is no limit
+	most            int64 // bytes
 }
 
 func newWindow(requests int, bytes int64) *window {

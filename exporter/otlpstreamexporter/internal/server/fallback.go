@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package server
 
 import (
 	"sync/atomic"
@@ -36,7 +36,6 @@ func newFallback(configured configcompression.Type) *fallback {
 	return f
 }
 
-// inUse is the compression of streams, and of requests that were not refused yet.
 func (f *fallback) inUse() configcompression.Type { return f.steps[f.at.Load()] }
 
 // next returns the step to try after one that was refused with a status.
@@ -61,18 +60,22 @@ func (f *fallback) taken(step int) (changed bool) {
 	return int(before) != step
 }
 
-// unaryCompressed sends a unary request in the first compression that the server takes.
-func (d *destination) unaryCompressed(p *delivery, send func(configcompression.Type) ([]byte, error)) ([]byte, error) {
-	f := d.fallback
+// Compression is that of streams, and of requests that were not refused yet.
+func (s *Server) Compression() configcompression.Type { return s.fallback.inUse() }
+
+// Compressed sends a request in the first compression that the server takes, from a step on, and returns the step to begin with if
+// the request is sent again.
+func (s *Server) Compressed(from int, send func(configcompression.Type) ([]byte, error)) (response []byte, again int, err error) {
+	f := s.fallback
 	var first error
-	for step := max(p.step, int(f.at.Load())); ; {
+	for step := max(from, int(f.at.Load())); ; {
 		response, err := send(f.steps[step])
 		if err == nil {
 			if f.taken(step) {
-				d.set.Logger.Warn("The server does not take the compression of `compression`: requests are sent with another",
-					zap.String("endpoint", d.client.Endpoint), zap.String("compression", string(f.steps[step])), zap.Error(first))
+				s.Logger.Warn("The server does not take the compression of `compression`: requests are sent with another",
+					zap.String("endpoint", s.Endpoint), zap.String("compression", string(f.steps[step])), zap.Error(first))
 			}
-			return response, nil
+			return response, from, nil
 		}
 		if first == nil {
 			first = err
@@ -82,10 +85,9 @@ func (d *destination) unaryCompressed(p *delivery, send func(configcompression.T
 		case ok:
 			step = next
 		case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.InvalidArgument:
-			return nil, first // in whatever way it is sent: the first answer tells most
+			return nil, from, first // in whatever way it is sent: the first answer tells most
 		default:
-			p.step = step // it is tried again from here
-			return nil, err
+			return nil, step, err // it is tried again from here
 		}
 	}
 }

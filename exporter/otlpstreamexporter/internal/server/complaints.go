@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package server
 
 import (
 	"strings"
@@ -37,20 +37,14 @@ func (c *complaints) due(rejected int, now time.Time) (items, requests int, due 
 	return items, requests, true
 }
 
-// partial notes what the server says of a request that it has taken.
-func (d *destination) partial(p *delivery, rejected int, message string, now time.Time) {
-	if rejected == 0 && message == "" {
-		return
-	}
-	if rejected > 0 {
-		d.account.Reject(&p.Parcel, rejected)
-	}
-	items, requests, due := d.complaints.due(rejected, now)
+// Complains says that the server has taken a request, but not all of it, or not without a warning: now and then, not each time.
+func (s *Server) Complains(rejected int, message string, now time.Time) {
+	items, requests, due := s.complaints.due(rejected, now)
 	if !due {
 		return
 	}
 	const maxText = 1000
-	d.set.Logger.Warn("The destination has taken requests, but not all of them, or not without a warning",
-		zap.String("endpoint", d.client.Endpoint), zap.Int("rejected_items", items), zap.Int("requests", requests),
+	s.Logger.Warn("The destination has taken requests, but not all of them, or not without a warning",
+		zap.String("endpoint", s.Endpoint), zap.Int("rejected_items", items), zap.Int("requests", requests),
 		zap.String("message", strings.ToValidUTF8(message[:min(len(message), maxText)], "\uFFFD")))
 }

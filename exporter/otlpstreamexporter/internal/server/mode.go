@@ -1,12 +1,51 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamexporter
+package server
 
 import (
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
+
+// The values of Mode.
+const (
+	Auto   = "auto"
+	Stream = "stream"
+	Unary  = "unary"
+)
+
+// Streams tells whether to stream the next request. While requests are sent one by one, one in each interval is a probe.
+func (s *Server) Streams(now time.Time) bool { return s.modes.stream(now) }
+
+// Streaming tells which way requests go, without a say in it.
+func (s *Server) Streaming() bool { return s.modes.streaming() }
+
+// Streamed notes that a stream has answered.
+func (s *Server) Streamed() { s.modes.worked() }
+
+// KnowsNoStreams notes that the server has said so.
+func (s *Server) KnowsNoStreams(now time.Time) {
+	if s.modes.refused(now) {
+		s.Logger.Info("The server knows no streams: requests are sent one by one",
+			zap.String("endpoint", s.Endpoint), zap.Duration("reprobe_interval", s.Reprobe))
+	}
+}
+
+// Forgo does without streams from now on, where there is another way, and says why the first time: a stream would know less than
+// was asked for when it was opened.
+func (s *Server) Forgo(advice string) {
+	if !s.modes.forgo() {
+		return
+	}
+	text := "The authenticator sets headers by the client that a request came from, which a stream does not know: requests are sent one by one"
+	if s.Mode == Stream {
+		text = "The authenticator sets headers by the client that a request came from, which a stream does not know: it sets its defaults for all"
+	}
+	s.Logger.Warn(text, zap.String("endpoint", s.Endpoint), zap.String("advice", advice))
+}
 
 // modes decides whether a request is streamed.
 type modes struct {
@@ -31,9 +70,9 @@ const refusalsToUnary = 3
 // probe.
 func (m *modes) stream(now time.Time) bool {
 	switch m.mode {
-	case modeStream:
+	case Stream:
 		return true
-	case modeUnary:
+	case Unary:
 		return false
 	}
 	m.mu.Lock()
@@ -63,7 +102,7 @@ func (m *modes) refused(now time.Time) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refusals++
-	if m.mode != modeAuto || m.streamed && m.refusals < refusalsToUnary {
+	if m.mode != Auto || m.streamed && m.refusals < refusalsToUnary {
 		return false
 	}
 	news = m.unaryUntil.IsZero()
@@ -84,5 +123,5 @@ func (m *modes) forgo() (news bool) {
 func (m *modes) streaming() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mode == modeStream || m.mode == modeAuto && m.unaryUntil.IsZero() && !m.forgone
+	return m.mode == Stream || m.mode == Auto && m.unaryUntil.IsZero() && !m.forgone
 }

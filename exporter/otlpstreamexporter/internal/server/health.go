@@ -1,0 +1,59 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.uber.org/zap"
+)
+
+// health is whether a server answers. It is said when that changes.
+type health struct {
+	host component.Host
+
+	mu    sync.Mutex
+	sick  bool
+	heard time.Time // the last answer
+}
+
+// Fault notes that what began then has failed. If there was an answer since, it says nothing about the server now.
+func (s *Server) Fault(begun time.Time, err error) {
+	h := &s.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sick || begun.Before(h.heard) || s.Over.Err() != nil {
+		return
+	}
+	h.sick = true
+	s.Logger.Warn("The destination does not answer: what is sent to it waits", zap.String("endpoint", s.Endpoint), zap.Error(err))
+	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(err))
+	s.Ill()
+}
+
+// Answered reports the component as recovered once all its servers are.
+func (s *Server) Answered(now time.Time) {
+	h := &s.health
+	h.mu.Lock()
+	recovered := h.sick
+	h.sick, h.heard = false, now
+	h.mu.Unlock()
+	if !recovered {
+		return
+	}
+	s.Logger.Info("The destination answers again", zap.String("endpoint", s.Endpoint))
+	if s.AllWell() {
+		componentstatus.ReportStatus(h.host, componentstatus.NewEvent(componentstatus.StatusOK))
+	}
+}
+
+// Well tells whether it has answered what was sent last, as far as is known.
+func (s *Server) Well() bool {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return !s.health.sick
+}

@@ -1,0 +1,76 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server keeps what is known of the server of a destination, or of a group of servers behind one address: whether it
+// answers, which way requests go to it, what it takes, and for how long it wants to be left alone. What it says on a stream and
+// what it answers to a unary request are kept in one place.
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/pace"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
+)
+
+// Settings are what is configured, and whom to tell.
+type Settings struct {
+	Endpoint string
+	// Mode is Auto, Stream or Unary, and Reprobe how long requests go one by one until a stream is tried again.
+	Mode        string
+	Reprobe     time.Duration
+	Compression configcompression.Type
+	// Gate is closed while the server wants to be left alone.
+	Gate *pace.Gate
+
+	Logger *zap.Logger
+	Tally  *tally.Tally
+
+	// Over is done when nothing is sent any more: what fails then says nothing about the server.
+	Over context.Context
+	// Ill is called when it has stopped to answer, and AllWell tells whether all servers of the exporter answer.
+	Ill     func()
+	AllWell func() bool
+}
+
+// Server is what is known of one.
+type Server struct {
+	Settings
+
+	health     health
+	modes      modes
+	fallback   *fallback
+	complaints complaints
+	largest    atomic.Int64
+}
+
+// New returns a server of which nothing is known.
+func New(settings *Settings) *Server {
+	return &Server{
+		Settings: *settings,
+		modes:    modes{mode: settings.Mode, reprobe: settings.Reprobe},
+		fallback: newFallback(settings.Compression),
+	}
+}
+
+// Start learns the host, which is told of faults.
+func (s *Server) Start(host component.Host) { s.health.host = host }
+
+// Throttle lets nothing through to the server for the delay.
+func (s *Server) Throttle(delay time.Duration) {
+	if longer := s.Gate.Hold(delay, time.Now()); longer > 0 {
+		s.Tally.Throttled(longer)
+	}
+}
+
+// Largest is the size of the largest message that the server takes, 0 where it has not said.
+func (s *Server) Largest() int64 { return s.largest.Load() }
+
+// Takes notes that the server takes no larger messages.
+func (s *Server) Takes(largest int64) { s.largest.Store(largest) }
