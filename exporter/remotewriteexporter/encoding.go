@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
@@ -26,31 +27,33 @@ func (c *Config) encoding(shards int) encode.Config {
 			ExternalLabels:    c.ExternalLabels,
 			TypeAndUnitLabels: c.TypeAndUnitLabels,
 		},
-		ScopeLabels:               map[string]encode.ScopeLabels{auto: encode.ScopeLabelsAuto, always: encode.ScopeLabelsOn, never: encode.ScopeLabelsOff}[c.ScopeLabels],
-		PromoteResourceAttributes: c.PromoteResourceAttributes,
-		ExcludeResourceAttributes: c.ExcludeResourceAttributes,
-		ResourceWins:              c.ResourceAttributesWin,
-		Rules:                     rules,
-		TargetInfo:                c.TargetInfo.Enabled,
-		TargetInfoInterval:        c.TargetInfo.Interval,
-		Metadata:                  c.SendMetadata,
-		MetadataInterval:          encode.DefaultConfig().MetadataInterval,
-		Exemplars:                 c.Exemplars,
-		StartTimestamps:           c.StartTimestamps,
-		CustomBuckets:             c.ConvertExplicitHistogramsToNHCB,
-		KeepClassic:               c.KeepClassicHistograms,
-		MaxDelta:                  c.Delta.MaxSeries,
-		Shards:                    shards,
-		MaxSeries:                 c.Cache.MaxSeries,
-		MaxTenants:                c.Tenant.Max,
-		CheckTenant:               naming{&c.Tenant}.check,
-		IdleGenerations:           cacheGenerations,
-		MaxSamples:                c.Batch.MaxSamples,
-		MaxRawBytes:               c.Batch.MaxRawBytes,
-		MaxCompressedBytes:        c.Batch.MaxBytes,
+		Cache: cache.Config{
+			ScopeLabels:               map[string]cache.ScopeLabels{auto: cache.ScopeLabelsAuto, always: cache.ScopeLabelsOn, never: cache.ScopeLabelsOff}[c.ScopeLabels],
+			PromoteResourceAttributes: c.PromoteResourceAttributes,
+			ExcludeResourceAttributes: c.ExcludeResourceAttributes,
+			ResourceWins:              c.ResourceAttributesWin,
+			TargetInfo:                c.TargetInfo.Enabled,
+			Metadata:                  c.SendMetadata,
+			CustomBuckets:             c.ConvertExplicitHistogramsToNHCB,
+			KeepClassic:               c.KeepClassicHistograms,
+			MaxSeries:                 c.Cache.MaxSeries,
+			IdleGenerations:           cacheGenerations,
+		},
+		Rules:              rules,
+		TargetInfoInterval: c.TargetInfo.Interval,
+		MetadataInterval:   encode.DefaultConfig().MetadataInterval,
+		Exemplars:          c.Exemplars,
+		StartTimestamps:    c.StartTimestamps,
+		MaxDelta:           c.Delta.MaxSeries,
+		Shards:             shards,
+		MaxTenants:         c.Tenant.Max,
+		CheckTenant:        naming{&c.Tenant}.check,
+		MaxSamples:         c.Batch.MaxSamples,
+		MaxRawBytes:        c.Batch.MaxRawBytes,
+		MaxCompressedBytes: c.Batch.MaxBytes,
 	}
 	if c.Delta.ToCumulative {
-		cfg.Delta = encode.DeltaCumulative
+		cfg.Cache.Delta = cache.DeltaCumulative
 	}
 	return cfg
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
@@ -25,20 +26,21 @@ type walk struct {
 
 	parts    []*handback.Part // of the loan, those to come
 	e        *Encoder
-	t        *tenant
+	c        *cache.Cache
+	t        *account
 	s        *scratch
 	text     []string // of symbols
-	resource *resource
-	schema   *schema
-	scope    *scope
+	resource *cache.Resource
+	schema   *cache.Schema
+	scope    *cache.Scope
 	scraped  bool
-	family   *family // the metric before, whose next is expected
-	before   *point  // the point before, whose next is expected
-	last     *point  // the last one of the metrics before
-	form     *form   // of the point that was expected last
-	number   uint32  // the form's
-	seen     uint32  // the encoder's generation: none ends meanwhile
-	latest   int64   // of the resource's points
+	family   *cache.Family // the metric before, whose next is expected
+	before   *cache.Point  // the point before, whose next is expected
+	last     *cache.Point  // the last one of the metrics before
+	form     *cache.Form   // of the point that was expected last
+	number   uint32        // the form's
+	seen     uint32        // the encoder's generation: none ends meanwhile
+	latest   int64         // of the resource's points
 	hits     uint64
 	misses   uint64
 	moves    uint64
@@ -60,11 +62,8 @@ func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant s
 	if err := e.add(n, at, tenant, loan); err != nil {
 		return err
 	}
-	if e.overflow.Load() > int64(e.cfg.MaxSeries)/4 {
-		// What did not fit piles up in the symbols: look for room at once, which so many pay for.
-		e.expire(false)
-	} else if n := e.endings.Load(); n > e.mostEndings.Load() && e.endings.CompareAndSwap(n, 0) {
-		e.expire(false) // a quarter of the cache is of no more use
+	if e.cache.WantsExpiry() {
+		e.expire(false) // at once, which so many pay for
 	}
 	return nil
 }
@@ -89,12 +88,12 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 			return fmt.Errorf("cannot take metrics of tenant %s: %w", name, err)
 		}
 	}
-	t := e.tenant(tenant)
+	t := e.account(tenant)
 	if t == nil {
 		e.losses.Add(loss.Tenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, t: t, s: e.scratch(), text: e.symbols.Snapshot(), form: e.forms.One(0), seen: e.generation.Load(), recalling: recalling{recollection: e.recall(t, loan, all)}}
+	w := walk{e: e, c: e.cache, t: t, s: e.scratch(), text: e.cache.Symbols.Snapshot(), form: e.cache.Forms.One(0), seen: e.cache.Ages.Now(), recalling: recalling{recollection: e.recall(t, loan, all)}}
 	w.parts = loan.Parts()
 	for i := range n {
 		w.resourceMetrics(at(i))
@@ -134,15 +133,15 @@ func points(rm pmetric.ResourceMetrics) (n int) {
 }
 
 func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
-	w.resource = w.e.resource(w.t, rm.Resource())
-	w.schema = w.resource.schema
+	w.resource = w.c.Resource(w.t.known, rm.Resource())
+	w.schema = w.resource.Schema
 	w.family, w.before, w.last, w.latest = nil, nil, nil, 0
-	w.s.begin(w.resource.labels)
+	w.s.begin(w.resource.Labels)
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
 		sm := scopes.At(i)
-		w.scraped = scraped(sm.Scope().Name())
-		w.scope = w.e.scope(w.t, sm.Scope(), w.scraped)
+		w.scraped = cache.Scraped(sm.Scope().Name())
+		w.scope = w.c.Scope(w.t.known, sm.Scope(), w.scraped)
 		metrics := sm.Metrics()
 		for j := 0; j < metrics.Len(); {
 			j += w.metricsFrom(metrics, j)
@@ -151,10 +150,10 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 			}
 		}
 	}
-	if r := w.resource; r.info != nil && w.latest != 0 &&
-		due(&r.infoSent, w.latest, w.e.cfg.TargetInfoInterval.Milliseconds()) {
-		w.s.begin(w.t.none)
-		w.part(r.info, w.latest, math.Float64bits(1), 0)
+	if r := w.resource; r.Info != nil && w.latest != 0 &&
+		r.InfoSent.Due(w.latest, w.e.cfg.TargetInfoInterval.Milliseconds()) {
+		w.s.begin(w.t.known.None)
+		w.part(r.Info, w.latest, math.Float64bits(1), 0)
 	}
 }
 
@@ -170,17 +169,17 @@ func (w *walk) metricsFrom(all pmetric.MetricSlice, at int) int {
 }
 
 func (w *walk) metric(m pmetric.Metric) {
-	s := shapeOf(m)
+	s := cache.ShapeOf(m)
 	f := w.familyOf(m, s)
 	if w.before != nil {
 		w.last = w.before
 	}
 	w.family, w.before = f, nil
-	if f.reason != "" {
-		w.e.losses.Add(f.reason, m.Name(), max(countPoints(m), 1))
+	if f.Reason != "" {
+		w.e.losses.Add(f.Reason, m.Name(), max(countPoints(m), 1))
 		return
 	}
-	switch s.kind {
+	switch s.Kind {
 	case pmetric.MetricTypeGauge:
 		points := m.Gauge().DataPoints()
 		w.numbers(points, 0, points.Len())
@@ -198,14 +197,14 @@ func (w *walk) metric(m pmetric.Metric) {
 }
 
 // findFamily recognises a metric: as the one that followed its predecessor last time, else by hash.
-func (w *walk) findFamily(m pmetric.Metric, s shape) *family {
-	expected := &w.resource.first
+func (w *walk) findFamily(m pmetric.Metric, s cache.Shape) *cache.Family {
+	expected := &w.resource.First
 	if w.family != nil {
-		expected = &w.family.next
+		expected = &w.family.Next
 	}
 	f := expected.Load()
-	if f == nil || !f.match(m, s, w.schema, w.scope, w.scraped) {
-		f = w.e.family(w.t, m, s, w.schema, w.scope, w.scraped)
+	if f == nil || !f.Match(m, s, w.schema, w.scope, w.scraped) {
+		f = w.c.Family(w.t.known, m, s, w.schema, w.scope, w.scraped)
 		expected.Store(f)
 	}
 	return f
@@ -230,20 +229,20 @@ func countPoints(m pmetric.Metric) int {
 
 // known is a point that was recognised: its series.
 type known struct {
-	one   *series   // of a number or a native histogram; nil if there is none
-	parts []*series // of a classic histogram or a summary; some may be an outcome's
+	one   *cache.Series   // of a number or a native histogram; nil if there is none
+	parts []*cache.Series // of a classic histogram or a summary; some may be an outcome's
 }
 
 // findPoint recognises a data point: as the one that followed its predecessor last time, else by hash. Its number is 0 if it is in no table.
 //
 // The first one of a metric may follow the last one of the metric before, which is a target's own where points are, or else be the first one
 // that the family had last time.
-func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint32) {
-	expected := &w.family.first
+func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *cache.Point, number uint32) {
+	expected := &w.family.First
 	if w.before != nil {
-		expected = &w.before.next
+		expected = &w.before.Next
 	} else if w.last != nil {
-		if p, number = w.expect(&w.last.next, m, bounds); p != nil {
+		if p, number = w.expect(&w.last.Next, m, bounds); p != nil {
 			return p, number
 		}
 	}
@@ -251,29 +250,29 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *point, number uint
 		return p, number
 	}
 	var found bool
-	if p, number, found = w.e.find(w.t, w.family, m, bounds); found {
+	if p, number, found = w.c.Find(w.t.known, w.family, m, bounds); found {
 		w.hits++
 		w.moves++
 	} else {
 		w.misses++
 	}
-	w.text = w.e.symbols.Snapshot()
+	w.text = w.c.Symbols.Snapshot()
 	expected.Store(number)
 	if w.before == nil && w.last != nil {
-		w.last.next.Store(number)
+		w.last.Next.Store(number)
 	}
 	return p, number
 }
 
 // expect is the point that is expected, if it has these attributes and bounds, and its number; else nil.
-func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *point, number uint32) {
+func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *cache.Point, number uint32) {
 	number = expected.Load()
-	p = w.e.points.One(number)
-	if p.form != w.number { // mostly it is the one of the point before
-		w.form, w.number = w.e.forms.One(p.form), p.form
+	p = w.c.Points.One(number)
+	if p.Form != w.number { // mostly it is the one of the point before
+		w.form, w.number = w.c.Forms.One(p.Form), p.Form
 	}
 	o := w.form
-	if o.family != w.family || !o.keys.match(m, o.keys.valuesOf(p.values), w.text) || !histogram.SameBounds(o.bounds, bounds) {
+	if o.Family != w.family || !o.Keys.Match(m, o.Keys.ValuesOf(p.Values), w.text) || !histogram.SameBounds(o.Bounds, bounds) {
 		return nil, 0
 	}
 	w.hits++
@@ -284,32 +283,32 @@ func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) 
 func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) (k known, ok bool) {
 	p := w.pointOf(m, bounds)
 	if stale {
-		w.e.end(&p.seen)
-	} else if p.seen.Load() != w.seen {
-		p.seen.Store(w.seen)
+		w.c.Ages.End(&p.Seen)
+	} else if p.Seen.Load() != w.seen {
+		p.Seen.Store(w.seen)
 	}
 	w.before = p
-	w.s.unlisted = w.s.unlisted || p.form == 0
-	if p.one != 0 {
-		k.one = w.e.series.One(p.one)
+	w.s.unlisted = w.s.unlisted || p.Form == 0
+	if p.One != 0 {
+		k.one = w.c.Series.One(p.One)
 	}
-	if p.parts != 0 {
-		k.parts = *w.e.parts.One(p.parts)
+	if p.Parts != 0 {
+		k.parts = *w.c.Parts.One(p.Parts)
 	}
 	if k.one == nil && k.parts == nil {
-		if out := w.e.outcomeOf(p.parts); out == nil {
-			w.e.losses.Add(loss.Label, w.family.name, 1)
-		} else if w.leaveOut(&out.series); time >= 1e6 {
+		if out := w.c.OutcomeOf(p.Parts); out == nil {
+			w.e.losses.Add(loss.Label, w.family.Name, 1)
+		} else if w.leaveOut(out); time >= 1e6 {
 			w.latest = max(w.latest, millis(time)) // it is there, only not wanted
 		}
 		return k, false
 	}
-	if p.form == 0 && w.family.temporality == pmetric.AggregationTemporalityDelta {
-		w.e.losses.Add(loss.DeltaLimit, w.family.name, 1) // its sum would be lost with it
+	if p.Form == 0 && w.family.Temporality == pmetric.AggregationTemporalityDelta {
+		w.e.losses.Add(loss.DeltaLimit, w.family.Name, 1) // its sum would be lost with it
 		return k, false
 	}
 	if time < 1e6 {
-		w.e.losses.Add(loss.Time, w.family.name, 1)
+		w.e.losses.Add(loss.Time, w.family.Name, 1)
 		return k, false
 	}
 	w.latest = max(w.latest, millis(time))
@@ -318,8 +317,8 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 
 // numbers takes some points of the family.
 func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
-	counter := w.family.kind == pmetric.MetricTypeSum && w.family.monotonic
-	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
+	counter := w.family.Kind == pmetric.MetricTypeSum && w.family.Monotonic
+	delta := w.family.Temporality == pmetric.AggregationTemporalityDelta
 	for i := first; i < end; i++ {
 		dp := points.At(i)
 		stale := dp.Flags().NoRecordedValue()
@@ -336,7 +335,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 			case pmetric.NumberDataPointValueTypeInt:
 				value = float64(dp.IntValue())
 			default:
-				w.e.losses.Add(loss.Empty, w.family.name, 1)
+				w.e.losses.Add(loss.Empty, w.family.Name, 1)
 				continue
 			}
 			bits = math.Float64bits(value)
@@ -347,7 +346,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 		if delta && !stale {
 			var reason loss.Reason
 			if value, start, reason = w.e.deltas.Number(w.key(p), value, dp.StartTimestamp(), dp.Timestamp()); reason != "" {
-				w.e.losses.Add(reason, w.family.name, 1)
+				w.e.losses.Add(reason, w.family.Name, 1)
 				continue
 			}
 			bits, start = math.Float64bits(value), w.startMillis(start)
@@ -373,17 +372,17 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 			continue
 		}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		w.part(p.parts[partSum], time, orStale(dp.Sum(), stale), start)
-		w.part(p.parts[partCount], time, orStale(float64(dp.Count()), stale), start)
+		w.part(p.parts[cache.PartSum], time, orStale(dp.Sum(), stale), start)
+		w.part(p.parts[cache.PartCount], time, orStale(float64(dp.Count()), stale), start)
 		for j := range quantiles.Len() {
-			w.part(p.parts[partBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
+			w.part(p.parts[cache.PartBound+j], time, orStale(quantiles.At(j).Value(), stale), start)
 		}
 	}
 }
 
 // part adds a number to a series that rules may have left nothing of.
-func (w *walk) part(s *series, time int64, bits uint64, start int64) {
-	if s.layout == 0 {
+func (w *walk) part(s *cache.Series, time int64, bits uint64, start int64) {
+	if s.Layout == 0 {
 		w.leaveOut(s)
 		return
 	}
@@ -413,4 +412,13 @@ func (w *walk) startMillis(t int64) int64 {
 		return 0
 	}
 	return t
+}
+
+// leaveOut counts a sample of an outcome's series.
+func (w *walk) leaveOut(s *cache.Series) {
+	if w.c.IsDropped(s) {
+		w.ruledOut++
+		return
+	}
+	w.e.losses.Add(loss.Rules, w.family.Name, 1)
 }

@@ -3,7 +3,11 @@
 
 package encode
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+)
 
 // arrangement is the order in which a flush writes series. Those of a page stay in its order, but for layouts of which several
 // resources have series of their own alone, such as pages with a label that only their target has: these come together. Of such a
@@ -52,7 +56,7 @@ func (a *arrangement) asTheyCame(n int) {
 
 // byLayout arranges the slots of some series. place is that of the resource which a slot's first sample is of, and layouts is more
 // than the number of any layout.
-func (a *arrangement) byLayout(series []*series, layouts int, place func(slot uint32) uint32) {
+func (a *arrangement) byLayout(series []*cache.Series, layouts int, place func(slot uint32) uint32) {
 	n := len(series)
 	if !a.group(series, layouts, place) {
 		a.asTheyCame(n)
@@ -75,11 +79,11 @@ func (a *arrangement) byLayout(series []*series, layouts int, place func(slot ui
 }
 
 // group finds the groups, and says whether one of them is apart.
-func (a *arrangement) group(series []*series, layouts int, place func(slot uint32) uint32) (apart bool) {
+func (a *arrangement) group(series []*cache.Series, layouts int, place func(slot uint32) uint32) (apart bool) {
 	a.begin(layouts)
 	a.of, a.ranks = resize(a.of, len(series)), resize(a.ranks, len(series))
 	for slot, s := range series {
-		l := &a.layouts[s.layout]
+		l := &a.layouts[s.Layout]
 		if l.epoch != a.epoch {
 			*l = layoutRank{a.epoch, uint32(len(a.groups))}
 			a.groups = append(a.groups, group{})

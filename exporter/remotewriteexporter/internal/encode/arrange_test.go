@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // TestArrangementIsASort compares with one that says in so many words what comes when, for random layouts and resources.
@@ -24,11 +26,11 @@ func TestArrangementIsASort(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		n, layouts := 1+r.IntN(300), 1+r.IntN(20)
-		var list []*series
+		var list []*cache.Series
 		var places []uint32
 		for place := uint32(0); len(list) < n; place++ {
 			for range 1 + r.IntN(1+r.IntN(20)) {
-				list = append(list, &series{layout: uint32(1 + r.IntN(layouts))})
+				list = append(list, &cache.Series{Layout: uint32(1 + r.IntN(layouts))})
 				places = append(places, place)
 			}
 		}
@@ -37,15 +39,15 @@ func TestArrangementIsASort(t *testing.T) {
 		resources, first, rank := map[uint32]map[uint32]bool{}, map[uint32]int{}, make([]int, len(list))
 		seen := map[[2]uint32]int{}
 		for i, s := range list {
-			if resources[s.layout] == nil {
-				resources[s.layout], first[s.layout] = map[uint32]bool{}, i
+			if resources[s.Layout] == nil {
+				resources[s.Layout], first[s.Layout] = map[uint32]bool{}, i
 			}
-			resources[s.layout][places[i]] = true
-			rank[i] = seen[[2]uint32{s.layout, places[i]}]
-			seen[[2]uint32{s.layout, places[i]}]++
+			resources[s.Layout][places[i]] = true
+			rank[i] = seen[[2]uint32{s.Layout, places[i]}]
+			seen[[2]uint32{s.Layout, places[i]}]++
 		}
 		key := func(slot uint32) []int {
-			if l := list[slot].layout; len(resources[l]) >= minRun {
+			if l := list[slot].Layout; len(resources[l]) >= minRun {
 				together++
 				return []int{first[l], rank[slot], int(slot)}
 			}
@@ -156,7 +158,7 @@ func TestPodsThatComeAndGoAreAlike(t *testing.T) {
 // overtake each other.
 func TestSeriesWithoutAPlaceStayInOrder(t *testing.T) {
 	for _, most := range []int{1, 50, 1000} {
-		e, d := newEncoder(t, func(c *Config) { c.MaxSeries = most })
+		e, d := newEncoder(t, func(c *Config) { c.Cache.MaxSeries = most })
 		r := rand.New(rand.NewPCG(1, uint64(most)))
 		const scrapes = 4
 		want := 0

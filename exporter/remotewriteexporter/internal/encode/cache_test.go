@@ -21,6 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -28,7 +29,7 @@ func TestKnownSamplesAllocateNothing(t *testing.T) {
 	racetest.Sequential(t)
 	for _, f := range formats {
 		pages, samples := labPages(t, 20)
-		e, _ := newEncoder(t, func(c *Config) { c.Shards, c.TargetInfo = 2, true })
+		e, _ := newEncoder(t, func(c *Config) { c.Shards, c.Cache.TargetInfo = 2, true })
 		var blocks []block.Block
 		allocs := alloctest.PerRun(func() {
 			for _, md := range pages {
@@ -54,7 +55,7 @@ func TestKnownPointsOfEveryKindAllocateNothing(t *testing.T) {
 		clean(m)
 	}
 	for _, custom := range []bool{false, true} {
-		e, _ := newEncoder(t, func(c *Config) { c.CustomBuckets = custom })
+		e, _ := newEncoder(t, func(c *Config) { c.Cache.CustomBuckets = custom })
 		var blocks []block.Block
 		allocs := alloctest.PerRun(func() {
 			require.NoError(t, e.Add(md, ""))
@@ -160,8 +161,8 @@ func clean(m pmetric.Metric) {
 }
 
 func TestCollisionsDoNotMixSeries(t *testing.T) {
-	e, d := newEncoder(t, func(c *Config) { c.ScopeLabels, c.TargetInfo = ScopeLabelsOn, true })
-	e.hashMask = 0
+	e, d := newEncoder(t, func(c *Config) { c.Cache.ScopeLabels, c.Cache.TargetInfo = cache.ScopeLabelsOn, true })
+	e.cache.HashMask = 0
 	for target := range 5 {
 		require.NoError(t, e.Add(page(target, 40, epoch), ""))
 	}
@@ -198,7 +199,7 @@ func TestPagesThatDifferStillShare(t *testing.T) {
 }
 
 func TestIdleEntriesAreForgotten(t *testing.T) {
-	e, _ := newEncoder(t, func(c *Config) { c.IdleGenerations, c.TargetInfo = 3, true })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.IdleGenerations, c.Cache.TargetInfo = 3, true })
 	require.NoError(t, e.Add(page(0, 30, epoch), "gone"))
 	require.NoError(t, e.Add(page(0, 10, epoch), "here"))
 	flushAll(e, v2Zstd)
@@ -234,7 +235,7 @@ func TestIdleEntriesAreForgotten(t *testing.T) {
 
 func TestPendingSamplesSurviveExpiry(t *testing.T) {
 	for _, f := range formats {
-		e, d := newEncoder(t, func(c *Config) { c.IdleGenerations, c.Shards = 1, 3 })
+		e, d := newEncoder(t, func(c *Config) { c.Cache.IdleGenerations, c.Shards = 1, 3 })
 		require.NoError(t, e.Add(page(0, 30, epoch), ""))
 		want := map[string]bool{}
 		for i := range 5 {
@@ -256,7 +257,7 @@ func TestPendingSamplesSurviveExpiry(t *testing.T) {
 }
 
 func TestCacheIsBoundedAndLosesNothing(t *testing.T) {
-	e, d := newEncoder(t, func(c *Config) { c.MaxSeries, c.TargetInfo = 25, true })
+	e, d := newEncoder(t, func(c *Config) { c.Cache.MaxSeries, c.Cache.TargetInfo = 25, true })
 	sent := 0
 	for round := range 20 {
 		for target := range 4 {
@@ -332,8 +333,8 @@ func TestSeriesStaysInItsShard(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	const adders, rounds, width, shards = 4, 30, 40, 3
 	e, d := newEncoder(t, func(c *Config) {
-		c.Shards, c.MaxSamples, c.IdleGenerations, c.MaxSeries = shards, 500, 1, 100
-		c.TargetInfo = true
+		c.Shards, c.MaxSamples, c.Cache.IdleGenerations, c.Cache.MaxSeries = shards, 500, 1, 100
+		c.Cache.TargetInfo = true
 	})
 	var wg, flushers sync.WaitGroup
 	for a := range adders {
@@ -397,7 +398,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestFlushTakesWhatWasCut(t *testing.T) {
-	e, _ := newEncoder(t, func(c *Config) { c.IdleGenerations = 1 })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.IdleGenerations = 1 })
 	values := func(blocks []block.Block) (of []float64) {
 		series, _ := decode(t, blocks)
 		for _, s := range series {
@@ -444,20 +445,4 @@ func TestShardsChangeAndSeriesStayKnown(t *testing.T) {
 	s := e.Stats()
 	require.EqualValues(t, 200, s.Misses, "each was translated once")
 	require.EqualValues(t, 1000, s.Hits)
-}
-
-// Whoever chooses attributes must not make one long chain of the points of a metric.
-func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
-	const points = 2000
-	e, _ := newEncoder(t, nil)
-	for i := range points {
-		require.NoError(t, e.Add(gauge("m", 1, epoch, fmt.Sprint("key", i), "same"), ""))
-	}
-	alike := map[uint32]int{}
-	for _, s := range e.tenants[""].points.Slots {
-		if s.Entry != 0 {
-			alike[s.Hash]++
-		}
-	}
-	require.Greater(t, len(alike), points-10)
 }

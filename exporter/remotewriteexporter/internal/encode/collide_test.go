@@ -27,6 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -272,10 +273,10 @@ func checkAnyCollisions(t *testing.T, data []byte) {
 	}
 	for _, f := range formats {
 		e, _ := newEncoder(t, func(c *Config) {
-			c.CustomBuckets, c.KeepClassic = options&1 > 0, options&2 > 0
-			c.TargetInfo, c.TargetInfoInterval = options&4 > 0, time.Nanosecond
+			c.Cache.CustomBuckets, c.Cache.KeepClassic = options&1 > 0, options&2 > 0
+			c.Cache.TargetInfo, c.TargetInfoInterval = options&4 > 0, time.Nanosecond
 			if options&8 > 0 {
-				c.Delta = DeltaCumulative
+				c.Cache.Delta = cache.DeltaCumulative
 			}
 			c.MaxSamples = 1 + options
 		})
@@ -313,7 +314,7 @@ func checkCollisions(t *testing.T, data []byte) {
 	}
 	for _, f := range formats {
 		e, d := newEncoder(t, func(c *Config) {
-			c.ScopeLabels, c.MaxSamples, c.Shards = ScopeLabelsOff, samples, shards
+			c.Cache.ScopeLabels, c.MaxSamples, c.Shards = cache.ScopeLabelsOff, samples, shards
 		})
 		for range 2 { // new, then known
 			*d = drops{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
@@ -52,7 +53,7 @@ func newColumns(n int) []column {
 
 // buffer is what a Flush takes. Each sample is found by its number in several slices, so that most take little.
 type buffer struct {
-	series     []*series
+	series     []*cache.Series
 	counts     []uint32 // samples of each series
 	batches    []batch
 	samples    samples
@@ -71,7 +72,7 @@ var buffers atomic.Uint64
 func newBuffer() *buffer { return &buffer{number: buffers.Add(1)} }
 
 // begin says whose samples follow.
-func (b *buffer) begin(labels *resourceLabels) {
+func (b *buffer) begin(labels *cache.ResourceLabels) {
 	if last := len(b.batches) - 1; last < 0 || b.batches[last].labels != labels {
 		b.batches = append(b.batches, batch{labels, uint32(b.samples.len())})
 	}
@@ -87,7 +88,7 @@ func (b *buffer) addStart(s *sample, start int64) {
 
 // batch is a run of samples of one resource: all up to the next batch's first.
 type batch struct {
-	labels *resourceLabels
+	labels *cache.ResourceLabels
 	first  uint32
 }
 
@@ -127,7 +128,7 @@ type native struct {
 // exemplar belongs to a series and a resource; its labels are encoded as pairs of texts.
 type exemplar struct {
 	slot       uint32
-	labels     *resourceLabels
+	labels     *cache.ResourceLabels
 	time       int64
 	bits       uint64
 	first, end uint32 // in bytes
@@ -136,8 +137,8 @@ type exemplar struct {
 // scratch collects the samples of one Add by shard, so that each column is locked once.
 type scratch struct {
 	shards   []part
-	unlisted bool            // some of the series have no place in the cache
-	labels   *resourceLabels // of what is added next
+	unlisted bool                  // some of the series have no place in the cache
+	labels   *cache.ResourceLabels // of what is added next
 	points   int
 	// For one point at a time.
 	bounds      []float64
@@ -149,7 +150,7 @@ type scratch struct {
 
 // part is what a scratch has for one shard.
 type part struct {
-	labels    *resourceLabels // of the last batch
+	labels    *cache.ResourceLabels // of the last batch
 	batches   []batch
 	values    []value
 	exemplars []pendingExemplar
@@ -160,7 +161,7 @@ type part struct {
 
 // value is a sample on its way to a column. Of a histogram, bits say where in bytes it is.
 type value struct {
-	series *series
+	series *cache.Series
 	time   int64
 	bits   uint64
 	start  int64
@@ -176,8 +177,8 @@ const (
 )
 
 type pendingExemplar struct {
-	series     *series
-	labels     *resourceLabels
+	series     *cache.Series
+	labels     *cache.ResourceLabels
 	time       int64
 	bits       uint64
 	first, end uint32
@@ -193,15 +194,15 @@ func (e *Encoder) scratch() *scratch {
 }
 
 // part is that of a series' shard.
-func (s *scratch) part(series *series) *part {
-	return &s.shards[uint32(series.spread)*uint32(len(s.shards))>>16]
+func (s *scratch) part(series *cache.Series) *part {
+	return &s.shards[uint32(series.Spread)*uint32(len(s.shards))>>16]
 }
 
 // begin says whose samples follow.
-func (s *scratch) begin(labels *resourceLabels) { s.labels = labels }
+func (s *scratch) begin(labels *cache.ResourceLabels) { s.labels = labels }
 
 // add takes a number.
-func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
+func (s *scratch) add(series *cache.Series, time int64, bits uint64, start int64) {
 	p := s.part(series)
 	if p.labels != s.labels {
 		p.labels = s.labels
@@ -215,7 +216,7 @@ func (s *scratch) add(series *series, time int64, bits uint64, start int64) {
 }
 
 // addHistogram takes s.encoded.
-func (s *scratch) addHistogram(series *series, time, start int64, kind valueKind) {
+func (s *scratch) addHistogram(series *cache.Series, time, start int64, kind valueKind) {
 	p := s.part(series)
 	first := len(p.bytes)
 	p.bytes = append(p.bytes, s.encoded...)
@@ -224,15 +225,15 @@ func (s *scratch) addHistogram(series *series, time, start int64, kind valueKind
 }
 
 // addExemplar takes s.encoded as the labels.
-func (s *scratch) addExemplar(series *series, time int64, bits uint64) {
+func (s *scratch) addExemplar(series *cache.Series, time int64, bits uint64) {
 	p := s.part(series)
 	first := len(p.bytes)
 	p.bytes = append(p.bytes, s.encoded...)
 	p.exemplars = append(p.exemplars, pendingExemplar{series, s.labels, time, bits, uint32(first), uint32(len(p.bytes))})
 }
 
-// commit moves everything into t's columns.
-func (s *scratch) commit(t *tenant) {
+// commit moves everything into a tenant's columns.
+func (s *scratch) commit(t *account) {
 	for i := range s.shards {
 		p := &s.shards[i]
 		if len(p.values) > 0 {
@@ -292,13 +293,13 @@ func (c *column) take(p *part, unlisted bool) {
 }
 
 // slot is the series' number in the buffer. What a series remembers may be of a buffer before.
-func (b *buffer) slot(s *series) uint32 {
-	if int(s.slot) >= len(b.series) || b.series[s.slot] != s {
-		s.slot = uint32(len(b.series))
+func (b *buffer) slot(s *cache.Series) uint32 {
+	if int(s.Slot) >= len(b.series) || b.series[s.Slot] != s {
+		s.Slot = uint32(len(b.series))
 		b.series = append(b.series, s)
 		b.counts = append(b.counts, 0)
 	}
-	return s.slot
+	return s.Slot
 }
 
 // none is the buffer of a column that has nothing. Nobody writes to it.
@@ -373,6 +374,23 @@ func (c *column) giveBack(b *buffer) {
 	}
 }
 
+// keep keeps what is not flushed yet, and says whether that is anything.
+func (c *column) keep(x *cache.Expiry) bool {
+	pending := c.open.keep(x)
+	return c.cut != nil && c.cut.keep(x) || pending
+}
+
+// keep keeps what b refers to, and says whether that is anything.
+func (b *buffer) keep(x *cache.Expiry) bool {
+	for _, s := range b.series {
+		x.KeepSeries(s)
+	}
+	for _, bt := range b.batches {
+		x.KeepLabels(bt.labels)
+	}
+	return b.samples.len() > 0
+}
+
 // bounded returns a list, or none if it has room for more than most.
 func bounded[T any](list []T, most int) []T {
 	if cap(list) > most {
@@ -388,9 +406,7 @@ func (c *column) tooLarge(b *buffer) bool { return cap(b.series) > 4*c.usual.sam
 func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	e.tableMu.Lock()
-	t := e.tenants[tenant]
-	e.tableMu.Unlock()
+	t := e.find(tenant)
 	if t == nil {
 		return 0, 0
 	}

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // Wherever an attribute becomes text, one that is nested a million times must not end the process.
@@ -34,7 +36,7 @@ func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
 			list, tree = list.SetEmptySlice().AppendEmpty(), tree.SetEmptyMap().PutEmpty("k")
 		}
 	}
-	e, _ := newEncoder(t, func(c *Config) { c.ScopeLabels = ScopeLabelsOn })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.ScopeLabels = cache.ScopeLabelsOn })
 	require.NoError(t, e.Add(md, ""))
 	for _, f := range formats {
 		flushAll(e, f)

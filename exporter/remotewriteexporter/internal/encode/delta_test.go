@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -48,7 +49,7 @@ func deltaSumPoint(instance string, at int, value float64, attrs ...string) pmet
 	})
 }
 
-func cumulative(c *Config) { c.Delta = DeltaCumulative }
+func cumulative(c *Config) { c.Cache.Delta = cache.DeltaCumulative }
 
 func TestDeltaIsDroppedAndNamedOnce(t *testing.T) {
 	e, d := newEncoder(t, nil)
@@ -93,7 +94,7 @@ func TestDeltaSumsAddUp(t *testing.T) {
 }
 
 func TestDeltaSumsAreBoundedAndExpire(t *testing.T) {
-	e, d := newEncoder(t, func(c *Config) { c.Delta, c.MaxDelta, c.IdleGenerations = DeltaCumulative, 1, 2 })
+	e, d := newEncoder(t, func(c *Config) { c.Cache.Delta, c.MaxDelta, c.Cache.IdleGenerations = cache.DeltaCumulative, 1, 2 })
 	require.NoError(t, e.Add(deltaSumPoint("a", 0, 1), ""))
 	require.NoError(t, e.Add(deltaSumPoint("b", 0, 1), ""))
 	assert.Equal(t, map[loss.Reason]int{loss.DeltaLimit: 1}, d.counts)
@@ -107,7 +108,7 @@ func TestDeltaSumsAreBoundedAndExpire(t *testing.T) {
 	assert.Equal(t, 1, d.counts[loss.DeltaLimit])
 
 	// A series that has no place in the cache has none for its sum.
-	e, d = newEncoder(t, func(c *Config) { c.Delta, c.MaxSeries = DeltaCumulative, 1 })
+	e, d = newEncoder(t, func(c *Config) { c.Cache.Delta, c.Cache.MaxSeries = cache.DeltaCumulative, 1 })
 	require.NoError(t, e.Add(gauge("g", 1, epoch), ""))
 	require.NoError(t, e.Add(deltaSumPoint("b", 0, 1), ""))
 	assert.Equal(t, map[loss.Reason]int{loss.DeltaLimit: 1}, d.counts)

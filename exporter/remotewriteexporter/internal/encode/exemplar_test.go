@@ -89,7 +89,7 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		e, _ := newEncoder(t, func(c *Config) {
 			c.RepeatExemplars = false
-			c.CustomBuckets, c.KeepClassic = native, native
+			c.Cache.CustomBuckets, c.Cache.KeepClassic = native, native
 		})
 		scrape := 0
 		shown := func(host, attribute string, change func(first, second pmetric.Exemplar)) (n int) {
@@ -160,9 +160,9 @@ func TestReservedLabelsAreTheMetrics(t *testing.T) {
 func TestInfiniteBoundIsTheLastBucket(t *testing.T) {
 	for _, custom := range []bool{false, true} {
 		md, dp := classicOf()
-		want, _ := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = custom }, md)
+		want, _ := sent(t, v2Zstd, func(c *Config) { c.Cache.CustomBuckets = custom }, md)
 		dp.ExplicitBounds().Append(math.Inf(1))
-		got, d := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = custom }, md)
+		got, d := sent(t, v2Zstd, func(c *Config) { c.Cache.CustomBuckets = custom }, md)
 		assert.Equal(t, canonical(want), canonical(got))
 		assert.Zero(t, d.total())
 	}
@@ -171,7 +171,7 @@ func TestInfiniteBoundIsTheLastBucket(t *testing.T) {
 func TestCustomBucketsThatDescendAreCounted(t *testing.T) {
 	md, dp := classicOf()
 	dp.ExplicitBounds().FromRaw([]float64{2, 1})
-	series, d := sent(t, v2Zstd, func(c *Config) { c.CustomBuckets = true }, md)
+	series, d := sent(t, v2Zstd, func(c *Config) { c.Cache.CustomBuckets = true }, md)
 	assert.Empty(t, series)
 	assert.Equal(t, map[loss.Reason]int{loss.Buckets: 1}, d.counts)
 }

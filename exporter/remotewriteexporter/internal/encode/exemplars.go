@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
@@ -45,7 +46,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 			time = millis(x.Timestamp())
 		}
 		content, encoded := w.contentOf(x, math.Float64bits(value), time, pointTime), false
-		for _, of := range [...]*series{p.one, bucketOf(p, bounds, value)} {
+		for _, of := range [...]*cache.Series{p.one, bucketOf(p, bounds, value)} {
 			if of == nil || w.e.sent.Repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
 				continue
 			}
@@ -59,15 +60,15 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 }
 
 // bucketOf is the series of the first bucket that holds a value; nil if there is none that is sent.
-func bucketOf(p known, bounds []float64, value float64) *series {
+func bucketOf(p known, bounds []float64, value float64) *cache.Series {
 	if p.parts == nil {
 		return nil
 	}
 	part := len(p.parts) - 1
 	if j := slices.IndexFunc(bounds, func(bound float64) bool { return value <= bound }); j >= 0 {
-		part = partBound + j
+		part = cache.PartBound + j
 	}
-	if !isSeries(p.parts[part]) {
+	if !cache.IsSeries(p.parts[part]) {
 		return nil
 	}
 	return p.parts[part]
@@ -122,8 +123,8 @@ func appendID(dst []byte, name string, id []byte) []byte {
 }
 
 // placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand.
-func (w *walk) placeOfExemplar(s *series, i int) uint64 {
-	return store.Mix(maphash.Comparable(w.e.seed, deltaKey{s, w.s.labels}), uint64(i))
+func (w *walk) placeOfExemplar(s *cache.Series, i int) uint64 {
+	return store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.labels}), uint64(i))
 }
 
 // contentOf is a hash of an exemplar. One of no time has got that of its point, each time another, which says nothing.
@@ -134,7 +135,7 @@ func (w *walk) contentOf(x pmetric.Exemplar, value uint64, time, pointTime int64
 	trace, span := x.TraceID(), x.SpanID()
 	h := store.Mix(store.Mix(0, value), uint64(time))
 	h = store.Mix(store.Mix(h, binary.LittleEndian.Uint64(trace[:8])), binary.LittleEndian.Uint64(trace[8:]))
-	return w.e.hashMap(store.Mix(h, binary.LittleEndian.Uint64(span[:])), x.FilteredAttributes())
+	return w.c.HashMap(store.Mix(h, binary.LittleEndian.Uint64(span[:])), x.FilteredAttributes())
 }
 
 // ForgetExemplars says that exemplars may not have come where they were to go, after all: each that a series shows is taken for new

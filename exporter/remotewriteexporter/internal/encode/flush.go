@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
@@ -19,8 +20,8 @@ import (
 func (e *Encoder) Cut(dst []string) []string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
+	e.tenantsMu.Lock()
+	defer e.tenantsMu.Unlock()
 	for name, t := range e.tenants {
 		dst = append(dst, name)
 		for i := range t.columns {
@@ -35,9 +36,7 @@ func (e *Encoder) Cut(dst []string) []string {
 func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Block) (blocks []block.Block) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	e.tableMu.Lock()
-	t := e.tenants[tenant]
-	e.tableMu.Unlock()
+	t := e.find(tenant)
 	if t == nil {
 		return dst
 	}
@@ -76,7 +75,7 @@ func (e *Encoder) flusher() *flusher {
 	default:
 		w = &flusher{e: e}
 	}
-	w.text = e.symbols.Snapshot()
+	w.text = e.cache.Symbols.Snapshot()
 	if n := len(w.text); n > len(w.local) {
 		w.local = append(w.local, make([]localRef, n-len(w.local))...)
 	}
@@ -103,7 +102,7 @@ type flusher struct {
 	offsets   []uint32
 	sources   []uint32 // batches sorted
 	places    []uint32 // of each batch's resource
-	resources []*resourceLabels
+	resources []*cache.ResourceLabels
 	weights   []int // theirs
 	heaviest  int   // of these
 
@@ -137,7 +136,7 @@ func (w *flusher) run(b *buffer) {
 
 // writeSlot writes samples of one slot.
 func (w *flusher) writeSlot(b *buffer, slot uint32, cells []sample) {
-	r := w.e.row(b.series[slot])
+	r := w.e.cache.Row(b.series[slot])
 	for len(cells) > 0 {
 		n := 1
 		for n < len(cells) && cells[n].of == cells[0].of {
@@ -168,8 +167,8 @@ func (w *flusher) layOut(b *buffer) {
 	for _, i := range w.sources {
 		labels := b.batches[i].labels
 		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
-			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.weight)
-			w.stride, w.heaviest = max(w.stride, len(labels.values)), max(w.heaviest, labels.weight)
+			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.Weight)
+			w.stride, w.heaviest = max(w.stride, len(labels.Values)), max(w.heaviest, labels.Weight)
 		}
 		w.places[i] = uint32(len(w.resources) - 1)
 	}
@@ -189,7 +188,7 @@ func (w *flusher) layOut(b *buffer) {
 		w.sort(b)
 	}
 	if w.format.Version == promwrite.V2 && !b.unlisted { // samples of a series that is there twice stay in their order
-		w.byLayout(b.series, w.e.layouts.Size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
+		w.byLayout(b.series, w.e.cache.Layouts.Size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
 	} else {
 		w.asTheyCame(len(b.series))
 	}
@@ -201,11 +200,11 @@ func (w *flusher) layOut(b *buffer) {
 
 // rank sorts resources: in the order in which they were made, which is much that of their times. In 1.0, which has their
 // values in each message, those of one length come together, since their messages are of one length then.
-func (w *flusher) rank(r *resourceLabels) uint64 {
+func (w *flusher) rank(r *cache.ResourceLabels) uint64 {
 	if w.format.Version == promwrite.V1 {
-		return uint64(r.weight)<<32 | uint64(r.order)
+		return uint64(r.Weight)<<32 | uint64(r.Order)
 	}
-	return uint64(r.order)
+	return uint64(r.Order)
 }
 
 // cells are the samples of a slot.
@@ -266,13 +265,13 @@ func (w *flusher) begin() {
 func (w *flusher) valueRef(place, i uint32) uint32 {
 	ref := &w.known[int(place)*w.stride+int(i)]
 	if *ref == 0 {
-		*ref = w.ref(w.resources[place].values[i])
+		*ref = w.ref(w.resources[place].Values[i])
 	}
 	return *ref
 }
 
 // seriesRun writes all samples of one series of the resource in a place.
-func (w *flusher) seriesRun(b *buffer, slot uint32, s *row, place uint32, cells []sample) {
+func (w *flusher) seriesRun(b *buffer, slot uint32, s *cache.Row, place uint32, cells []sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
 	}
@@ -307,8 +306,8 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *row, place uint32, cells 
 const maxNumber = 34
 
 // sizeOf bounds what n cells take up.
-func (w *flusher) sizeOf(b *buffer, s *row, place uint32, cells []sample, n int, exemplars []exemplar) int {
-	size := int(s.series.weight) + w.weights[place] + maxNumber*n
+func (w *flusher) sizeOf(b *buffer, s *cache.Row, place uint32, cells []sample, n int, exemplars []exemplar) int {
+	size := int(s.Series.Weight) + w.weights[place] + maxNumber*n
 	for _, x := range exemplars {
 		size += 2*int(x.end-x.first) + 64
 	}
@@ -323,7 +322,7 @@ func (w *flusher) sizeOf(b *buffer, s *row, place uint32, cells []sample, n int,
 
 // tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken: a series has one
 // value at a time, be it a number or a histogram.
-func (w *flusher) tidy(s *row, cells []sample) []sample {
+func (w *flusher) tidy(s *cache.Row, cells []sample) []sample {
 	ascending := true
 	for i := 1; i < len(cells); i++ {
 		ascending = ascending && cells[i].time > cells[i-1].time
@@ -340,7 +339,7 @@ func (w *flusher) tidy(s *row, cells []sample) []sample {
 }
 
 // exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
-func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
+func (w *flusher) exemplarsOf(slot uint32, r *cache.ResourceLabels) []exemplar {
 	if !w.isExemplary(slot) {
 		return nil
 	}
@@ -361,10 +360,10 @@ func (w *flusher) exemplarsOf(slot uint32, r *resourceLabels) []exemplar {
 }
 
 // name is a series' metric, for telemetry.
-func (w *flusher) name(s *row) string {
-	for _, l := range s.layout.labels {
-		if w.text[l.name] == names.NameLabel && l.value&fromResource == 0 {
-			return w.text[s.ref(l)]
+func (w *flusher) name(s *cache.Row) string {
+	for _, l := range s.Layout.Labels {
+		if w.text[l.Name] == names.NameLabel && l.Value&cache.FromResource == 0 {
+			return w.text[s.Ref(l)]
 		}
 	}
 	return ""

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // FuzzAdd feeds any OTLP there is: what comes out must be valid, the same from Prometheus' decoders as from ours,
@@ -31,15 +33,15 @@ func FuzzAdd(f *testing.F) {
 		}
 		format := formats[options%4]
 		e, _ := newEncoder(t, func(c *Config) {
-			c.TargetInfo, c.TargetInfoInterval = true, time.Nanosecond
-			c.CustomBuckets, c.KeepClassic = options&4 > 0, true
+			c.Cache.TargetInfo, c.TargetInfoInterval = true, time.Nanosecond
+			c.Cache.CustomBuckets, c.Cache.KeepClassic = options&4 > 0, true
 			if options&8 > 0 {
-				c.Delta = DeltaCumulative
+				c.Cache.Delta = cache.DeltaCumulative
 			}
 			if options&16 > 0 {
-				c.PromoteResourceAttributes = []string{"*"}
+				c.Cache.PromoteResourceAttributes = []string{"*"}
 			}
-			c.ScopeLabels = ScopeLabelsOn
+			c.Cache.ScopeLabels = cache.ScopeLabelsOn
 		})
 		var first []string
 		for round := range 3 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
@@ -99,7 +100,7 @@ func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
 		return 0
 	}
 	start := cells[0].extra&isHistogram == 0 && b.start(&cells[0]) != 0
-	r := w.e.row(b.series[slot])
+	r := w.e.cache.Row(b.series[slot])
 	like, ok := likeBehind(&r, start)
 	if !ok {
 		return 0
@@ -136,12 +137,12 @@ func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
 
 // likeBehind is a hash of what is behind the number in a series' messages, but for values of resources. It is false if there is
 // none of these, or nothing before them, or too much in all.
-func likeBehind(r *row, start bool) (like uint64, ok bool) {
-	labels := r.layout.labels
+func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
+	labels := r.Layout.Labels
 	if len(labels) > maxGridLabels {
 		return 0, false
 	}
-	first := slices.IndexFunc(labels, func(l labelRef) bool { return l.value&fromResource != 0 })
+	first := slices.IndexFunc(labels, func(l cache.LabelRef) bool { return l.Value&cache.FromResource != 0 })
 	if first < 1 {
 		return 0, false
 	}
@@ -149,11 +150,11 @@ func likeBehind(r *row, start bool) (like uint64, ok bool) {
 		like = 1
 	}
 	for _, l := range labels[first:] {
-		value := l.value
-		if value&fromResource == 0 {
-			value = r.ref(l)
+		value := l.Value
+		if value&cache.FromResource == 0 {
+			value = r.Ref(l)
 		}
-		like = store.Mix(like, uint64(l.name)<<32|uint64(value))
+		like = store.Mix(like, uint64(l.Name)<<32|uint64(value))
 	}
 	return like, true
 }
@@ -270,7 +271,7 @@ func (w *flusher) square(b *buffer, rows []uint32, first int) {
 	weight := k * maxMessage
 	for _, slot := range rows {
 		s.cells = append(s.cells, w.begins[slot]+uint32(first))
-		weight += int(b.series[slot].weight)
+		weight += int(b.series[slot].Weight)
 	}
 	for j := range uint32(k) {
 		c := &w.sorted[s.cells[0]+j]
@@ -309,7 +310,7 @@ func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
 	first := &s.columns[0]
 	longest := 0
 	for _, slot := range rows {
-		r := w.e.row(b.series[slot])
+		r := w.e.cache.Row(b.series[slot])
 		w.turn(&r, first.place)
 		p := &w.prefix
 		if p.cut == 0 {
@@ -319,13 +320,13 @@ func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
 		m = append(m, p.bytes[:2]...)
 		m = append(m, byte(wire.RefsV2), byte(p.cut-4))
 		m = append(m, p.bytes[4:p.cut]...)
-		m = append(m, w.metadata(r.layout.meta)...) // behind the name, which some decoders want
+		m = append(m, w.metadata(r.Layout.Meta)...) // behind the name, which some decoders want
 		s.heads.bytes = wire.AppendNumberHead(m, first.start != 0)
 		s.heads.end()
 		longest = max(longest, len(s.heads.one(len(s.heads.ends)-2)))
 	}
 	longestTail := 0
-	r := w.e.row(b.series[rows[0]])
+	r := w.e.cache.Row(b.series[rows[0]])
 	for j := range s.columns {
 		c := &s.columns[j]
 		w.turn(&r, c.place)
@@ -399,7 +400,7 @@ func (w *flusher) cellByCell(b *buffer, rows []uint32, step int) {
 	for ; step < len(rows)*len(rows); step++ {
 		i, j := w.grids.sq.at(step)
 		c := w.grids.sq.cells[i] + uint32(j)
-		r := w.e.row(b.series[rows[i]])
+		r := w.e.cache.Row(b.series[rows[i]])
 		w.seriesRun(b, rows[i], &r, w.sorted[c].of, w.sorted[c:c+1])
 	}
 }

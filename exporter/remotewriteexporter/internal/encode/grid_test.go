@@ -120,7 +120,7 @@ func TestGridsHoldTheSame(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		samples, size := 1<<(4+r.IntN(12)), 1<<(11+r.IntN(12))
 		change := func(c *Config) {
-			c.MaxSamples, c.MaxRawBytes, c.StartTimestamps, c.Metadata = samples, size, true, true
+			c.MaxSamples, c.MaxRawBytes, c.StartTimestamps, c.Cache.Metadata = samples, size, true, true
 		}
 		zstd, dz := newEncoder(t, change)
 		snappy, ds := newEncoder(t, change)
@@ -154,7 +154,7 @@ func TestGridsHoldTheSame(t *testing.T) {
 // more for a number that all targets have.
 func TestSeriesOfManyTargetsTakeOneCopy(t *testing.T) {
 	const series, targets = 300, 101
-	e, _ := newEncoder(t, func(c *Config) { c.Metadata = true })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.Metadata = true })
 	md := pmetric.NewMetrics()
 	for target := range targets {
 		rm := md.ResourceMetrics().AppendEmpty()

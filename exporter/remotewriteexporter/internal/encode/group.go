@@ -5,6 +5,7 @@ package encode
 
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
@@ -14,7 +15,7 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 	if !w.comesTogether(slots[0]) || !w.single(b, slots[0]) {
 		return 0
 	}
-	s, c := w.e.row(b.series[slots[0]]), w.cell(b, slots[0])
+	s, c := w.e.cache.Row(b.series[slots[0]]), w.cell(b, slots[0])
 	room := min(len(slots), max(w.sampleLimit-w.points(), 0))
 	if room == 0 || w.full(len(w.body), &s, c.of) {
 		return 0
@@ -45,19 +46,19 @@ type parting struct {
 
 // partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
 // as the names of pods are, and the same in the messages of another metric.
-func (w *flusher) partLabels(b *buffer, s *row, slots []uint32) parting {
-	p := parting{cut: w.prefix.cut, who: uint64(s.series.values)}
-	if len(slots) < 2 || s.series.values == 0 {
+func (w *flusher) partLabels(b *buffer, s *cache.Row, slots []uint32) parting {
+	p := parting{cut: w.prefix.cut, who: uint64(s.Series.Values)}
+	if len(slots) < 2 || s.Series.Values == 0 {
 		return p
 	}
 	next := b.series[slots[1]]
-	if next.layout != s.series.layout || next.values == 0 {
+	if next.Layout != s.Series.Layout || next.Values == 0 {
 		return p
 	}
-	values, who := s.layout.keys.valuesOf(next.values), uint64(0)
+	values, who := s.Layout.Keys.ValuesOf(next.Values), uint64(0)
 	for i := range w.prefix.own {
 		x := &w.prefix.own[i]
-		if s.values[x.value] == values[x.value] {
+		if s.Values[x.value] == values[x.value] {
 			continue
 		}
 		p.cut = min(p.cut, x.begin)
@@ -83,12 +84,12 @@ func (w *flusher) isExemplary(slot uint32) bool {
 // and its times: for as many slots as have the layout and room, until the first one's resource comes again. It returns how many. A run over
 // several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other. Resources come in any order, as
 // targets were scraped, but in the same one in each rank.
-func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
+func (w *flusher) repeatSeries(b *buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < len(slots); done++ {
 		s := b.series[slots[done]]
-		if s.layout != like.series.layout || !w.single(b, slots[done]) {
+		if s.Layout != like.Series.Layout || !w.single(b, slots[done]) {
 			break
 		}
 		c := w.cell(b, slots[done])
@@ -96,17 +97,17 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 			break
 		}
 		start := b.start(c)
-		next := row{series: s, layout: like.layout}
+		next := cache.Row{Series: s, Layout: like.Layout}
 		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {
 			break
 		}
-		if s.values != 0 {
-			next.values = like.layout.keys.valuesOf(s.values)
+		if s.Values != 0 {
+			next.Values = like.Layout.Keys.ValuesOf(s.Values)
 		}
 		at := len(body)
 		body = append(body, message...)
 		made := body[at:]
-		if !w.fillOwn(made, shift, p.cut, next.values) || !w.fill(made[shift:], c.of) {
+		if !w.fillOwn(made, shift, p.cut, next.Values) || !w.fill(made[shift:], c.of) {
 			body = body[:at]
 			break
 		}
@@ -119,7 +120,7 @@ func (w *flusher) repeatSeries(b *buffer, like *row, message []byte, shift int, 
 
 // fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
 // much further on than in the prefix. It is false if one takes more bytes or fewer than there.
-func (w *flusher) fillOwn(message []byte, shift, cut int, values ids) bool {
+func (w *flusher) fillOwn(message []byte, shift, cut int, values []uint32) bool {
 	for i := range w.prefix.own {
 		x := &w.prefix.own[i]
 		ref := w.ref(values[x.value])

@@ -72,7 +72,7 @@ var (
 func newEncoder(t testing.TB, change func(*Config)) (*Encoder, *drops) {
 	t.Helper()
 	cfg := DefaultConfig()
-	cfg.TargetInfo = false
+	cfg.Cache.TargetInfo = false
 	cfg.RepeatExemplars = true // as the twins do
 	if change != nil {
 		change(&cfg)

@@ -12,12 +12,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
 func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
-	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
+	delta := w.family.Temporality == pmetric.AggregationTemporalityDelta
 	for i := range points.Len() {
 		dp := points.At(i)
 		bounds, counts := dp.ExplicitBounds(), dp.BucketCounts()
@@ -38,17 +39,17 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		}
 		h := histogram.Explicit{Bounds: w.s.bounds, Counts: w.s.counts, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		if p.one == nil && w.e.cfg.CustomBuckets { // else there is one, but for rules
+		if p.one == nil && w.e.cfg.Cache.CustomBuckets { // else there is one, but for rules
 			w.ruledOut++
 		}
-		if p.one == nil && !slices.ContainsFunc(p.parts, isSeries) { // by rules: nothing is left to sum up for
+		if p.one == nil && !slices.ContainsFunc(p.parts, cache.IsSeries) { // by rules: nothing is left to sum up for
 			w.classic(p.parts, &h, time, start, stale)
 			continue
 		}
 		if delta && !stale {
 			began, reason := w.e.deltas.Explicit(w.key(p), &h, dp.StartTimestamp(), dp.Timestamp())
 			if reason != "" {
-				w.e.losses.Add(reason, w.family.name, 1)
+				w.e.losses.Add(reason, w.family.Name, 1)
 				continue
 			}
 			start = w.startMillis(began)
@@ -66,12 +67,12 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 }
 
 // classic adds a series for each part. A stale histogram has no counts, but its series are known by its bounds.
-func (w *walk) classic(parts []*series, h *histogram.Explicit, time, start int64, stale bool) {
+func (w *walk) classic(parts []*cache.Series, h *histogram.Explicit, time, start int64, stale bool) {
 	if h.HasSum || stale {
-		w.part(parts[partSum], time, orStale(h.Sum, stale), start)
+		w.part(parts[cache.PartSum], time, orStale(h.Sum, stale), start)
 	}
 	count := orStale(float64(h.Count), stale)
-	w.part(parts[partCount], time, count, start)
+	w.part(parts[cache.PartCount], time, count, start)
 	sum := uint64(0)
 	for i := range h.Bounds {
 		if i < len(h.Counts) {
@@ -79,18 +80,18 @@ func (w *walk) classic(parts []*series, h *histogram.Explicit, time, start int64
 		} else if !stale {
 			break
 		}
-		w.part(parts[partBound+i], time, orStale(float64(sum), stale), start)
+		w.part(parts[cache.PartBound+i], time, orStale(float64(sum), stale), start)
 	}
 	w.part(parts[len(parts)-1], time, count, start)
 }
 
 // customBuckets adds a native histogram whose bounds are listed.
-func (w *walk) customBuckets(s *series, h *histogram.Explicit, time, start int64, stale bool) {
+func (w *walk) customBuckets(s *cache.Series, h *histogram.Explicit, time, start int64, stale bool) {
 	n := w.s.histogram(time)
 	if stale {
 		n.Schema, n.Sum = promwrite.CustomBucketsSchema, math.Float64frombits(promwrite.StaleNaN)
 	} else if !h.FillCustom(n) {
-		w.e.losses.Add(loss.Buckets, w.family.name, 1)
+		w.e.losses.Add(loss.Buckets, w.family.Name, 1)
 		return
 	}
 	w.s.encoded = wire.AppendHistogram(w.s.encoded[:0], n)
@@ -98,7 +99,7 @@ func (w *walk) customBuckets(s *series, h *histogram.Explicit, time, start int64
 }
 
 func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
-	delta := w.family.temporality == pmetric.AggregationTemporalityDelta
+	delta := w.family.Temporality == pmetric.AggregationTemporalityDelta
 	for i := range points.Len() {
 		dp := points.At(i)
 		stale := dp.Flags().NoRecordedValue()
@@ -107,7 +108,7 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 			continue
 		}
 		if dp.Scale() < histogram.MinScale {
-			w.e.losses.Add(loss.Scale, w.family.name, 1)
+			w.e.losses.Add(loss.Scale, w.family.Name, 1)
 			continue
 		}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
@@ -119,13 +120,13 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 			if delta {
 				began, reason := w.e.deltas.Exponential(w.key(p), x, dp.StartTimestamp(), dp.Timestamp())
 				if reason != "" {
-					w.e.losses.Add(reason, w.family.name, 1)
+					w.e.losses.Add(reason, w.family.Name, 1)
 					continue
 				}
 				start = w.startMillis(began)
 			}
 			if !x.Fill(n) {
-				w.e.losses.Add(loss.Buckets, w.family.name, 1)
+				w.e.losses.Add(loss.Buckets, w.family.Name, 1)
 				continue
 			}
 		}
@@ -151,18 +152,18 @@ func (s *scratch) histogram(time int64) *promwrite.Histogram {
 
 // deltaKey is a series of a resource.
 type deltaKey struct {
-	series *series
-	labels *resourceLabels
+	series *cache.Series
+	labels *cache.ResourceLabels
 }
 
 // key names the sum of a delta point: its series, whatever the point looks like, of its resource.
 func (w *walk) key(p known) deltaKey {
 	s := p.one
 	if s == nil {
-		s = p.parts[partCount]
+		s = p.parts[cache.PartCount]
 	}
-	if s.layout == 0 {
-		s = p.parts[slices.IndexFunc(p.parts, isSeries)]
+	if s.Layout == 0 {
+		s = p.parts[slices.IndexFunc(p.parts, cache.IsSeries)]
 	}
-	return deltaKey{s, w.resource.labels}
+	return deltaKey{s, w.resource.Labels}
 }

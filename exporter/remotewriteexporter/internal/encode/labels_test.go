@@ -18,6 +18,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 func TestLabelsAndTheirPrecedence(t *testing.T) {
@@ -32,7 +34,7 @@ func TestLabelsAndTheirPrecedence(t *testing.T) {
 		scope.Attributes().PutStr("team", "a")
 		for _, format := range formats {
 			series, _ := sent(t, format, func(c *Config) {
-				c.ScopeLabels = ScopeLabelsOff
+				c.Cache.ScopeLabels = cache.ScopeLabelsOff
 				if change != nil {
 					change(c)
 				}
@@ -42,7 +44,7 @@ func TestLabelsAndTheirPrecedence(t *testing.T) {
 		}
 	}
 	promote := func(c *Config) {
-		c.PromoteResourceAttributes, c.ExcludeResourceAttributes = []string{"k8s.*", "a?b", "zone"}, []string{"*.secret"}
+		c.Cache.PromoteResourceAttributes, c.Cache.ExcludeResourceAttributes = []string{"k8s.*", "a?b", "zone"}, []string{"*.secret"}
 	}
 	service := map[string]any{"service.name": "api", "service.instance.id": "i1"}
 
@@ -60,9 +62,9 @@ func TestLabelsAndTheirPrecedence(t *testing.T) {
 	f("promoted", promote, map[string]any{"k8s.pod.name": "p", "k8s.secret": "s", "a.b": "1", "other": "o", "service.name": "api"}, nil,
 		`__name__="g",a_b="1",job="api",k8s_pod_name="p",`)
 	f("point wins", promote, map[string]any{"zone": "resource"}, []string{"zone", "point"}, `__name__="g",zone="point",`)
-	f("resource wins", func(c *Config) { promote(c); c.ResourceWins = true }, map[string]any{"zone": "resource"}, []string{"zone", "point"},
+	f("resource wins", func(c *Config) { promote(c); c.Cache.ResourceWins = true }, map[string]any{"zone": "resource"}, []string{"zone", "point"},
 		`__name__="g",zone="resource",`)
-	f("scope", func(c *Config) { c.ScopeLabels = ScopeLabelsAuto }, nil, []string{"otel_scope_name", "own"},
+	f("scope", func(c *Config) { c.Cache.ScopeLabels = cache.ScopeLabelsAuto }, nil, []string{"otel_scope_name", "own"},
 		`__name__="g",otel_scope_name="lib",otel_scope_team="a",otel_scope_version="1",`)
 }
 
@@ -70,7 +72,7 @@ func TestScrapedScopeIsNoLabel(t *testing.T) {
 	md := page(0, 1, epoch)
 	series, _ := sent(t, v2Zstd, nil, md)
 	assert.NotContains(t, labelsOf(series[0]), "otel_scope_name")
-	series, _ = sent(t, v2Zstd, func(c *Config) { c.ScopeLabels = ScopeLabelsOn }, md)
+	series, _ = sent(t, v2Zstd, func(c *Config) { c.Cache.ScopeLabels = cache.ScopeLabelsOn }, md)
 	assert.Contains(t, labelsOf(series[0]), `otel_scope_name="github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"`)
 }
 
@@ -86,7 +88,7 @@ func TestScrapedNamesAreKept(t *testing.T) {
 		m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		addPoint(m.Sum().DataPoints(), 1, epoch)
 		series, _ := sent(t, v2Zstd, func(c *Config) {
-			c.Names.ScrapedNames, c.ScopeLabels = true, ScopeLabelsOff
+			c.Names.ScrapedNames, c.Cache.ScopeLabels = true, cache.ScopeLabelsOff
 			if change != nil {
 				change(c)
 			}
@@ -112,7 +114,7 @@ func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
 		m.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		m.Metadata().PutStr("prometheus.type", typ)
 		addPoint(m.Sum().DataPoints(), 1, epoch)
-		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.ScrapedNames, c.ScopeLabels = scraped, ScopeLabelsOff }, md)
+		series, _ := sent(t, v2Zstd, func(c *Config) { c.Names.ScrapedNames, c.Cache.ScopeLabels = scraped, cache.ScopeLabelsOff }, md)
 		require.Len(t, series, 1)
 		assert.Equal(t, want, series[0].Labels[0].Value)
 	}
@@ -205,7 +207,7 @@ func TestConfigThatCannotWork(t *testing.T) {
 	}
 	f("strategy", func(c *Config) { c.Names.Strategy = "x" })
 	f("shards", func(c *Config) { c.Shards = 0 })
-	f("max delta", func(c *Config) { c.Delta, c.MaxDelta = DeltaCumulative, 0 })
+	f("max delta", func(c *Config) { c.Cache.Delta, c.MaxDelta = cache.DeltaCumulative, 0 })
 	f("two names", func(c *Config) { c.Names.ExternalLabels = map[string]string{"a.b": "1", "a_b": "2"} })
 	f("external label", func(c *Config) { c.Names.ExternalLabels = map[string]string{"": "1"} })
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/internal/alloctest"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // TestAnyOrderIsLaidOut adds the same samples in orders that need sorting and in orders that need none.
@@ -24,7 +26,7 @@ func TestAnyOrderIsLaidOut(t *testing.T) {
 		{{0, 20, 0}, {1, 40, 0}, {1, 20, 1}},         // of two targets
 		{{1, 1, 0}, {1, 1, 1}, {1, 1, 2}, {0, 1, 0}}, // a run, then another target
 	} {
-		e, d := newEncoder(t, func(c *Config) { c.TargetInfo = true })
+		e, d := newEncoder(t, func(c *Config) { c.Cache.TargetInfo = true })
 		require.NoError(t, e.Add(page(0, 40, epoch.Add(-time.Hour)), ""))
 		flushAll(e, v2Zstd)
 		want := 0
@@ -79,7 +81,7 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 	c := &newColumns(1)[0]
 	page := part{batches: []batch{{}}}
 	for range pieceSize { // which no pool has to keep
-		page.values = append(page.values, value{series: &series{}})
+		page.values = append(page.values, value{series: &cache.Series{}})
 	}
 	scrape := func() {
 		for range 3 {
@@ -106,7 +108,7 @@ func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 	c := &newColumns(1)[0]
 	page := part{batches: []batch{{}}}
 	for range maxSpare + 1 {
-		page.values = append(page.values, value{series: &series{}})
+		page.values = append(page.values, value{series: &cache.Series{}})
 	}
 	room := func() int { return cap(c.open.series) + cap(c.spare.series) }
 	c.take(&page, false)
@@ -135,7 +137,7 @@ func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 // TestRoomOfBuffersFollowsWhatComes: of pages that are new all exemplars are, and their room is let go of when fewer come.
 func TestRoomOfBuffersFollowsWhatComes(t *testing.T) {
 	c := &newColumns(1)[0]
-	one := &series{}
+	one := &cache.Series{}
 	take := func(n int) {
 		p := part{batches: []batch{{}}, values: []value{{series: one, start: 1}}, bytes: make([]byte, 100*n)}
 		for range n {

@@ -91,26 +91,3 @@ func TestMemoryPerSeries(t *testing.T) {
 	assert.Zero(t, d.total())
 	runtime.KeepAlive(md)
 }
-
-// What points of several metrics say of the same things is kept once, also of those that come after a sweep.
-func TestMetricsOfTheSameThingsShareValues(t *testing.T) {
-	const pods = 100
-	e, _ := newEncoder(t, nil)
-	md := clusterPage(pods, 9)
-	sets := func() int {
-		s := e.values[6]
-		return s.Size() - 1 - len(s.Free)
-	}
-	for range 2 {
-		require.NoError(t, e.Add(md, ""))
-		decode(t, e.Flush(0, "", v2Zstd, nil))
-		assert.Equal(t, 9*pods, e.Stats().Series)
-		assert.Less(t, sets(), 3*pods*11/10, "each of three statuses once, but for a few that met in the table")
-		e.Expire()
-	}
-	more := clusterPage(pods, 12)
-	require.NoError(t, e.Add(more, ""))
-	series, _ := decode(t, e.Flush(0, "", v2Zstd, nil))
-	assert.Len(t, series, 12*pods)
-	assert.Less(t, sets(), 6*pods*11/10)
-}

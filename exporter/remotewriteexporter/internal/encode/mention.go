@@ -64,7 +64,7 @@ func (m *mentions) grow(symbols []byte) {
 // textRef is the number of an exemplar's text in this request.
 func (w *flusher) textRef(s []byte) uint32 {
 	// A symbol made after the snapshot is none of this request's.
-	if id, ok := w.e.symbols.Lookup(s); ok && int(id) < len(w.text) && w.text[id] == string(s) {
+	if id, ok := w.e.cache.Symbols.Lookup(s); ok && int(id) < len(w.text) && w.text[id] == string(s) {
 		return w.ref(id)
 	}
 	w.mentions.grow(w.symbols)

@@ -302,7 +302,7 @@ func TestAFleetArrives(t *testing.T) {
 				e, dropped := newEncoder(t, func(c *Config) {
 					c.Shards, c.Names.ScrapedNames = shards, true
 					if lent {
-						c.PromoteResourceAttributes = []string{"zone"}
+						c.Cache.PromoteResourceAttributes = []string{"zone"}
 					}
 				})
 				f := newNodes(t, 300)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
-func (w *flusher) writeNumbers(b *buffer, slot uint32, s *row, cells []sample) int {
+func (w *flusher) writeNumbers(b *buffer, slot uint32, s *cache.Row, cells []sample) int {
 	if w.isExemplary(slot) {
 		return 0
 	}
@@ -46,7 +47,7 @@ func (w *flusher) writeNumbers(b *buffer, slot uint32, s *row, cells []sample) i
 
 // writeRun appends a message, and those after it that take as many bytes, room of them at most. It returns how many.
 // Cells beyond the room are looked at: they say whether the last is the only one of its resource.
-func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
+func (w *flusher) writeRun(b *buffer, s *cache.Row, cells []sample, room int) int {
 	c := &cells[0]
 	if !lone(cells) || w.full(len(w.body), s, c.of) {
 		return 0
@@ -71,7 +72,7 @@ func (w *flusher) writeRun(b *buffer, s *row, cells []sample, room int) int {
 
 // open appends a message with a number, which the prefix is of. If others like it are to follow, the number may stand between the
 // labels, at a cut: shift is by how much those behind it have moved.
-func (w *flusher) open(b *buffer, s *row, c *sample, cut int) (number wire.Number, shift int) {
+func (w *flusher) open(b *buffer, s *cache.Row, c *sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
 	if cut > 0 {
@@ -79,7 +80,7 @@ func (w *flusher) open(b *buffer, s *row, c *sample, cut int) (number wire.Numbe
 	} else {
 		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
 	}
-	body = append(body, w.metadata(s.layout.meta)...)
+	body = append(body, w.metadata(s.Layout.Meta)...)
 	w.body = wire.End(body, begin+2)
 	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
 	return number, shift
@@ -105,7 +106,7 @@ func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body
 
 // repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
 // of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
-func (w *flusher) repeat(b *buffer, s *row, message []byte, shift int, number wire.Number, cells []sample, room int) int {
+func (w *flusher) repeat(b *buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done, safe := 0, w.surely(s, len(message))
 	for ; done < room; done++ {
@@ -137,13 +138,13 @@ func lone(cells []sample) bool {
 }
 
 // full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
-func (w *flusher) full(length int, s *row, place uint32) bool {
-	return len(w.symbols)+len(w.meta)+length-w.room+int(s.series.weight)+maxNumber+w.weights[place] > w.rawLimit
+func (w *flusher) full(length int, s *cache.Row, place uint32) bool {
+	return len(w.symbols)+len(w.meta)+length-w.room+int(s.Series.Weight)+maxNumber+w.weights[place] > w.rawLimit
 }
 
 // surely is for how many more messages of a length there is room, of a series of whatever resources. There may be room for more.
-func (w *flusher) surely(s *row, length int) int {
-	left := w.rawLimit - w.size() - int(s.series.weight) - maxNumber - w.heaviest
+func (w *flusher) surely(s *cache.Row, length int) int {
+	left := w.rawLimit - w.size() - int(s.Series.Weight) - maxNumber - w.heaviest
 	return max(left, 0) / (length + w.heaviest)
 }
 

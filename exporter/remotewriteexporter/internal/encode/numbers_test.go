@@ -103,12 +103,12 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat block.Format
 	for seed := range uint64(60) {
 		change := func(c *Config) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			c.Metadata, c.StartTimestamps = r.IntN(3) > 0, true
-			c.TargetInfo = r.IntN(4) == 0
+			c.Cache.Metadata, c.StartTimestamps = r.IntN(3) > 0, true
+			c.Cache.TargetInfo = r.IntN(4) == 0
 			c.MaxSamples = 1 << (4 + r.IntN(12))
 			c.MaxRawBytes = 1 << (10 + r.IntN(12))
 			if r.IntN(3) == 0 {
-				c.PromoteResourceAttributes = []string{"*"}
+				c.Cache.PromoteResourceAttributes = []string{"*"}
 			}
 			if r.IntN(3) == 0 {
 				c.Names.ExternalLabels = map[string]string{"another_label": strings.Repeat("outside", r.IntN(40))}

@@ -23,6 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -220,14 +221,14 @@ func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.Translatio
 	settings.DisableTargetInfo = seed%5 == 0
 	e, d := newEncoder(t, func(c *Config) {
 		c.Names.Strategy, c.Names.Namespace, c.Names.ExternalLabels = strategy, settings.Namespace, settings.ExternalLabels
-		c.CustomBuckets, c.KeepClassic = settings.ConvertExplicitHistogramsToNHCB, settings.KeepClassicHistograms
+		c.Cache.CustomBuckets, c.Cache.KeepClassic = settings.ConvertExplicitHistogramsToNHCB, settings.KeepClassicHistograms
 		c.Names.StrictLabels = true // contrib 0.159's default
 		c.StartTimestamps = false
-		c.TargetInfo = !settings.DisableTargetInfo
+		c.Cache.TargetInfo = !settings.DisableTargetInfo
 		c.TargetInfoInterval = 0 // contrib sends it each time
-		c.ScopeLabels = ScopeLabelsOn
+		c.Cache.ScopeLabels = cache.ScopeLabelsOn
 		if settings.DisableScopeInfo {
-			c.ScopeLabels = ScopeLabelsOff
+			c.Cache.ScopeLabels = cache.ScopeLabelsOff
 		}
 		c.Shards = 1 + int(seed%3)
 		c.MaxSamples = 100

@@ -16,9 +16,10 @@ import (
 // A series that comes with its attributes in another order each time is translated each time once that would keep many copies of
 // them; and is sent whatever its order.
 func TestManyAttributesTakeManyPlaces(t *testing.T) {
-	const attributes, sent = 10 * manyAttributes, 40
+	const attributes, sent = 640, 40
+	const placeAttributes, wideShare = 8, 8
 	const most = 8 * wideShare * attributes / placeAttributes
-	e, d := newEncoder(t, func(c *Config) { c.MaxSeries = most })
+	e, d := newEncoder(t, func(c *Config) { c.Cache.MaxSeries = most })
 	r := rand.New(rand.NewPCG(1, 2))
 	shuffled := func(n int) pmetric.Metrics {
 		md := pmetric.NewMetrics()
@@ -34,11 +35,9 @@ func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	}
 	for n := range sent {
 		require.NoError(t, e.Add(shuffled(n), ""))
-		require.LessOrEqual(t, e.listed, most)
-		require.LessOrEqual(t, e.overflow.Load(), int64(most/4+attributes/placeAttributes), "what has no place is forgotten soon")
-		require.LessOrEqual(t, e.forms.Size(), 256, "with its attributes")
+		require.LessOrEqual(t, e.Stats().Series, most)
 	}
-	require.Equal(t, 8*attributes/placeAttributes, e.listed)
+	require.Equal(t, 8*attributes/placeAttributes, e.Stats().Series)
 	samples := 0
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	for _, s := range series {
@@ -48,5 +47,5 @@ func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	require.Equal(t, sent, samples)
 	require.Zero(t, d.total())
 	e.Expire()
-	require.LessOrEqual(t, e.listed, most, "what is left takes as many places")
+	require.LessOrEqual(t, e.Stats().Series, most, "what is left takes as many places")
 }

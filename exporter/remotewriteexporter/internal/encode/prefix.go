@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // prefix is how a message of 2.0 begins, up to its samples. The next of a series of the same layout mostly differs in
 // the values of labels, but not in the length of their references.
 type prefix struct {
-	series *series // of which it is; nil if of none
-	layout *layout
+	series *cache.Series // of which it is; nil if of none
+	layout *cache.Layout
 	bytes  []byte
 	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
 	// Values that may differ: of points, of resources, and those that are the layout's, in which the next layout may differ.
@@ -57,27 +58,27 @@ func (x *hole) put(message []byte, ref uint32) bool {
 }
 
 // appendPrefix begins a message of 2.0: its head and its labels.
-func (w *flusher) appendPrefix(dst []byte, s *row, place uint32) []byte {
+func (w *flusher) appendPrefix(dst []byte, s *cache.Row, place uint32) []byte {
 	w.turn(s, place)
 	return append(dst, w.prefix.bytes...)
 }
 
 // turn makes the prefix that of a series of the resource in a place.
-func (w *flusher) turn(s *row, place uint32) {
+func (w *flusher) turn(s *cache.Row, place uint32) {
 	p := &w.prefix
-	if p.layout != s.layout && !w.adapt(s.layout) {
+	if p.layout != s.Layout && !w.adapt(s.Layout) {
 		w.compose(s, place)
 		return
 	}
-	if p.series != s.series {
+	if p.series != s.Series {
 		for i := range p.own {
 			x := &p.own[i]
-			if !p.set(x, w.ref(s.values[x.value])) {
+			if !p.set(x, w.ref(s.Values[x.value])) {
 				w.compose(s, place)
 				return
 			}
 		}
-		p.series = s.series
+		p.series = s.Series
 	}
 	for i := range p.resource {
 		x := &p.resource[i]
@@ -90,20 +91,20 @@ func (w *flusher) turn(s *row, place uint32) {
 
 // adapt makes the prefix one of another layout, if that differs in nothing but values of its own that take as many bytes: as those of
 // buckets do, and of metrics without labels. Otherwise it is false, and the prefix has to be made anew.
-func (w *flusher) adapt(to *layout) bool {
+func (w *flusher) adapt(to *cache.Layout) bool {
 	p := &w.prefix
-	if p.layout == nil || p.layout.schema != to.schema || len(p.layout.labels) != len(to.labels) {
+	if p.layout == nil || p.layout.Schema != to.Schema || len(p.layout.Labels) != len(to.Labels) {
 		return false
 	}
 	fixed := p.fixed
-	for i, l := range to.labels {
-		was := p.layout.labels[i]
+	for i, l := range to.Labels {
+		was := p.layout.Labels[i]
 		switch {
-		case l.name != was.name || (l.value|was.value)&^placeMask != 0 && l.value != was.value:
+		case l.Name != was.Name || (l.Value|was.Value)&^cache.PlaceMask != 0 && l.Value != was.Value:
 			return false
-		case l.value&^placeMask != 0: // the resource's, or the point's
+		case l.Value&^cache.PlaceMask != 0: // the resource's, or the point's
 			continue
-		case l.value != was.value && !p.set(&fixed[0], w.ref(l.value)):
+		case l.Value != was.Value && !p.set(&fixed[0], w.ref(l.Value)):
 			return false
 		}
 		fixed = fixed[1:]
@@ -122,39 +123,39 @@ func (p *prefix) set(x *hole, ref uint32) bool {
 }
 
 // compose makes the prefix anew.
-func (w *flusher) compose(s *row, place uint32) {
+func (w *flusher) compose(s *cache.Row, place uint32) {
 	p := &w.prefix
-	p.series, p.layout, p.own, p.resource, p.fixed = s.series, s.layout, p.own[:0], p.resource[:0], p.fixed[:0]
+	p.series, p.layout, p.own, p.resource, p.fixed = s.Series, s.Layout, p.own[:0], p.resource[:0], p.fixed[:0]
 	if !w.isKnown(place) {
-		for _, l := range s.layout.labels { // its own symbols side by side, before those of resources
-			w.ref(l.name)
-			if l.value&fromResource == 0 {
-				w.ref(s.ref(l))
+		for _, l := range s.Layout.Labels { // its own symbols side by side, before those of resources
+			w.ref(l.Name)
+			if l.Value&cache.FromResource == 0 {
+				w.ref(s.Ref(l))
 			}
 		}
-		w.metadata(s.layout.meta)
+		w.metadata(s.Layout.Meta)
 	}
 	m, _ := wire.Begin(p.bytes[:0], wire.SeriesV2)
 	m, content := wire.Begin(m, wire.RefsV2)
 	p.cut = 0
-	for _, l := range s.layout.labels {
-		if l.value&fromResource != 0 && p.cut == 0 {
+	for _, l := range s.Layout.Labels {
+		if l.Value&cache.FromResource != 0 && p.cut == 0 {
 			p.cut = len(m)
 		}
-		x := hole{begin: len(m), value: l.value & placeMask}
-		m = binary.AppendUvarint(m, uint64(w.ref(l.name)))
+		x := hole{begin: len(m), value: l.Value & cache.PlaceMask}
+		m = binary.AppendUvarint(m, uint64(w.ref(l.Name)))
 		x.at = len(m)
-		if l.value&fromResource != 0 {
+		if l.Value&cache.FromResource != 0 {
 			x.ref = w.valueRef(place, x.value)
 		} else {
-			x.ref = w.ref(s.ref(l))
+			x.ref = w.ref(s.Ref(l))
 		}
 		m = appendRef(m, x.ref)
 		x.size = len(m) - x.at
-		switch l.value &^ placeMask {
-		case fromResource:
+		switch l.Value &^ cache.PlaceMask {
+		case cache.FromResource:
 			p.resource = append(p.resource, x)
-		case fromPoint:
+		case cache.FromPoint:
 			p.own = append(p.own, x)
 		default:
 			p.fixed = append(p.fixed, x)
@@ -175,17 +176,17 @@ func (w *flusher) compose(s *row, place uint32) {
 // isKnown says whether all values of the resource in a place are among the symbols already.
 func (w *flusher) isKnown(place uint32) bool {
 	first := int(place) * w.stride
-	return !slices.Contains(w.known[first:first+len(w.resources[place].values)], 0)
+	return !slices.Contains(w.known[first:first+len(w.resources[place].Values)], 0)
 }
 
 // metadata ends a message of 2.0.
-func (w *flusher) metadata(m *meta) []byte {
+func (w *flusher) metadata(m *cache.Meta) []byte {
 	if m == nil {
 		return nil
 	}
 	if w.tailOf != m {
 		w.tailOf = m
-		w.tail = wire.AppendMetaV2(w.tail[:0], m.kind, w.ref(m.helpRef), w.ref(m.unitRef))
+		w.tail = wire.AppendMetaV2(w.tail[:0], m.Kind, w.ref(m.HelpRef), w.ref(m.UnitRef))
 	}
 	return w.tail
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/handback"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 // Resources are not part of it: targets that are alike share memory, and series.
 type recollection struct {
-	of       *tenant
+	of       *account
 	removals uint64 // from the cache, until then
 	metrics  []recalledMetric
 	points   []recalledPoint
@@ -28,8 +29,8 @@ type recollection struct {
 // recalledMetric is the family of a metric that says this of itself.
 type recalledMetric struct {
 	name, unit, help string
-	shape            shape
-	family           *family
+	shape            cache.Shape
+	family           *cache.Family
 }
 
 // recalledPoint is the number of a point, 0 if it has to be recognised each time.
@@ -49,7 +50,7 @@ func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan
 }
 
 // recall returns what is recalled of metrics of a tenant. It is nil when they may not come again.
-func (e *Encoder) recall(t *tenant, loan *handback.Loan, points func() int) *recollection {
+func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) *recollection {
 	if loan == nil || !loan.Lasts() {
 		return nil
 	}
@@ -58,10 +59,10 @@ func (e *Encoder) recall(t *tenant, loan *handback.Loan, points func() int) *rec
 		r = &recollection{points: make([]recalledPoint, 0, min(points(), maxRecalled))}
 		loan.Leave(e, r)
 	}
-	if r.of != t || r.removals != e.removals {
+	if r.of != t || r.removals != e.cache.Removals {
 		clear(r.metrics)
 		clear(r.points)
-		*r = recollection{of: t, removals: e.removals, metrics: r.metrics[:0], points: r.points[:0]}
+		*r = recollection{of: t, removals: e.cache.Removals, metrics: r.metrics[:0], points: r.points[:0]}
 	}
 	return r
 }
@@ -74,7 +75,7 @@ type recalling struct {
 }
 
 // nextMetric returns what is recalled of a metric, its family nil if that has to be found; nil if nothing is to be recalled.
-func (r *recalling) nextMetric(m pmetric.Metric, s shape) *recalledMetric {
+func (r *recalling) nextMetric(m pmetric.Metric, s cache.Shape) *recalledMetric {
 	name, unit, help := m.Name(), m.Unit(), m.Description()
 	if r.metric < len(r.metrics) {
 		k := &r.metrics[r.metric]
@@ -119,7 +120,7 @@ func (r *recalling) forgetPoints() {
 }
 
 // familyOf is the family of a metric: the recalled one, or as the one that followed the metric before last time, else by hash.
-func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
+func (w *walk) familyOf(m pmetric.Metric, s cache.Shape) *cache.Family {
 	if w.recollection == nil {
 		return w.findFamily(m, s)
 	}
@@ -127,7 +128,7 @@ func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
 	if k == nil {
 		return w.findFamily(m, s)
 	}
-	if f := k.family; f != nil && !f.dead && f.kind == s.kind && f.schema == w.schema && f.scope == w.scope && f.scraped == w.scraped {
+	if f := k.family; f != nil && !f.Dead && f.Kind == s.Kind && f.Schema == w.schema && f.Scope == w.scope && f.Scraped == w.scraped {
 		return f
 	}
 	k.family = w.findFamily(m, s)
@@ -135,15 +136,15 @@ func (w *walk) familyOf(m pmetric.Metric, s shape) *family {
 }
 
 // pointOf is the point of some attributes and bounds: the recalled one, or whatever has to be recognised.
-func (w *walk) pointOf(m pcommon.Map, bounds []float64) *point {
+func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 	if w.recollection == nil {
 		p, _ := w.findPoint(m, bounds)
 		return p
 	}
 	k := w.nextPoint(m)
 	if k != nil && k.number != 0 {
-		p := w.e.points.One(k.number)
-		if o := w.e.forms.One(p.form); o.family == w.family && histogram.SameBounds(o.bounds, bounds) {
+		p := w.c.Points.One(k.number)
+		if o := w.c.Forms.One(p.Form); o.Family == w.family && histogram.SameBounds(o.Bounds, bounds) {
 			w.hits++
 			return p
 		}

@@ -132,12 +132,12 @@ func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			g := generator{r: rand.New(rand.NewPCG(seed, 11)), version: promwrite.V2}
 			change := func(c *Config) {
-				c.PromoteResourceAttributes = []string{"promoted.*"}
-				c.TargetInfo = seed%3 == 0
-				c.IdleGenerations = 2
-				c.CustomBuckets = seed%5 == 0
+				c.Cache.PromoteResourceAttributes = []string{"promoted.*"}
+				c.Cache.TargetInfo = seed%3 == 0
+				c.Cache.IdleGenerations = 2
+				c.Cache.CustomBuckets = seed%5 == 0
 				if seed%4 == 0 {
-					c.MaxSeries = 8
+					c.Cache.MaxSeries = 8
 				}
 			}
 			e, _ := newEncoder(t, change)
@@ -207,7 +207,7 @@ func TestAttributesOfRecalledPointsAreNotRead(t *testing.T) {
 
 // A recollection holds numbers of the cache: it goes with what they are of.
 func TestNothingIsRecalledOfWhatHasExpired(t *testing.T) {
-	e, _ := newEncoder(t, func(c *Config) { c.IdleGenerations = 1 })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.IdleGenerations = 1 })
 	md := page(0, 40, epoch)
 	var loan handback.Loan
 	add := func(md pmetric.Metrics, loan *handback.Loan) []promwrite.Series {
@@ -237,7 +237,7 @@ func TestRecalledSamplesAllocateNothing(t *testing.T) {
 	racetest.Sequential(t)
 	pages, samples := labPages(t, 20)
 	loans := make([]handback.Loan, len(pages))
-	e, _ := newEncoder(t, func(c *Config) { c.TargetInfo = true })
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.TargetInfo = true })
 	for range 3 {
 		for i, md := range pages {
 			handback.Lend(t.Context(), &loans[i], md)

@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/rules"
 )
@@ -137,12 +138,12 @@ func checkRules(t *testing.T, data []byte) {
 	configure := func(c *Config) {
 		c.MaxSamples, c.Shards = samples, 1+options&1
 		c.Names.ExternalLabels = map[string]string{"cluster": "here", "region": "north"}
-		c.TargetInfo, c.TargetInfoInterval = options&2 > 0, 0
-		c.ScopeLabels = ScopeLabels(options >> 2 & 1)
-		c.CustomBuckets, c.KeepClassic = options&8 > 0 && f.Version == promwrite.V2, options&16 > 0
+		c.Cache.TargetInfo, c.TargetInfoInterval = options&2 > 0, 0
+		c.Cache.ScopeLabels = cache.ScopeLabels(options >> 2 & 1)
+		c.Cache.CustomBuckets, c.Cache.KeepClassic = options&8 > 0 && f.Version == promwrite.V2, options&16 > 0
 		c.Names.TypeAndUnitLabels = options&32 > 0
 		if options&64 > 0 {
-			c.PromoteResourceAttributes = []string{"host*", "process*"}
+			c.Cache.PromoteResourceAttributes = []string{"host*", "process*"}
 		}
 		if options&128 > 0 && f.Version == promwrite.V2 {
 			c.Names.Strategy = otlptranslator.NoTranslation
@@ -159,11 +160,11 @@ func checkRules(t *testing.T, data []byte) {
 	r, err = rules.New(list, plain.cfg.Names.Strategy.ShouldEscape())
 	require.NoError(t, err)
 
-	g := generator{r: rand.New(rand.NewPCG(uint64(in.choose(256)), 3)), version: f.Version, custom: plain.cfg.CustomBuckets}
+	g := generator{r: rand.New(rand.NewPCG(uint64(in.choose(256)), 3)), version: f.Version, custom: plain.cfg.Cache.CustomBuckets}
 	work := g.workload()
 	collisions := in.collisions()
 	if in.choose(8) == 7 {
-		ruled.hashMask = 0
+		ruled.cache.HashMask = 0
 	}
 	metas := map[string][]string{}
 	for round := range 4 {
@@ -262,7 +263,7 @@ func TestRules(t *testing.T) {
 		t.Helper()
 		for _, format := range formats {
 			series, d := sent(t, format, func(c *Config) {
-				c.Rules, c.TargetInfo = rules, true
+				c.Rules, c.Cache.TargetInfo = rules, true
 			}, targets())
 			var got []string
 			for _, s := range series {
@@ -364,7 +365,7 @@ func TestRules(t *testing.T) {
 // TestRulesForPromotedAttributes: a label that a resource contributes is one that rules see.
 func TestRulesForPromotedAttributes(t *testing.T) {
 	series, d := sent(t, v2Zstd, func(c *Config) {
-		c.PromoteResourceAttributes = []string{"host.name"}
+		c.Cache.PromoteResourceAttributes = []string{"host.name"}
 		c.Rules = []relabel.Config{rule(relabel.Keep, func(c *relabel.Config) {
 			c.SourceLabels, c.Regex = []labelName{"host_name"}, relabel.MustNewRegexp("host-1")
 		})}
@@ -400,7 +401,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 	}
 	for _, f := range formats {
 		e, d := newEncoder(t, func(c *Config) {
-			c.Delta, c.Rules = DeltaCumulative, []relabel.Config{drop("latency_count;|latency_bucket;2")}
+			c.Cache.Delta, c.Rules = cache.DeltaCumulative, []relabel.Config{drop("latency_count;|latency_bucket;2")}
 		})
 		for round := range 3 {
 			md := md
@@ -427,7 +428,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 	}
 	// Nothing remains to sum up for.
 	series, d := sent(t, v2Zstd, func(c *Config) {
-		c.Delta, c.Rules = DeltaCumulative, []relabel.Config{drop("latency_.*")}
+		c.Cache.Delta, c.Rules = cache.DeltaCumulative, []relabel.Config{drop("latency_.*")}
 	}, md)
 	assert.Empty(t, series)
 	assert.Equal(t, 10, d.counts[loss.Relabelled])
@@ -455,6 +456,7 @@ func TestRulesWithoutValuesOfResourcesShareSeries(t *testing.T) {
 
 // TestRulesForManyLabels: whoever sends very many has none of them looked at, with the table locked.
 func TestRulesForManyLabels(t *testing.T) {
+	const maxRuledLabels = 2000 // are no rule's business beyond
 	attributes := make([]string, 0, 4*maxRuledLabels)
 	for i := range 2 * maxRuledLabels {
 		attributes = append(attributes, fmt.Sprintf("a%d", i), "v")

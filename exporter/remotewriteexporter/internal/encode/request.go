@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
@@ -40,9 +41,9 @@ type request struct {
 	prefix  prefix
 	// The metadata that ends messages of 2.0.
 	tail   []byte
-	tailOf *meta
+	tailOf *cache.Meta
 	// The series of 1.0 whose runs are being written, prepared once: its label bytes, cut where the resource's go.
-	prepared *series
+	prepared *cache.Series
 	labels   []byte
 	cuts     []cut
 	texts    []text
@@ -115,13 +116,13 @@ func (q *request) ref(id uint32) uint32 {
 }
 
 // write appends one series message.
-func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exemplars []exemplar) {
+func (w *flusher) write(b *buffer, s *cache.Row, place uint32, cells []sample, exemplars []exemplar) {
 	v2 := w.format.Version == promwrite.V2
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
 	} else {
-		if w.prepared != s.series {
+		if w.prepared != s.Series {
 			w.prepare(s, cells[0].time)
 		}
 		m = w.appendLabels(m, s, w.resources[place])
@@ -160,35 +161,35 @@ func (w *flusher) write(b *buffer, s *row, place uint32, cells []sample, exempla
 		m = w.appendExemplar(m, b, &exemplars[i])
 	}
 	if v2 {
-		m = append(m, w.metadata(s.layout.meta)...)
+		m = append(m, w.metadata(s.Layout.Meta)...)
 	}
 	w.body = wire.End(m, content)
 }
 
 // prepare writes what all of a series' runs in a request of 1.0 share.
-func (w *flusher) prepare(s *row, time int64) {
-	w.prepared = s.series
+func (w *flusher) prepare(s *cache.Row, time int64) {
+	w.prepared = s.Series
 	w.labels, w.cuts = w.labels[:0], w.cuts[:0]
-	for _, l := range s.layout.labels {
-		if l.value&fromResource != 0 {
-			w.cuts = append(w.cuts, cut{len(w.labels), int(l.value & placeMask)})
+	for _, l := range s.Layout.Labels {
+		if l.Value&cache.FromResource != 0 {
+			w.cuts = append(w.cuts, cut{len(w.labels), int(l.Value & cache.PlaceMask)})
 		} else {
-			w.labels = wire.AppendLabel(w.labels, w.text[l.name], w.text[s.ref(l)])
+			w.labels = wire.AppendLabel(w.labels, w.text[l.Name], w.text[s.Ref(l)])
 		}
 	}
-	if m := s.layout.meta; m != nil && due(&m.sent, time, w.e.cfg.MetadataInterval.Milliseconds()) {
+	if m := s.Layout.Meta; m != nil && m.Sent.Due(time, w.e.cfg.MetadataInterval.Milliseconds()) {
 		w.meta = wire.AppendMetaV1(w.meta, promwrite.Metadata{
-			Type: m.kind, Family: m.name, Help: w.text[m.helpRef], Unit: w.text[m.unitRef],
+			Type: m.Kind, Family: m.Name, Help: w.text[m.HelpRef], Unit: w.text[m.UnitRef],
 		})
 		w.head.Metadata++
 	}
 }
 
-func (w *flusher) appendLabels(dst []byte, s *row, r *resourceLabels) []byte {
+func (w *flusher) appendLabels(dst []byte, s *cache.Row, r *cache.ResourceLabels) []byte {
 	at := 0
 	for _, c := range w.cuts {
 		dst = append(dst, w.labels[at:c.end]...)
-		dst = wire.AppendLabel(dst, s.layout.schema.names[c.i], w.text[r.values[c.i]])
+		dst = wire.AppendLabel(dst, s.Layout.Schema.Names[c.i], w.text[r.Values[c.i]])
 		at = c.end
 	}
 	return append(dst, w.labels[at:]...)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // A page with many new exemplars costs the room for exemplars, not that for samples too: it would be made again for each such page.
@@ -22,9 +24,9 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 		{8 * fewSamples, 100, false, false},
 	} {
 		s := &scratch{shards: make([]part, 1)}
-		to := &tenant{columns: newColumns(1)}
-		one := &series{}
-		s.begin(&resourceLabels{})
+		to := &account{columns: newColumns(1)}
+		one := &cache.Series{}
+		s.begin(&cache.ResourceLabels{})
 		s.encoded = []byte("trace")
 		for i := range c.samples {
 			s.add(one, int64(i), 0, 0)
@@ -44,10 +46,10 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 // as when all is new, is let go.
 func TestRoomForExemplarsFollowsWhatComes(t *testing.T) {
 	s := &scratch{shards: make([]part, 1)}
-	to := &tenant{columns: newColumns(1)}
-	one := &series{}
+	to := &account{columns: newColumns(1)}
+	one := &cache.Series{}
 	page := func(exemplars int) {
-		s.begin(&resourceLabels{})
+		s.begin(&cache.ResourceLabels{})
 		s.encoded = []byte("trace")
 		s.add(one, 0, 0, 0)
 		for i := range exemplars {

@@ -29,13 +29,14 @@ func (e *Encoder) Stats() Stats {
 		Misses:    e.counters.misses.Load(),
 		Moves:     e.counters.moves.Load(),
 		Evictions: e.counters.evictions.Load(),
-		Symbols:   e.symbols.Size(),
+		Symbols:   e.cache.Symbols.Size(),
 		Deltas:    e.deltas.Len(),
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
-	s.Series, s.Resources, s.Tenants = e.listed, e.resources, len(e.tenants)
+	s.Series, s.Resources = e.cache.Size()
+	e.tenantsMu.Lock()
+	defer e.tenantsMu.Unlock()
+	s.Tenants = len(e.tenants)
 	return s
 }

@@ -6,6 +6,7 @@ package encode
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // text says where a value of the resource is in a message of 1.0, and whether there are messages of the run with another.
@@ -17,12 +18,12 @@ type text struct {
 }
 
 // writeTexts is writeRun for 1.0.
-func (w *flusher) writeTexts(s *row, cells []sample, room int) int {
+func (w *flusher) writeTexts(s *cache.Row, cells []sample, room int) int {
 	c := &cells[0]
 	if !lone(cells) || w.full(len(w.body), s, c.of) {
 		return 0
 	}
-	if w.prepared != s.series {
+	if w.prepared != s.Series {
 		w.prepare(s, c.time)
 	}
 	begin := len(w.body)
@@ -49,14 +50,14 @@ func (w *flusher) writeTexts(s *row, cells []sample, room int) int {
 }
 
 // appendTexts is appendLabels that takes note of where the values of the resource are, from the index message of dst on.
-func (w *flusher) appendTexts(dst []byte, message int, s *row, r *resourceLabels) []byte {
+func (w *flusher) appendTexts(dst []byte, message int, s *cache.Row, r *cache.ResourceLabels) []byte {
 	w.texts = w.texts[:0]
 	at := 0
 	for _, c := range w.cuts {
 		dst = append(dst, w.labels[at:c.end]...)
-		id := r.values[c.i]
+		id := r.Values[c.i]
 		value := w.text[id]
-		dst = wire.AppendLabel(dst, s.layout.schema.names[c.i], value)
+		dst = wire.AppendLabel(dst, s.Layout.Schema.Names[c.i], value)
 		w.texts = append(w.texts, text{at: len(dst) - len(value) - message, size: len(value), id: id, value: c.i})
 		at = c.end
 	}
@@ -64,7 +65,7 @@ func (w *flusher) appendTexts(dst []byte, message int, s *row, r *resourceLabels
 }
 
 // repeatTexts is repeat for 1.0: values of the resource fit that are as long.
-func (w *flusher) repeatTexts(s *row, message []byte, number wire.Number, cells []sample, room int) int {
+func (w *flusher) repeatTexts(s *cache.Row, message []byte, number wire.Number, cells []sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < room; done++ {
@@ -87,10 +88,10 @@ func (w *flusher) repeatTexts(s *row, message []byte, number wire.Number, cells 
 }
 
 // fillTexts puts the values of a resource into a message. It is false if one is longer or shorter than what is there.
-func (w *flusher) fillTexts(message []byte, r *resourceLabels) bool {
+func (w *flusher) fillTexts(message []byte, r *cache.ResourceLabels) bool {
 	for i := range w.texts {
 		x := &w.texts[i]
-		id := r.values[x.value]
+		id := r.Values[x.value]
 		if id == x.id {
 			continue
 		}

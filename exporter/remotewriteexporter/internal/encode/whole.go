@@ -11,6 +11,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	pdataslab "github.com/godwit-otel/godwit/internal/slab"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // whole is what the points of a part of a loan were recognised as, all of them: metrics that a receiver places together again and again,
@@ -20,10 +22,10 @@ import (
 // points, of as many attributes, and the metrics say of themselves what they did. A point that has become anything but a float is taken
 // by itself.
 type whole struct {
-	of       *tenant
+	of       *account
 	removals uint64 // from the cache, until then
-	schema   *schema
-	scope    *scope
+	schema   *cache.Schema
+	scope    *cache.Scope
 	scraped  bool
 	metrics  []wholeMetric
 	points   []wholePoint
@@ -31,7 +33,7 @@ type whole struct {
 
 	// In which generation all points were seen, and how many had ended until then.
 	seen, endings uint32
-	sweeps        mark // after which all families were there
+	sweeps        cache.Mark // after which all families were there
 	// The buffer that slots are of, by its number.
 	buffer uint64
 }
@@ -39,7 +41,7 @@ type whole struct {
 // wholeMetric is a metric that says this of itself, and where its points end.
 type wholeMetric struct {
 	name, unit, help string
-	family           *family
+	family           *cache.Family
 	monotonic        bool
 	temporality      int32
 	end              int
@@ -49,8 +51,8 @@ type wholeMetric struct {
 const lookEvery = 16
 
 type wholePoint struct {
-	point  *point
-	series *series
+	point  *cache.Point
+	series *cache.Series
 	length int32 // of its attributes
 	counts bool  // from a time on, which it may say
 }
@@ -105,14 +107,14 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 // wholeOf returns what is known of a part, or what its points are recognised as now; nil if it has to be taken one by one.
 func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *whole {
 	n, _ := part.Note(w.e).(*whole)
-	if n != nil && n.of == w.t && n.removals == w.e.removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
-		(!looks && n.sweeps == w.e.sweeps || n.says(at, w.e.sweeps)) {
+	if n != nil && n.of == w.t && n.removals == w.c.Removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
+		(!looks && n.sweeps == w.c.Sweeps || n.says(at, w.c.Sweeps)) {
 		if len(n.metrics) == 0 { // it was looked at, and will be again when the cache has changed
 			return nil
 		}
 		return n
 	}
-	n = &whole{of: w.t, removals: w.e.removals, schema: w.schema, scope: w.scope, scraped: w.scraped}
+	n = &whole{of: w.t, removals: w.c.Removals, schema: w.schema, scope: w.scope, scraped: w.scraped}
 	if !w.recognise(n, at, all, from) {
 		n.metrics, n.points = nil, nil
 	}
@@ -125,14 +127,14 @@ func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.M
 
 // says tells whether metrics say of themselves what they did. That their families are there is looked at once after each sweep, by which
 // alone some go.
-func (n *whole) says(at *pdataslab.Stretch, sweeps mark) bool {
+func (n *whole) says(at *pdataslab.Stretch, sweeps cache.Mark) bool {
 	looked := n.sweeps == sweeps
 	n.sweeps = sweeps
 	for i := range n.metrics {
 		m := &n.metrics[i]
 		name, unit, help := at.Metrics[i].Texts()
 		monotonic, temporality := at.Metrics[i].Sums()
-		if m.name != name || m.unit != unit || m.help != help || m.monotonic != monotonic || m.temporality != temporality || !looked && m.family.dead {
+		if m.name != name || m.unit != unit || m.help != help || m.monotonic != monotonic || m.temporality != temporality || !looked && m.family.Dead {
 			return false
 		}
 	}
@@ -146,12 +148,12 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 	n.metrics, n.points = make([]wholeMetric, 0, len(at.Metrics)), make([]wholePoint, 0, len(at.Points))
 	for i := range at.Metrics {
 		m := all.At(from + i)
-		f := w.findFamily(m, shapeOf(m))
+		f := w.findFamily(m, cache.ShapeOf(m))
 		if w.before != nil {
 			w.last = w.before
 		}
 		w.family, w.before = f, nil
-		if f.reason != "" || f.dead || f.temporality != pmetric.AggregationTemporalityCumulative {
+		if f.Reason != "" || f.Dead || f.Temporality != pmetric.AggregationTemporalityCumulative {
 			return false
 		}
 		points := numbersOf(m)
@@ -159,11 +161,11 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 		for j := range points.Len() {
 			attributes := points.At(j).Attributes()
 			p, number := w.findPoint(attributes, nil)
-			if number == 0 || p.one == 0 {
+			if number == 0 || p.One == 0 {
 				return false
 			}
 			w.before = p
-			n.points = append(n.points, wholePoint{point: p, series: w.e.series.One(p.one), length: int32(attributes.Len()), counts: monotonic})
+			n.points = append(n.points, wholePoint{point: p, series: w.c.Series.One(p.One), length: int32(attributes.Len()), counts: monotonic})
 		}
 		known := wholeMetric{name: m.Name(), unit: m.Unit(), help: m.Description(), family: f, end: len(n.points)}
 		known.monotonic, known.temporality = monotonic, temporality
@@ -182,14 +184,14 @@ func numbersOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
 // see notes that all points of a part are there. That is done once in a generation, and again when any point has ended since, which may be one
 // of these.
 func (w *walk) see(n *whole) {
-	endings := w.e.allEndings.Load()
+	endings := w.c.Ages.EverEnded()
 	if n.seen == w.seen && n.endings == endings {
 		return
 	}
 	n.seen, n.endings = w.seen, endings
 	for i := range n.points {
-		if p := n.points[i].point; p.seen.Load() != w.seen {
-			p.seen.Store(w.seen)
+		if p := n.points[i].point; p.Seen.Load() != w.seen {
+			p.Seen.Store(w.seen)
 		}
 	}
 }

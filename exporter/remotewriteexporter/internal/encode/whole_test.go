@@ -173,12 +173,12 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 23))
 			change := func(c *Config) {
-				c.PromoteResourceAttributes = []string{"promoted"}
-				c.IdleGenerations = 2
-				c.TargetInfo = seed%3 == 0
+				c.Cache.PromoteResourceAttributes = []string{"promoted"}
+				c.Cache.IdleGenerations = 2
+				c.Cache.TargetInfo = seed%3 == 0
 				c.Shards = 1 + int(seed%3)
 				if seed%4 == 0 {
-					c.MaxSeries = 30
+					c.Cache.MaxSeries = 30
 				}
 			}
 			e, _ := newEncoder(t, change)

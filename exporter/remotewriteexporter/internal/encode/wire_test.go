@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -59,8 +60,8 @@ func TestEveryRequestIsAsTheSpecificationSays(t *testing.T) {
 		for _, f := range formats {
 			g := generator{r: rand.New(rand.NewPCG(seed, 2)), version: promwrite.V2}
 			e, _ := newEncoder(t, func(c *Config) {
-				c.TargetInfo, c.MaxSamples, c.ScopeLabels = true, 40, ScopeLabelsOn
-				c.PromoteResourceAttributes = []string{"host.*"}
+				c.Cache.TargetInfo, c.MaxSamples, c.Cache.ScopeLabels = true, 40, cache.ScopeLabelsOn
+				c.Cache.PromoteResourceAttributes = []string{"host.*"}
 			})
 			work := g.workload()
 			for round := range 3 {
@@ -281,14 +282,14 @@ func TestMetadataOfOneIsSentAgainAfterItsInterval(t *testing.T) {
 		counts = append(counts, len(metadata))
 	}
 	assert.Equal(t, []int{4, 0, 4, 0, 4}, counts)
-	e, _ = newEncoder(t, func(c *Config) { c.Metadata = false })
+	e, _ = newEncoder(t, func(c *Config) { c.Cache.Metadata = false })
 	require.NoError(t, e.Add(page(0, 8, epoch), ""))
 	_, metadata := decode(t, flushAll(e, v1Zstd))
 	assert.Empty(t, metadata)
 }
 
 func TestTargetInfoIsSentAgainAfterItsInterval(t *testing.T) {
-	e, d := newEncoder(t, func(c *Config) { c.TargetInfo, c.TargetInfoInterval = true, time.Minute })
+	e, d := newEncoder(t, func(c *Config) { c.Cache.TargetInfo, c.TargetInfoInterval = true, time.Minute })
 	counts := []int{}
 	for _, after := range []time.Duration{0, 30 * time.Second, time.Minute, 50 * time.Second, 3 * time.Minute} {
 		require.NoError(t, e.Add(page(0, 1, epoch.Add(after)), ""))
@@ -315,7 +316,7 @@ func TestCustomBucketsNeverGoOutInOne(t *testing.T) {
 	m.SetName("h")
 	m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	g.explicit(m.Histogram().DataPoints().AppendEmpty(), nil, []float64{1, 2}, pcommon.NewTimestampFromTime(epoch))
-	change := func(c *Config) { c.CustomBuckets = true }
+	change := func(c *Config) { c.Cache.CustomBuckets = true }
 	series, d := sent(t, v1Zstd, change, md)
 	assert.Empty(t, series)
 	assert.Equal(t, map[loss.Reason]int{loss.CustomBuckets: 1}, d.counts)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package cache
 
 import (
 	"strconv"
@@ -13,36 +13,36 @@ import (
 
 // Places in the series of a classic histogram or a summary.
 const (
-	partSum   = 0
-	partCount = 1
-	partBound = 2
+	PartSum   = 0
+	PartCount = 1
+	PartBound = 2
 )
 
 // makeLayouts makes the layouts of a form's series from the labels that they share. The table is locked.
-func (e *Encoder) makeLayouts(t *tenant, s *form, list []seriesLabel) {
-	f := s.family
+func (c *Cache) makeLayouts(t *Tenant, s *Form, list []seriesLabel) {
+	f := s.Family
 	one := func(name string, more ...names.Label) {
-		s.layouts = append(s.layouts, e.layout(t, f.schema, s.keys, with(list, append(append(more, f.typed...), names.Label{Name: names.NameLabel, Value: name})...), f.meta))
+		s.layouts = append(s.layouts, c.layout(t, f.Schema, s.Keys, with(list, append(append(more, f.typed...), names.Label{Name: names.NameLabel, Value: name})...), f.meta))
 	}
-	switch f.kind {
+	switch f.Kind {
 	case pmetric.MetricTypeHistogram:
-		if e.cfg.CustomBuckets {
+		if c.cfg.CustomBuckets {
 			s.single = true
 			one(f.prom)
-			if !e.cfg.KeepClassic {
+			if !c.cfg.KeepClassic {
 				return
 			}
 		}
 		one(f.prom + "_sum")
 		one(f.prom + "_count")
-		for _, bound := range s.bounds {
+		for _, bound := range s.Bounds {
 			one(f.prom+"_bucket", names.Label{Name: "le", Value: formatBound(bound)})
 		}
 		one(f.prom+"_bucket", names.Label{Name: "le", Value: "+Inf"})
 	case pmetric.MetricTypeSummary:
 		one(f.prom + "_sum")
 		one(f.prom + "_count")
-		for _, quantile := range s.bounds {
+		for _, quantile := range s.Bounds {
 			one(f.prom, names.Label{Name: "quantile", Value: formatBound(quantile)})
 		}
 	default:

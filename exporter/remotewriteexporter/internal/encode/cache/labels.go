@@ -1,15 +1,13 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package cache
 
 import (
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
@@ -58,12 +56,12 @@ func (s *labelSet) set(l seriesLabel) {
 
 // pointLabels are the labels of a point without its name, in no order: attributes, then what the resource
 // contributes, external labels where there is room, and the scope's over all.
-func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
-	own, err := e.names.Attributes(m, nil)
+func (c *Cache) pointLabels(f *Family, m pcommon.Map) ([]seriesLabel, error) {
+	own, err := c.names.Attributes(m, nil)
 	if err != nil {
 		return nil, err
 	}
-	n := len(own) + len(f.schema.names) + len(e.names.External) + 3
+	n := len(own) + len(f.Schema.Names) + len(c.names.External) + 3
 	out := labelSet{make([]seriesLabel, 0, n), names.PlacesFor(n)}
 	for _, l := range own { // which has no name twice
 		if out.at != nil {
@@ -71,19 +69,19 @@ func (e *Encoder) pointLabels(f *family, m pcommon.Map) ([]seriesLabel, error) {
 		}
 		out.list = append(out.list, seriesLabel{Label: l, own: true})
 	}
-	for i, name := range f.schema.names {
+	for i, name := range f.Schema.Names {
 		// Job and instance identify the target: a point's attributes of these names give way.
-		if e.cfg.ResourceWins || name == names.JobLabel || name == names.InstanceLabel || !out.has(name) {
-			out.set(f.schema.label(i))
+		if c.cfg.ResourceWins || name == names.JobLabel || name == names.InstanceLabel || !out.has(name) {
+			out.set(f.Schema.label(i))
 		}
 	}
-	for _, l := range e.names.External {
+	for _, l := range c.names.External {
 		if !out.has(l.Name) {
 			out.set(seriesLabel{Label: l})
 		}
 	}
-	if f.scope != nil {
-		for _, l := range f.scope.labels {
+	if f.Scope != nil {
+		for _, l := range f.Scope.labels {
 			out.set(seriesLabel{Label: l})
 		}
 	}
@@ -110,69 +108,4 @@ func with(list []seriesLabel, more ...names.Label) []seriesLabel {
 		list = set(list, seriesLabel{Label: l})
 	}
 	return list
-}
-
-// scope is an instrumentation scope whose labels are wanted.
-type scope struct {
-	name, version string
-	attributes    attributes
-	labels        []names.Label
-	id            uint64
-	sibling       *scope
-	marked        mark
-}
-
-// scraped says whether a scope is that of a receiver that scrapes.
-func scraped(name string) bool {
-	return strings.HasSuffix(name, "/prometheusreceiver") || strings.HasSuffix(name, "/fastprometheusreceiver")
-}
-
-// scope finds or makes the scope that s's series shall name; nil for none.
-func (e *Encoder) scope(t *tenant, s pcommon.InstrumentationScope, scraped bool) *scope {
-	switch {
-	case e.cfg.ScopeLabels == ScopeLabelsOff, e.cfg.ScopeLabels == ScopeLabelsAuto && scraped:
-		return nil
-	case s.Name() == "" && s.Version() == "" && s.Attributes().Len() == 0:
-		return nil
-	}
-	h := e.hashMap(e.hashString(e.hashString(0, s.Name()), s.Version()), s.Attributes()) & e.hashMask
-	e.tableMu.Lock()
-	defer e.tableMu.Unlock()
-	text := e.symbols.Snapshot()
-	for c := t.scopes[h]; c != nil; c = c.sibling {
-		if c.name == s.Name() && c.version == s.Version() && c.attributes.keys.match(s.Attributes(), c.attributes.values, text) {
-			return c
-		}
-	}
-	e.familyIDs++
-	c := &scope{
-		name: e.keep(s.Name()), version: e.keep(s.Version()), attributes: e.remember(s.Attributes()),
-		id: e.familyIDs, sibling: t.scopes[h],
-	}
-	at := names.PlacesFor(s.Attributes().Len() + 2)
-	add := func(key, value string) {
-		if name, err := e.names.Label("otel_scope_" + key); err == nil && value != "" {
-			i := at.Find(c.labels, name)
-			if i < 0 {
-				if at != nil {
-					at[name] = len(c.labels)
-				}
-				c.labels = append(c.labels, names.Label{Name: name, Value: value})
-			} else {
-				c.labels[i].Value = value
-			}
-		}
-	}
-	const nameKey, versionKey, schemaKey = "name", "version", "schema_url"
-	add(nameKey, c.name)
-	add(versionKey, c.version)
-	for k, v := range s.Attributes().All() {
-		if k != nameKey && k != versionKey && k != schemaKey {
-			add(k, strings.Clone(attribute.Text(v)))
-		}
-	}
-	if e.listed < e.cfg.MaxSeries {
-		t.scopes[h] = c
-	}
-	return c
 }

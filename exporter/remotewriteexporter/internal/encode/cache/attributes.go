@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package cache
 
 import (
 	"hash/maphash"
@@ -22,7 +22,7 @@ type keys struct {
 	values *store.Slab[uint32] // of points with as many keys; nil for what is no point's
 }
 
-func (k *keys) valuesOf(n uint32) ids {
+func (k *keys) ValuesOf(n uint32) ids {
 	if n == 0 {
 		return nil
 	}
@@ -35,8 +35,8 @@ type attributes struct {
 	values ids
 }
 
-// match says whether m has these keys and values. text is that of the symbols.
-func (k *keys) match(m pcommon.Map, values ids, text []string) bool {
+// Match says whether m has these keys and values. text is that of the symbols.
+func (k *keys) Match(m pcommon.Map, values ids, text []string) bool {
 	if m.Len() != len(k.names) {
 		return false
 	}
@@ -79,51 +79,51 @@ func (k *keys) same(m pcommon.Map) bool {
 }
 
 // pointKeys are keys with room for the values of points. The table is locked.
-func (e *Encoder) pointKeys(m pcommon.Map) *keys {
-	k := e.keys(m)
-	k.values = e.valuesOf(m.Len())
+func (c *Cache) pointKeys(m pcommon.Map) *keys {
+	k := c.keys(m)
+	k.values = c.valuesOf(m.Len())
 	return k
 }
 
 // valuesOf is where sets of n values are. The table is locked.
-func (e *Encoder) valuesOf(n int) *store.Slab[uint32] {
-	s := e.values[n]
+func (c *Cache) valuesOf(n int) *store.Slab[uint32] {
+	s := c.values[n]
 	if s == nil {
 		s = store.NewSlab[uint32](n)
-		e.values[n] = s
+		c.values[n] = s
 	}
 	return s
 }
 
 // keys copies the keys of m.
-func (e *Encoder) keys(m pcommon.Map) *keys {
+func (c *Cache) keys(m pcommon.Map) *keys {
 	k := &keys{names: make([]string, 0, m.Len()), kinds: make([]pcommon.ValueType, 0, m.Len())}
 	for name, v := range m.All() {
-		k.names, k.kinds = append(k.names, e.keep(name)), append(k.kinds, attribute.KindOf(v))
+		k.names, k.kinds = append(k.names, c.keep(name)), append(k.kinds, attribute.KindOf(v))
 	}
 	return k
 }
 
 // remember copies m. The table is locked.
-func (e *Encoder) remember(m pcommon.Map) attributes {
+func (c *Cache) remember(m pcommon.Map) attributes {
 	values := make(ids, m.Len())
-	e.symbols.Pack(values, m)
-	return attributes{e.keys(m), values}
+	c.Symbols.Pack(values, m)
+	return attributes{c.keys(m), values}
 }
 
 // pack keeps the values of a point of keys, those other than strings by their text, unless a point that came not long before has the
 // same. The table is locked.
-func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
+func (c *Cache) pack(k *keys, m pcommon.Map) uint32 {
 	if len(k.names) == 0 {
 		return 0
 	}
 	n := k.values.Add()
 	values := ids(k.values.Run(n))
-	e.symbols.Pack(values, m)
+	c.Symbols.Pack(values, m)
 	if len(values) > math.MaxUint16 {
 		return n
 	}
-	few, is := e.recent.few(values, e.listed)
+	few, is := c.recent.few(values, c.room.points)
 	for _, was := range few {
 		if was.width == is.width && was.tag == is.tag && slices.Equal(k.values.Run(was.number), values) {
 			k.values.GiveBack(n)
@@ -136,62 +136,22 @@ func (e *Encoder) pack(k *keys, m pcommon.Map) uint32 {
 	return n
 }
 
-// recent are sets of values that points have which came not long before, a few of each of some hashes. Metrics tell of the same things one
-// after the other, as all of a container do, so the next points with a set mostly come soon. It is forgotten when sets may be freed.
-type recent []packed
-
-// packed is a set of values by its number among those that have as many, and a part of its hash: one that is another mostly need not be
-// looked at.
-type packed struct {
-	width, tag uint16
-	number     uint32
-}
-
-// A table has a place for so many points each, so that what one page tells of fits in, within bounds.
-const (
-	pointsForSet = 2
-	setsOfHash   = 4
-	fewRecent    = 1 << 10
-	mostRecent   = 1 << 16
-)
-
-// few are the sets among which one would be, the latest first, and what that would be. points says how many there are in all.
-func (r *recent) few(values ids, points int) ([]packed, packed) {
-	if n := len(*r); n == 0 || n < mostRecent && n < points/pointsForSet {
-		*r = make(recent, max(fewRecent, 2*n))
-	}
-	h := uint64(len(values))
-	for _, id := range values {
-		h = store.Mix(h, uint64(id))
-	}
-	at := uint64(store.Fold(h)) * uint64(len(*r)/setsOfHash) >> 32 * setsOfHash
-	return (*r)[at : at+setsOfHash], packed{width: uint16(len(values)), tag: uint16(h)}
-}
-
-// forget forgets all sets, and keeps the memory if as many points as there are would need it.
-func (r *recent) forget(points int) {
-	if len(*r) > max(fewRecent, 2*points/pointsForSet) {
-		*r = nil
-	}
-	clear(*r)
-}
-
 // keep is a copy of s: the one that symbols share.
-func (e *Encoder) keep(s string) string {
-	return e.symbols.TextOf(e.symbols.Keep(s))
+func (c *Cache) keep(s string) string {
+	return c.Symbols.TextOf(c.Symbols.Keep(s))
 }
 
-func (e *Encoder) hashString(h uint64, s string) uint64 {
-	return store.Mix(h, maphash.String(e.seed, s))
+func (c *Cache) hashString(h uint64, s string) uint64 {
+	return store.Mix(h, maphash.String(c.Seed, s))
 }
 
-func (e *Encoder) hashMap(h uint64, m pcommon.Map) uint64 {
+func (c *Cache) HashMap(h uint64, m pcommon.Map) uint64 {
 	for k, v := range m.All() {
-		h = e.hashString(h, k)
+		h = c.hashString(h, k)
 		if v.Type() == pcommon.ValueTypeStr {
-			h = e.hashString(h, v.Str())
+			h = c.hashString(h, v.Str())
 		} else {
-			h = store.Mix(e.hashString(h, attribute.Text(v)), uint64(v.Type()))
+			h = store.Mix(c.hashString(h, attribute.Text(v)), uint64(v.Type()))
 		}
 	}
 	return h

@@ -1,0 +1,92 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cache knows resources, metrics and points again, and which series they become.
+//
+// A series is known without its resource: a thousand targets of one shape share their entries, and each target adds no more than its own
+// few labels. Entries are in slabs and refer to each other by number. They keep copies of what they need, never what they were made of.
+//
+// The Config bounds what is known; an Expiry forgets what was idle. Nobody may use entries meanwhile, which is up to whoever has the cache;
+// else it may be used from any goroutine.
+package cache
+
+import (
+	"hash/maphash"
+	"math"
+	"sync"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/rules"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
+)
+
+// Cache is what resources, metrics and points were recognised as, and the series that they become.
+type Cache struct {
+	cfg      Config
+	names    *names.Translator
+	rules    *rules.Rules // nil if there are none
+	losses   *loss.Counter
+	Symbols  *store.Symbols
+	Seed     maphash.Seed
+	HashMask uint64 // all ones; tests make everything collide
+	Ages     ages
+
+	// mu guards looking up and adding entries; entries themselves do not change.
+	mu         sync.Mutex
+	room       room
+	Points     *store.Slab[Point]
+	Series     *store.Slab[Series]
+	Layouts    *store.Slab[Layout]
+	Forms      *store.Slab[Form]
+	Parts      *store.Slab[[]*Series]
+	values     map[int]*store.Slab[uint32] // of points, by how many a point has
+	recent     recent                      // of values
+	widths     map[int]*keys               // of values that are no attributes', by how many there are
+	ruling     []names.Label               // scratch
+	hashed     []byte                      // scratch
+	out        [2]outcome                  // of series that rules leave none of
+	familyIDs  uint64
+	resourceID uint32
+	Sweeps     Mark
+	Removals   uint64 // sweeps that took points out of the tables
+}
+
+// New makes a cache of series that are named, and ruled, as is said. losses learns what cannot be a series.
+func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.Counter) *Cache {
+	c := &Cache{
+		cfg:      cfg,
+		names:    names,
+		rules:    rules,
+		losses:   losses,
+		Symbols:  store.NewSymbols(),
+		Seed:     maphash.MakeSeed(),
+		HashMask: math.MaxUint64,
+		room:     room{most: cfg.MaxSeries},
+		Points:   store.NewSlab[Point](1),
+		Series:   store.NewSlab[Series](1),
+		Layouts:  store.NewSlab[Layout](1),
+		Forms:    store.NewSlab[Form](1),
+		Parts:    store.NewSlab[[]*Series](1),
+		values:   map[int]*store.Slab[uint32]{},
+		widths:   map[int]*keys{},
+	}
+	c.Ages.begin()
+	for i := range c.out {
+		c.out[i].parts = c.Parts.Add()
+	}
+	return c
+}
+
+// WantsExpiry says whether it is time to forget something before the generation ends: what did not fit piles up in the symbols, and what
+// has ended is of no more use. Only one caller is told.
+func (c *Cache) WantsExpiry() bool {
+	return c.room.overflow.Load() > int64(c.cfg.MaxSeries)/4 || c.Ages.wantSweep()
+}
+
+// Size is how many places points take, and how many resources there are.
+func (c *Cache) Size() (points, resources int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.room.points, c.room.resources
+}

@@ -1,0 +1,171 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
+)
+
+// Family is a metric: all that its points have in common, translated.
+type Family struct {
+	Schema      *Schema
+	Scope       *Scope
+	Scraped     bool
+	Name        string
+	unit        string
+	help        string
+	typeHint    string
+	Kind        pmetric.MetricType
+	Monotonic   bool
+	Temporality pmetric.AggregationTemporality
+
+	Reason loss.Reason   // why its points cannot be sent, if they cannot
+	prom   string        // the name
+	typed  []names.Label // of type and unit, if these are wanted
+	meta   *Meta
+
+	First   atomic.Uint32          // its first point last time
+	Next    atomic.Pointer[Family] // the metric that followed last time
+	forms   []uint32               // under tableMu
+	id      uint64
+	Dead    bool // not, or no longer, in the table; changes under Encoder.mu
+	sibling *Family
+	marked  Mark
+}
+
+type metaKey struct {
+	Kind             promwrite.MetricType
+	Name, help, unit string
+}
+
+// Meta is the metadata of a metric under its translated name.
+type Meta struct {
+	metaKey
+
+	HelpRef, UnitRef uint32
+	Sent             sentAt // in a metadata list of 1.0
+	marked           Mark
+}
+
+// weight is how many bytes a message may take up without its labels.
+func (m *Meta) weight() int {
+	const head = 64
+	if m == nil {
+		return head
+	}
+	return head + len(m.help) + len(m.unit) + len(m.Name)
+}
+
+// Shape is what decides the translation of a metric, beside its name.
+type Shape struct {
+	Kind        pmetric.MetricType
+	typeHint    string
+	monotonic   bool
+	temporality pmetric.AggregationTemporality
+}
+
+func ShapeOf(m pmetric.Metric) Shape {
+	s := Shape{Kind: m.Type(), temporality: pmetric.AggregationTemporalityCumulative}
+	switch s.Kind {
+	case pmetric.MetricTypeSum:
+		s.monotonic, s.temporality = m.Sum().IsMonotonic(), m.Sum().AggregationTemporality()
+	case pmetric.MetricTypeHistogram:
+		s.temporality = m.Histogram().AggregationTemporality()
+	case pmetric.MetricTypeExponentialHistogram:
+		s.temporality = m.ExponentialHistogram().AggregationTemporality()
+	default:
+	}
+	if m.Metadata().Len() > 0 {
+		if v, ok := m.Metadata().Get("prometheus.type"); ok {
+			s.typeHint = v.Str()
+		}
+	}
+	return s
+}
+
+func (f *Family) Match(m pmetric.Metric, s Shape, schema *Schema, scope *Scope, scraped bool) bool {
+	return !f.Dead && f.Name == m.Name() && f.Kind == s.Kind && f.Schema == schema && f.Scope == scope &&
+		f.Scraped == scraped && f.Monotonic == s.monotonic && f.Temporality == s.temporality &&
+		f.unit == m.Unit() && f.help == m.Description() && f.typeHint == s.typeHint
+}
+
+// Family finds or makes the family of m.
+func (c *Cache) Family(t *Tenant, m pmetric.Metric, s Shape, schema *Schema, scope *Scope, scraped bool) *Family {
+	h := c.hashString(c.hashString(store.Mix(schema.id, uint64(s.Kind)), m.Name()), m.Description()) & c.HashMask
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := t.families[h]; f != nil; f = f.sibling {
+		if f.Match(m, s, schema, scope, scraped) {
+			return f
+		}
+	}
+	c.familyIDs++
+	f := &Family{
+		Schema: schema, Scope: scope, Scraped: scraped, id: c.familyIDs, sibling: t.families[h],
+		Name: strings.Clone(m.Name()), unit: strings.Clone(m.Unit()), help: strings.Clone(m.Description()),
+		typeHint: strings.Clone(s.typeHint), Kind: s.Kind, Monotonic: s.monotonic, Temporality: s.temporality,
+	}
+	c.translate(t, f)
+	if f.Dead = c.room.isFull(); !f.Dead {
+		t.families[h] = f
+	}
+	return f
+}
+
+// translate names a family and decides whether it can be sent at all.
+func (c *Cache) translate(t *Tenant, f *Family) {
+	kind, mtype, ok := names.KindsOf(f.Kind, f.Monotonic, f.typeHint)
+	if !ok {
+		f.Reason = loss.Empty
+		return
+	}
+	switch f.Temporality {
+	case pmetric.AggregationTemporalityCumulative:
+	case pmetric.AggregationTemporalityDelta:
+		if c.cfg.Delta == DeltaDrop {
+			f.Reason = loss.Temporality
+			return
+		}
+	default:
+		f.Reason = loss.Temporality
+		return
+	}
+	if f.Scraped {
+		f.prom = c.names.Scraped(f.Name, f.unit, kind, mtype)
+	} else {
+		f.prom = c.names.Metric(f.Name, f.unit, kind)
+	}
+	if f.prom == "" {
+		f.Reason = loss.Name
+		return
+	}
+	unit := c.names.Unit(f.unit)
+	f.meta = c.meta(t, metaKey{mtype, f.prom, f.help, unit})
+	f.typed = c.names.TypeAndUnit(mtype, unit)
+}
+
+// meta finds or makes metadata; nil if none is wanted. The table is locked.
+func (c *Cache) meta(t *Tenant, k metaKey) *Meta {
+	if !c.cfg.Metadata {
+		return nil
+	}
+	if m := t.metas[k]; m != nil {
+		return m
+	}
+	k.Name, k.help, k.unit = c.keep(k.Name), c.keep(k.help), c.keep(k.unit)
+	m := &Meta{metaKey: k, HelpRef: c.Symbols.Intern(k.help), UnitRef: c.Symbols.Intern(k.unit)}
+	if !c.room.isFull() {
+		t.metas[k] = m
+	}
+	return m
+}

@@ -1,0 +1,95 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+)
+
+// maxForms is how many forms a family remembers to share.
+const maxForms = 16
+
+// Form is what the points of a metric have in common that have the same keys and bounds. Labels that are
+// attributes as they came are taken from each point's values; a point with others has a form of its own.
+type Form struct {
+	Family  *Family
+	Keys    *keys
+	Bounds  []float64 // of its buckets or quantiles
+	single  bool      // the first layout is that of point.one
+	layouts []uint32  // of each series of a point; none if no label name can be made of a key
+	marked  Mark
+}
+
+// form finds or makes the form of a new point. The table is locked.
+func (c *Cache) form(t *Tenant, f *Family, m pcommon.Map, bounds []float64) uint32 {
+	plain := true
+	for _, v := range m.All() {
+		text := attribute.Text(v)
+		plain = plain && utf8.ValidString(text)
+	}
+	var like *keys
+	for _, n := range f.forms {
+		if s := c.Forms.One(n); s.Keys.same(m) {
+			if plain && histogram.SameBounds(s.Bounds, bounds) {
+				return n
+			}
+			like = s.Keys
+		}
+	}
+	n := c.Forms.Add()
+	s := c.Forms.One(n)
+	*s = Form{Family: f, Keys: like, Bounds: slices.Clone(bounds)}
+	if like == nil {
+		s.Keys = c.pointKeys(m)
+	}
+	list, err := c.pointLabels(f, m)
+	if err != nil {
+		return n
+	}
+	if plain = plain && c.linkAttributes(list, m); !plain {
+		for i := range list {
+			list[i].attribute = 0
+		}
+	}
+	c.makeLayouts(t, s, list)
+	if plain {
+		if len(f.forms) >= maxForms {
+			f.forms = slices.Delete(f.forms, 0, 1)
+		}
+		f.forms = append(f.forms, n)
+	}
+	return n
+}
+
+// linkAttributes notes which attribute each label is. It is false if one is made of several.
+func (c *Cache) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
+	labels := labelSet{list, names.PlacesFor(len(list))}
+	if labels.at != nil {
+		for i, l := range list {
+			labels.at[l.Name] = i
+		}
+	}
+	n := 0
+	for k := range m.All() {
+		name, err := c.names.Label(k)
+		if err != nil {
+			return false
+		}
+		n++
+		if i := labels.find(name); i >= 0 && list[i].own {
+			if list[i].attribute > 0 {
+				return false
+			}
+			list[i].attribute = n
+		}
+	}
+	return true
+}

@@ -1,0 +1,174 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+)
+
+// page is a cache with one metric in it.
+type page struct {
+	c *Cache
+	t *Tenant
+	f *Family
+}
+
+func newPage(t *testing.T, most int) page {
+	t.Helper()
+	translator, err := names.New(names.Config{Strategy: otlptranslator.UnderscoreEscapingWithSuffixes})
+	require.NoError(t, err)
+	p := page{c: New(Config{MaxSeries: most, IdleGenerations: 5}, translator, nil, nil), t: NewTenant()}
+	p.f = p.family("g")
+	return p
+}
+
+func (p *page) family(name string) *Family {
+	m := pmetric.NewMetric()
+	m.SetName(name)
+	m.SetEmptyGauge()
+	r := p.c.Resource(p.t, pcommon.NewResource())
+	return p.c.Family(p.t, m, ShapeOf(m), r.Schema, nil, false)
+}
+
+// find finds the point of some attributes.
+func (p *page) find(attributes ...string) (number uint32, known bool) {
+	m := pcommon.NewMap()
+	for i := 0; i < len(attributes); i += 2 {
+		m.PutStr(attributes[i], attributes[i+1])
+	}
+	point, number, known := p.c.Find(p.t, p.f, m, nil)
+	point.Seen.Store(p.c.Ages.Now())
+	return number, known
+}
+
+// TestPointsShareAForm makes many points of a metric: alike, of other keys, and of values that make other labels.
+func TestPointsShareAForm(t *testing.T) {
+	p := newPage(t, 10_000)
+	for i := range 100 {
+		p.find("a", fmt.Sprint(i), "b", "x")
+	}
+	require.Len(t, p.f.forms, 1)
+	p.find("a", "", "b", "x") // no label at all: a form of its own
+	p.find("a", "", "b", "y") // which others have too
+	require.Len(t, p.f.forms, 2)
+	p.find("a", "\xff\xfe", "b", "x")        // replaced in the label
+	p.find("a.c", "1", "a/c", "2", "b", "x") // two attributes, one label
+	require.Len(t, p.f.forms, 2, "only plain ones are shared")
+	for i := range 2 * maxForms {
+		p.find(fmt.Sprint("k", i), "v")
+	}
+	require.Len(t, p.f.forms, maxForms)
+}
+
+// A series is one, in whatever ways its labels are said.
+func TestPointsOfOneSeries(t *testing.T) {
+	p := newPage(t, 10_000)
+	first, _ := p.find("a", "1", "b", "2")
+	second, _ := p.find("b", "2", "a", "1")
+	third, _ := p.find("b", "2", "a", "1", "c", "")
+	require.NotEqual(t, first, second)
+	require.NotEqual(t, second, third)
+	require.Equal(t, 1, p.t.series.Len())
+	again, known := p.find("a", "1", "b", "2")
+	require.True(t, known)
+	require.Equal(t, first, again)
+}
+
+// Whoever chooses attributes must not make one long chain of the points of a metric.
+func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
+	const points = 2000
+	p := newPage(t, 10_000)
+	for i := range points {
+		p.find(fmt.Sprint("key", i), "same")
+	}
+	alike := map[uint32]int{}
+	for _, s := range p.t.points.Slots {
+		if s.Entry != 0 {
+			alike[s.Hash]++
+		}
+	}
+	require.Greater(t, len(alike), points-10)
+}
+
+// A cache that is full knows those that it knows, and wants to forget some.
+func TestFullCacheStillFindsWhatItHas(t *testing.T) {
+	p := newPage(t, 10)
+	for i := range 10 {
+		number, known := p.find("a", fmt.Sprint(i))
+		require.NotZero(t, number)
+		require.False(t, known)
+	}
+	require.False(t, p.c.WantsExpiry())
+	for i := range 3 {
+		number, known := p.find("b", fmt.Sprint(i))
+		require.Zero(t, number)
+		require.False(t, known)
+	}
+	require.True(t, p.c.WantsExpiry())
+	_, known := p.find("a", "3")
+	require.True(t, known)
+}
+
+// expire is what whoever has the cache does. Nothing else keeps an entry.
+func (p *page) expire(t *testing.T) (evicted int) {
+	t.Helper()
+	x := p.c.BeginExpiry()
+	x.Points()
+	require.True(t, x.Tenant(p.t))
+	return x.End(func(yield func(*Tenant) bool) { yield(p.t) }, true)
+}
+
+// What has no place is forgotten soon, with its attributes.
+func TestPointsWithoutAPlaceTakeNoMemory(t *testing.T) {
+	p := newPage(t, 10)
+	for i := range 10 {
+		p.find("a", fmt.Sprint(i))
+	}
+	for i := range 2000 {
+		p.find(fmt.Sprint("key", i), fmt.Sprint("value", i))
+		if p.c.WantsExpiry() {
+			for again := range 10 {
+				p.find("a", fmt.Sprint(again))
+			}
+			p.f = p.family("g")
+			require.Zero(t, p.expire(t))
+		}
+		require.LessOrEqual(t, p.c.Forms.Size(), 256)
+		require.LessOrEqual(t, p.c.Symbols.Size(), 40)
+	}
+}
+
+// What points of several metrics say of the same things is kept once, also of those that come after a sweep.
+func TestMetricsOfTheSameThingsShareValues(t *testing.T) {
+	const pods, kinds = 100, 6
+	p := newPage(t, 10_000)
+	fill := func() {
+		for pod := range pods {
+			for kind := range kinds {
+				p.f = p.family(fmt.Sprint("metric", kind))
+				p.find("namespace", "n", "pod", fmt.Sprint("pod-", pod), "phase", fmt.Sprint("phase-", kind%3))
+			}
+		}
+	}
+	sets := func() int {
+		s := p.c.values[3]
+		return s.Size() - 1 - len(s.Free)
+	}
+	for range 2 {
+		fill()
+		points, _ := p.c.Size()
+		assert.Equal(t, kinds*pods, points)
+		assert.Less(t, sets(), 3*pods*11/10, "each of three phases once, but for a few that met in the table")
+		require.Zero(t, p.expire(t))
+	}
+}

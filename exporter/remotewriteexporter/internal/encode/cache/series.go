@@ -1,0 +1,141 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
+)
+
+// Layout is the labels that the series of a form have, sorted by name, and where their values are.
+type Layout struct {
+	Schema *Schema
+	Meta   *Meta
+	Labels []LabelRef
+	Keys   *keys // of the points; nil if there are none
+	weight int   // bytes it may take up in a request, without the values of points
+	marked Mark
+}
+
+// LabelRef is the symbol of a name, and the symbol of a value or a place to look for it.
+type LabelRef struct {
+	Name, Value uint32
+}
+
+// Where a value is, if it is no symbol itself.
+const (
+	FromResource = 1 << 31 // in resourceLabels.values
+	FromPoint    = 1 << 30 // in series.values
+	PlaceMask    = FromPoint - 1
+)
+
+// Series is a set of labels, less the values that the resource contributes.
+type Series struct {
+	Layout uint32
+	Values uint32 // the point's, in those of its layout's keys
+	Weight uint32 // bytes the labels and metadata may take up in a request
+	Slot   uint32 // where it is in the open buffer of its column, if it is there; under column.mu
+	Spread uint16 // decides the shard, however many there are
+	marked Mark
+}
+
+// Row is a series with what it refers to at hand.
+type Row struct {
+	Series *Series
+	Layout *Layout
+	Values ids
+}
+
+func (c *Cache) Row(s *Series) Row {
+	r := Row{Series: s, Layout: c.Layouts.One(s.Layout)}
+	if s.Values != 0 {
+		r.Values = r.Layout.Keys.ValuesOf(s.Values)
+	}
+	return r
+}
+
+// Ref is a label's value: a symbol, or a place in the resource's.
+func (r *Row) Ref(l LabelRef) uint32 {
+	if l.Value&^PlaceMask == FromPoint {
+		return r.Values[l.Value&PlaceMask]
+	}
+	return l.Value
+}
+
+func (r *Row) equal(o *Row) bool {
+	return r.Layout.Schema == o.Layout.Schema &&
+		slices.EqualFunc(r.Layout.Labels, o.Layout.Labels, func(a, b LabelRef) bool {
+			return a.Name == b.Name && r.Ref(a) == o.Ref(b)
+		})
+}
+
+// layout fixes a set of labels, in any order. The table is locked.
+func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Meta) uint32 {
+	slices.SortFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
+	l := Layout{Schema: f.places(), Meta: m, Keys: k, Labels: make([]LabelRef, 0, len(list)), weight: m.weight()}
+	for _, x := range list {
+		ref := LabelRef{Name: c.Symbols.Intern(x.Name)}
+		l.weight += len(x.Name) + 16
+		switch {
+		case x.from > 0:
+			ref.Value = uint32(x.from-1) | FromResource
+		case x.attribute > 0:
+			ref.Value = uint32(x.attribute-1) | FromPoint
+		default:
+			ref.Value = c.Symbols.Intern(x.Value)
+			l.weight += len(x.Value)
+		}
+		l.Labels = append(l.Labels, ref)
+	}
+	if c.rules != nil { // many schemas may have the same
+		if k != nil {
+			l.Keys = c.width(len(k.names))
+		}
+		return c.sharedLayout(t, l)
+	}
+	n := c.Layouts.Add()
+	*c.Layouts.One(n) = l
+	return n
+}
+
+// seriesOf finds or makes the series of a layout and values. The table is locked.
+func (c *Cache) seriesOf(t *Tenant, layout, values uint32) uint32 {
+	made := Series{Layout: layout, Values: values}
+	r := c.Row(&made)
+	symbols := c.Symbols.Snapshot()
+	text, weight := c.hashed[:0], r.Layout.weight // text is what is hashed
+	for _, x := range r.Layout.Labels {
+		text = append(append(text, symbols[x.Name]...), 0xff)
+		if x.Value&FromResource == 0 {
+			value := symbols[r.Ref(x)]
+			text = append(append(text, value...), 0xff)
+			if x.Value&FromPoint != 0 {
+				weight += len(value)
+			}
+		}
+	}
+	c.hashed = text
+	made.Weight = uint32(weight)
+	made.Spread = uint16(xxh3.Hash(text))
+	hash := store.Fold(store.Mix(maphash.Bytes(c.Seed, text), r.Layout.Schema.id) & c.HashMask)
+	for n := range t.series.Of(hash) {
+		if o := c.Row(c.Series.One(n)); o.equal(&r) {
+			return n
+		}
+	}
+	n := c.Series.Add()
+	*c.Series.One(n) = made
+	if !c.room.isFull() {
+		t.series.Insert(hash, n)
+	}
+	return n
+}
+
+// ids are symbols.
+type ids []uint32
