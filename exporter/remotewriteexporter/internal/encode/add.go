@@ -16,9 +16,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
+
+// maxGathered is how many samples one call of Add collects, a metric more or less, before it locks the columns.
+const maxGathered = 4 << 10
 
 // walk is one call of Add on its way through the data.
 type walk struct {
@@ -98,7 +102,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
-	w.s.commit(t)
+	w.s.Commit(t.columns)
 	select {
 	case e.scratches <- w.s:
 	default: // enough are idle: this one goes
@@ -136,7 +140,7 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 	w.resource = w.c.Resource(w.t.known, rm.Resource())
 	w.schema = w.resource.Schema
 	w.family, w.before, w.last, w.latest = nil, nil, nil, 0
-	w.s.begin(w.resource.Labels)
+	w.s.Begin(w.resource.Labels)
 	scopes := rm.ScopeMetrics()
 	for i := range scopes.Len() {
 		sm := scopes.At(i)
@@ -145,14 +149,14 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 		metrics := sm.Metrics()
 		for j := 0; j < metrics.Len(); {
 			j += w.metricsFrom(metrics, j)
-			if w.s.points > maxScratch {
-				w.s.commit(w.t)
+			if w.s.Points > maxGathered {
+				w.s.Commit(w.t.columns)
 			}
 		}
 	}
 	if r := w.resource; r.Info != nil && w.latest != 0 &&
 		r.InfoSent.Due(w.latest, w.e.cfg.TargetInfoInterval.Milliseconds()) {
-		w.s.begin(w.t.known.None)
+		w.s.Begin(w.t.known.None)
 		w.part(r.Info, w.latest, math.Float64bits(1), 0)
 	}
 }
@@ -288,7 +292,7 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 		p.Seen.Store(w.seen)
 	}
 	w.before = p
-	w.s.unlisted = w.s.unlisted || p.Form == 0
+	w.s.Unlisted = w.s.Unlisted || p.Form == 0
 	if p.One != 0 {
 		k.one = w.c.Series.One(p.One)
 	}
@@ -351,7 +355,7 @@ func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 			}
 			bits, start = math.Float64bits(value), w.startMillis(start)
 		}
-		w.s.add(p.one, millis(dp.Timestamp()), bits, start)
+		w.s.Add(p.one, millis(dp.Timestamp()), bits, start)
 		if dp.Exemplars().Len() > 0 {
 			w.exemplars(dp.Exemplars(), p, nil, millis(dp.Timestamp()))
 		}
@@ -386,7 +390,7 @@ func (w *walk) part(s *cache.Series, time int64, bits uint64, start int64) {
 		w.leaveOut(s)
 		return
 	}
-	w.s.add(s, time, bits, start)
+	w.s.Add(s, time, bits, start)
 }
 
 func orStale(v float64, stale bool) uint64 {
@@ -421,4 +425,25 @@ func (w *walk) leaveOut(s *cache.Series) {
 		return
 	}
 	w.e.losses.Add(loss.Rules, w.family.Name, 1)
+}
+
+// scratch is what a walk works with.
+type scratch struct {
+	*column.Gathering
+
+	// For one point at a time.
+	bounds      []float64
+	counts      []uint64
+	encoded     []byte
+	exponential histogram.Exponential
+	native      promwrite.Histogram
+}
+
+func (e *Encoder) scratch() *scratch {
+	select {
+	case s := <-e.scratches:
+		return s
+	default:
+		return &scratch{Gathering: column.NewGathering(e.cfg.Shards)}
+	}
 }

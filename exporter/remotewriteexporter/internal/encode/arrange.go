@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
 // arrangement is the order in which a flush writes series. Those of a page stay in its order, but for layouts of which several
@@ -153,7 +154,7 @@ func (a *arrangement) inTurn(slots []uint32, ranks uint32) {
 
 // release lets go of space that a much larger flush needed than is usual.
 func (a *arrangement) release(usual int) {
-	if cap(a.order) > 4*usual+fewSamples {
+	if cap(a.order) > 4*usual+column.FewSamples {
 		*a = arrangement{}
 	}
 }

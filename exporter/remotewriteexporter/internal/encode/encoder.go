@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/delta"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/exemplars"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
@@ -46,7 +47,7 @@ type Encoder struct {
 type account struct {
 	name    string
 	known   *cache.Tenant
-	columns []column
+	columns []column.Column
 }
 
 // New makes an Encoder. It holds no goroutines, so there is nothing to close.
@@ -86,7 +87,7 @@ func (e *Encoder) account(name string) *account {
 	if len(e.tenants) >= e.cfg.MaxTenants {
 		return nil
 	}
-	t := &account{name: name, known: cache.NewTenant(), columns: newColumns(e.cfg.Shards)}
+	t := &account{name: name, known: cache.NewTenant(), columns: column.New(e.cfg.Shards)}
 	e.tenants[name] = t
 	return t
 }
@@ -96,6 +97,16 @@ func (e *Encoder) find(name string) *account {
 	e.tenantsMu.Lock()
 	defer e.tenantsMu.Unlock()
 	return e.tenants[name]
+}
+
+// Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
+func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if t := e.find(tenant); t != nil {
+		return t.columns[shard].Pending()
+	}
+	return 0, 0
 }
 
 // SetShards changes the number of columns, and keeps all that is known of series. What was added has to be flushed
@@ -108,7 +119,7 @@ func (e *Encoder) SetShards(n int) {
 		<-e.scratches
 	}
 	for _, t := range e.tenants {
-		t.columns = newColumns(n)
+		t.columns = column.New(n)
 	}
 }
 
@@ -147,7 +158,7 @@ func (e *Encoder) expire(advance bool) {
 // keep keeps what the columns refer to, and says whether that is anything.
 func (t *account) keep(x *cache.Expiry) (pending bool) {
 	for i := range t.columns {
-		pending = t.columns[i].keep(x) || pending
+		pending = t.columns[i].Keep(x) || pending
 	}
 	return pending
 }

@@ -54,7 +54,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 				w.encodeExemplar(x)
 				encoded = true
 			}
-			w.s.addExemplar(of, time, math.Float64bits(value))
+			w.s.AddExemplar(of, w.s.encoded, time, math.Float64bits(value))
 		}
 	}
 }
@@ -124,7 +124,7 @@ func appendID(dst []byte, name string, id []byte) []byte {
 
 // placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand.
 func (w *walk) placeOfExemplar(s *cache.Series, i int) uint64 {
-	return store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.labels}), uint64(i))
+	return store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.Labels}), uint64(i))
 }
 
 // contentOf is a hash of an exemplar. One of no time has got that of its point, each time another, which says nothing.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
@@ -25,7 +26,7 @@ func (e *Encoder) Cut(dst []string) []string {
 	for name, t := range e.tenants {
 		dst = append(dst, name)
 		for i := range t.columns {
-			t.columns[i].cutOff()
+			t.columns[i].CutOff()
 		}
 	}
 	return dst
@@ -41,16 +42,16 @@ func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Bl
 		return dst
 	}
 	c := &t.columns[shard]
-	c.flushing.Lock()
-	defer c.flushing.Unlock()
-	b := c.swap()
+	c.Flushing.Lock()
+	defer c.Flushing.Unlock()
+	b := c.Swap()
 	if b == nil {
 		return dst
 	}
 	w := e.flusher()
 	w.format, w.shard, w.tenant, w.dst = f, shard, tenant, dst
 	defer e.losses.Survive(func(any) int {
-		lost := b.samples.len()
+		lost := b.Samples.Len()
 		for _, made := range w.dst[len(dst):] {
 			lost -= made.Samples + made.Histograms
 		}
@@ -64,7 +65,7 @@ func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Bl
 	case e.flushers <- w:
 	default: // enough are idle: this one goes
 	}
-	c.giveBack(b)
+	c.GiveBack(b)
 	return blocks
 }
 
@@ -96,9 +97,9 @@ type flusher struct {
 	dst    []block.Block
 
 	// Samples are sorted by series, then resource, then arrival.
-	inOrder   bool     // they arrived like that, and are where they were
-	sorted    []sample // otherwise; else room for those of a series that are not in one piece
-	begins    []uint32 // where the samples of each slot are, and those behind the last one
+	inOrder   bool            // they arrived like that, and are where they were
+	sorted    []column.Sample // otherwise; else room for those of a series that are not in one piece
+	begins    []uint32        // where the samples of each slot are, and those behind the last one
 	offsets   []uint32
 	sources   []uint32 // batches sorted
 	places    []uint32 // of each batch's resource
@@ -116,12 +117,12 @@ type flusher struct {
 	usually struct{ sorted, series int }
 }
 
-func (w *flusher) run(b *buffer) {
+func (w *flusher) run(b *column.Buffer) {
 	w.layOut(b)
 	w.rawLimit = w.e.Limits.Raw(w.format)
-	w.sampleLimit = w.e.Limits.PerRequest(b.samples.len())
+	w.sampleLimit = w.e.Limits.PerRequest(b.Samples.Len())
 	w.begin()
-	w.exemplars = b.exemplars
+	w.exemplars = b.Exemplars
 	for order := w.order[:w.grids.apart(len(w.order))]; len(order) > 0; {
 		if n := w.writeGroup(b, order); n > 0 {
 			order = order[n:]
@@ -135,11 +136,11 @@ func (w *flusher) run(b *buffer) {
 }
 
 // writeSlot writes samples of one slot.
-func (w *flusher) writeSlot(b *buffer, slot uint32, cells []sample) {
-	r := w.e.cache.Row(b.series[slot])
+func (w *flusher) writeSlot(b *column.Buffer, slot uint32, cells []column.Sample) {
+	r := w.e.cache.Row(b.Series[slot])
 	for len(cells) > 0 {
 		n := 1
-		for n < len(cells) && cells[n].of == cells[0].of {
+		for n < len(cells) && cells[n].Of == cells[0].Of {
 			n++
 		}
 		if n == 1 { // fast path: nearly all are like this
@@ -148,24 +149,24 @@ func (w *flusher) writeSlot(b *buffer, slot uint32, cells []sample) {
 				continue
 			}
 		}
-		w.seriesRun(b, slot, &r, cells[0].of, cells[:n])
+		w.seriesRun(b, slot, &r, cells[0].Of, cells[:n])
 		cells = cells[n:]
 	}
 }
 
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
 // Samples that came in order, such as those of one large page, stay where they are.
-func (w *flusher) layOut(b *buffer) {
+func (w *flusher) layOut(b *column.Buffer) {
 	w.sources, w.resources, w.weights, w.stride, w.heaviest = w.sources[:0], w.resources[:0], w.weights[:0], 0, 0
-	for i := range b.batches {
+	for i := range b.Batches {
 		w.sources = append(w.sources, uint32(i))
 	}
 	slices.SortStableFunc(w.sources, func(x, y uint32) int {
-		return cmp.Compare(w.rank(b.batches[x].labels), w.rank(b.batches[y].labels))
+		return cmp.Compare(w.rank(b.Batches[x].Labels), w.rank(b.Batches[y].Labels))
 	})
-	w.places = slices.Grow(w.places[:0], len(b.batches))[:len(b.batches)]
+	w.places = slices.Grow(w.places[:0], len(b.Batches))[:len(b.Batches)]
 	for _, i := range w.sources {
-		labels := b.batches[i].labels
+		labels := b.Batches[i].Labels
 		if n := len(w.resources); n == 0 || w.resources[n-1] != labels {
 			w.resources, w.weights = append(w.resources, labels), append(w.weights, labels.Weight)
 			w.stride, w.heaviest = max(w.stride, len(labels.Values)), max(w.heaviest, labels.Weight)
@@ -174,27 +175,27 @@ func (w *flusher) layOut(b *buffer) {
 	}
 	w.known = slices.Grow(w.known[:0], w.stride*len(w.resources))[:w.stride*len(w.resources)]
 	w.begins = append(w.begins[:0], 0)
-	for _, n := range b.counts {
+	for _, n := range b.Counts {
 		w.begins = append(w.begins, w.begins[len(w.begins)-1]+n)
 	}
 	if w.inOrder = w.ordered(b); w.inOrder {
 		w.sorted = w.sorted[:0]
-		for i := range b.batches {
-			for j := b.batches[i].first; j < b.end(i); j++ {
-				b.samples.at(int(j)).of = w.places[i]
+		for i := range b.Batches {
+			for j := b.Batches[i].First; j < b.End(i); j++ {
+				b.Samples.At(int(j)).Of = w.places[i]
 			}
 		}
 	} else {
 		w.sort(b)
 	}
-	if w.format.Version == promwrite.V2 && !b.unlisted { // samples of a series that is there twice stay in their order
-		w.byLayout(b.series, w.e.cache.Layouts.Size(), func(slot uint32) uint32 { return w.cell(b, slot).of })
+	if w.format.Version == promwrite.V2 && !b.Unlisted { // samples of a series that is there twice stay in their order
+		w.byLayout(b.Series, w.e.cache.Layouts.Size(), func(slot uint32) uint32 { return w.cell(b, slot).Of })
 	} else {
-		w.asTheyCame(len(b.series))
+		w.asTheyCame(len(b.Series))
 	}
 	w.findGrids(b)
-	slices.SortStableFunc(b.exemplars, func(x, y exemplar) int {
-		return cmp.Or(cmp.Compare(w.position[x.slot], w.position[y.slot]), cmp.Compare(w.rank(x.labels), w.rank(y.labels)), cmp.Compare(x.time, y.time))
+	slices.SortStableFunc(b.Exemplars, func(x, y column.Exemplar) int {
+		return cmp.Or(cmp.Compare(w.position[x.Slot], w.position[y.Slot]), cmp.Compare(w.rank(x.Labels), w.rank(y.Labels)), cmp.Compare(x.Time, y.Time))
 	})
 }
 
@@ -208,47 +209,47 @@ func (w *flusher) rank(r *cache.ResourceLabels) uint64 {
 }
 
 // cells are the samples of a slot.
-func (w *flusher) cells(b *buffer, slot uint32) (cells []sample) {
+func (w *flusher) cells(b *column.Buffer, slot uint32) (cells []column.Sample) {
 	first, end := int(w.begins[slot]), int(w.begins[slot+1])
 	if !w.inOrder {
 		return w.sorted[first:end]
 	}
-	cells, w.sorted = b.samples.some(w.sorted, first, end)
+	cells, w.sorted = b.Samples.Some(w.sorted, first, end)
 	return cells
 }
 
 // cell is the first sample of a slot.
-func (w *flusher) cell(b *buffer, slot uint32) *sample {
+func (w *flusher) cell(b *column.Buffer, slot uint32) *column.Sample {
 	if !w.inOrder {
 		return &w.sorted[w.begins[slot]]
 	}
-	return b.samples.at(int(w.begins[slot]))
+	return b.Samples.At(int(w.begins[slot]))
 }
 
 // ordered says whether the samples are sorted already.
-func (w *flusher) ordered(b *buffer) bool {
+func (w *flusher) ordered(b *column.Buffer) bool {
 	slot, place := uint32(0), uint32(0)
-	for i := range b.batches {
-		for j := b.batches[i].first; j < b.end(i); j++ {
-			s := b.samples.at(int(j))
-			if s.of < slot || s.of == slot && w.places[i] < place {
+	for i := range b.Batches {
+		for j := b.Batches[i].First; j < b.End(i); j++ {
+			s := b.Samples.At(int(j))
+			if s.Of < slot || s.Of == slot && w.places[i] < place {
 				return false
 			}
-			slot, place = s.of, w.places[i]
+			slot, place = s.Of, w.places[i]
 		}
 	}
 	return true
 }
 
-func (w *flusher) sort(b *buffer) {
-	w.offsets = append(w.offsets[:0], w.begins[:len(b.series)]...)
-	w.sorted = slices.Grow(w.sorted[:0], b.samples.len())[:b.samples.len()]
+func (w *flusher) sort(b *column.Buffer) {
+	w.offsets = append(w.offsets[:0], w.begins[:len(b.Series)]...)
+	w.sorted = slices.Grow(w.sorted[:0], b.Samples.Len())[:b.Samples.Len()]
 	for _, i := range w.sources {
 		place := w.places[i]
-		for j := b.batches[i].first; j < b.end(int(i)); j++ {
-			s := b.samples.at(int(j))
-			at := &w.offsets[s.of]
-			w.sorted[*at] = sample{of: place, extra: s.extra, time: s.time, bits: s.bits}
+		for j := b.Batches[i].First; j < b.End(int(i)); j++ {
+			s := b.Samples.At(int(j))
+			at := &w.offsets[s.Of]
+			w.sorted[*at] = column.Sample{Of: place, Extra: s.Extra, Time: s.Time, Bits: s.Bits}
 			*at++
 		}
 	}
@@ -271,15 +272,15 @@ func (w *flusher) valueRef(place, i uint32) uint32 {
 }
 
 // seriesRun writes all samples of one series of the resource in a place.
-func (w *flusher) seriesRun(b *buffer, slot uint32, s *cache.Row, place uint32, cells []sample) {
+func (w *flusher) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place uint32, cells []column.Sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
 	}
 	exemplars := w.exemplarsOf(slot, w.resources[place])
 	for len(cells) > 0 {
 		n := 1
-		native := cells[0].extra&isHistogram != 0
-		for n < len(cells) && cells[n].extra&isHistogram != 0 == native {
+		native := cells[0].Extra&column.IsHistogram != 0
+		for n < len(cells) && cells[n].Extra&column.IsHistogram != 0 == native {
 			n++ // a series message holds numbers or histograms, never both
 		}
 		n = min(n, w.sampleLimit-w.points())
@@ -306,15 +307,15 @@ func (w *flusher) seriesRun(b *buffer, slot uint32, s *cache.Row, place uint32, 
 const maxNumber = 34
 
 // sizeOf bounds what n cells take up.
-func (w *flusher) sizeOf(b *buffer, s *cache.Row, place uint32, cells []sample, n int, exemplars []exemplar) int {
+func (w *flusher) sizeOf(b *column.Buffer, s *cache.Row, place uint32, cells []column.Sample, n int, exemplars []column.Exemplar) int {
 	size := int(s.Series.Weight) + w.weights[place] + maxNumber*n
 	for _, x := range exemplars {
-		size += 2*int(x.end-x.first) + 64
+		size += 2*int(x.End-x.First) + 64
 	}
-	if n > 0 && cells[0].extra&isHistogram != 0 {
+	if n > 0 && cells[0].Extra&column.IsHistogram != 0 {
 		for _, c := range cells[:n] {
-			h := &b.histograms[c.extra&^isHistogram]
-			size += int(h.end - h.first)
+			h := &b.Histograms[c.Extra&^column.IsHistogram]
+			size += int(h.End - h.First)
 		}
 	}
 	return size
@@ -322,16 +323,16 @@ func (w *flusher) sizeOf(b *buffer, s *cache.Row, place uint32, cells []sample, 
 
 // tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken: a series has one
 // value at a time, be it a number or a histogram.
-func (w *flusher) tidy(s *cache.Row, cells []sample) []sample {
+func (w *flusher) tidy(s *cache.Row, cells []column.Sample) []column.Sample {
 	ascending := true
 	for i := 1; i < len(cells); i++ {
-		ascending = ascending && cells[i].time > cells[i-1].time
+		ascending = ascending && cells[i].Time > cells[i-1].Time
 	}
 	if ascending {
 		return cells
 	}
-	slices.SortStableFunc(cells, func(a, b sample) int { return cmp.Compare(a.time, b.time) })
-	kept := slices.CompactFunc(cells, func(a, b sample) bool { return a.time == b.time })
+	slices.SortStableFunc(cells, func(a, b column.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	kept := slices.CompactFunc(cells, func(a, b column.Sample) bool { return a.Time == b.Time })
 	if n := len(cells) - len(kept); n > 0 {
 		w.e.losses.Add(loss.Duplicate, w.name(s), n)
 	}
@@ -339,19 +340,19 @@ func (w *flusher) tidy(s *cache.Row, cells []sample) []sample {
 }
 
 // exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
-func (w *flusher) exemplarsOf(slot uint32, r *cache.ResourceLabels) []exemplar {
+func (w *flusher) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exemplar {
 	if !w.isExemplary(slot) {
 		return nil
 	}
-	before := func(x *exemplar) bool {
-		return w.position[x.slot] < w.position[slot] || x.slot == slot && w.rank(x.labels) < w.rank(r)
+	before := func(x *column.Exemplar) bool {
+		return w.position[x.Slot] < w.position[slot] || x.Slot == slot && w.rank(x.Labels) < w.rank(r)
 	}
 	i := 0
 	for i < len(w.exemplars) && before(&w.exemplars[i]) {
 		i++
 	}
 	n := i
-	for n < len(w.exemplars) && w.exemplars[n].slot == slot && w.exemplars[n].labels == r {
+	for n < len(w.exemplars) && w.exemplars[n].Slot == slot && w.exemplars[n].Labels == r {
 		n++
 	}
 	own := w.exemplars[i:n]
@@ -398,7 +399,7 @@ func (w *flusher) release() {
 	clear(w.resources)
 	u := &w.usually
 	u.sorted, u.series = max(len(w.sorted), u.sorted-u.sorted/16), max(len(w.order), u.series-u.series/16)
-	if cap(w.sorted) > 2*u.sorted+fewSamples {
+	if cap(w.sorted) > 2*u.sorted+column.FewSamples {
 		w.sorted = nil
 	}
 	w.arrangement.release(u.series)

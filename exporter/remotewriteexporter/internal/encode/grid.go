@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
@@ -59,22 +60,22 @@ func (g *grids) apart(n int) int {
 }
 
 func (g *grids) release(usual int) {
-	if cap(g.grid) > 4*usual+fewSamples {
+	if cap(g.grid) > 4*usual+column.FewSamples {
 		*g = grids{}
 	}
 }
 
 // findGrids finds them, and moves their slots to the end of the order.
-func (w *flusher) findGrids(b *buffer) {
+func (w *flusher) findGrids(b *column.Buffer) {
 	w.grids.list = w.grids.list[:0]
 	w.grids.tails = resize(w.grids.tails, len(w.resources))
-	if !block.HearsEchoes(w.format) || b.unlisted || w.inOrder || len(w.resources) < minGrid || len(b.series) < minGrid {
+	if !block.HearsEchoes(w.format) || b.Unlisted || w.inOrder || len(w.resources) < minGrid || len(b.Series) < minGrid {
 		return
 	}
-	w.grids.grid = resize(w.grids.grid, len(b.series))
+	w.grids.grid = resize(w.grids.grid, len(b.Series))
 	clear(w.grids.grid)
-	for i := range b.exemplars {
-		w.grids.grid[b.exemplars[i].slot] = noGrid
+	for i := range b.Exemplars {
+		w.grids.grid[b.Exemplars[i].Slot] = noGrid
 	}
 	rows := uint32(0)
 	for _, slot := range w.order {
@@ -94,18 +95,18 @@ func (w *flusher) findGrids(b *buffer) {
 }
 
 // gridOf is one more than the grid of a slot's kind, 0 if it is of none.
-func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
+func (w *flusher) gridOf(b *column.Buffer, slot uint32) uint32 {
 	cells := w.cells(b, slot)
 	if len(cells) < minGrid {
 		return 0
 	}
-	start := cells[0].extra&isHistogram == 0 && b.start(&cells[0]) != 0
-	r := w.e.cache.Row(b.series[slot])
+	start := cells[0].Extra&column.IsHistogram == 0 && b.Start(&cells[0]) != 0
+	r := w.e.cache.Row(b.Series[slot])
 	like, ok := likeBehind(&r, start)
 	if !ok {
 		return 0
 	}
-	like = store.Mix(store.Mix(store.Mix(like, uint64(len(cells))), uint64(cells[0].of)), uint64(cells[len(cells)-1].of))
+	like = store.Mix(store.Mix(store.Mix(like, uint64(len(cells))), uint64(cells[0].Of)), uint64(cells[len(cells)-1].Of))
 	at := slices.IndexFunc(w.grids.list, func(g grid) bool { return g.like == like })
 	if at < 0 && len(w.grids.list) == maxGrids {
 		return 0
@@ -119,10 +120,10 @@ func (w *flusher) gridOf(b *buffer, slot uint32) uint32 {
 	}
 	for i := range cells {
 		c := &cells[i]
-		if c.of != others[i].of || i > 0 && c.of == cells[i-1].of || c.extra&isHistogram != 0 || !wire.Usual(c.time) {
+		if c.Of != others[i].Of || i > 0 && c.Of == cells[i-1].Of || c.Extra&column.IsHistogram != 0 || !wire.Usual(c.Time) {
 			return 0
 		}
-		if s := b.start(c); (s != 0) != start || start && !wire.Usual(s) {
+		if s := b.Start(c); (s != 0) != start || start && !wire.Usual(s) {
 			return 0
 		}
 	}
@@ -161,7 +162,7 @@ func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
 
 // moveGrids moves the slots of grids that are large enough to the end of the order. There, rows whose numbers are alike come
 // together: then what is left of a number is often before the tail of another one, too.
-func (w *flusher) moveGrids(b *buffer) {
+func (w *flusher) moveGrids(b *column.Buffer) {
 	kept := w.order[:0]
 	for _, slot := range w.order {
 		if k := w.grids.grid[slot]; k == 0 || k == noGrid || w.grids.list[k-1].rows < minGrid {
@@ -184,25 +185,25 @@ func (w *flusher) moveGrids(b *buffer) {
 }
 
 // likeNumbers sorts slots by their numbers: first those that all resources have alike.
-func (w *flusher) likeNumbers(b *buffer, slot uint32) uint64 {
+func (w *flusher) likeNumbers(b *column.Buffer, slot uint32) uint64 {
 	cells := w.cells(b, slot)
-	if cells[0].bits == cells[1].bits {
+	if cells[0].Bits == cells[1].Bits {
 		return 0
 	}
-	return cells[0].bits >> 52
+	return cells[0].Bits >> 52
 }
 
 // writeGrids writes all grids.
-func (w *flusher) writeGrids(b *buffer) {
+func (w *flusher) writeGrids(b *column.Buffer) {
 	for i := range w.grids.list {
 		if g := &w.grids.list[i]; len(g.slots) > 0 {
-			w.area(b, g.slots, 0, int(b.counts[g.first]))
+			w.area(b, g.slots, 0, int(b.Counts[g.first]))
 		}
 	}
 }
 
 // area writes some rows of a grid from one column to another, in as large squares as there can be.
-func (w *flusher) area(b *buffer, rows []uint32, first, end int) {
+func (w *flusher) area(b *column.Buffer, rows []uint32, first, end int) {
 	for len(rows) > 0 && first < end {
 		k := primeOf(min(len(rows), end-first))
 		if k < minGrid {
@@ -264,19 +265,19 @@ func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
 func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
 
 // square writes as many columns of some rows as there are rows.
-func (w *flusher) square(b *buffer, rows []uint32, first int) {
+func (w *flusher) square(b *column.Buffer, rows []uint32, first int) {
 	k := len(rows)
 	s := &w.grids.sq
 	s.cells, s.columns = s.cells[:0], s.columns[:0]
 	weight := k * maxMessage
 	for _, slot := range rows {
 		s.cells = append(s.cells, w.begins[slot]+uint32(first))
-		weight += int(b.series[slot].Weight)
+		weight += int(b.Series[slot].Weight)
 	}
 	for j := range uint32(k) {
 		c := &w.sorted[s.cells[0]+j]
-		s.columns = append(s.columns, gridColumn{place: c.of, time: c.time, start: b.start(c)})
-		weight += w.weights[c.of]
+		s.columns = append(s.columns, gridColumn{place: c.Of, time: c.Time, start: b.Start(c)})
+		weight += w.weights[c.Of]
 	}
 	if weight > w.rawLimit/2 || k > w.sampleLimit {
 		for _, slot := range rows {
@@ -303,14 +304,14 @@ func (w *flusher) square(b *buffer, rows []uint32, first int) {
 }
 
 // prepareSquare makes the heads and tails of its messages in this request. It is false if these would be too long.
-func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
+func (w *flusher) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	s := &w.grids.sq
 	s.heads.clear()
 	s.tails.clear()
 	first := &s.columns[0]
 	longest := 0
 	for _, slot := range rows {
-		r := w.e.cache.Row(b.series[slot])
+		r := w.e.cache.Row(b.Series[slot])
 		w.turn(&r, first.place)
 		p := &w.prefix
 		if p.cut == 0 {
@@ -326,7 +327,7 @@ func (w *flusher) prepareSquare(b *buffer, rows []uint32) bool {
 		longest = max(longest, len(s.heads.one(len(s.heads.ends)-2)))
 	}
 	longestTail := 0
-	r := w.e.cache.Row(b.series[rows[0]])
+	r := w.e.cache.Row(b.Series[rows[0]])
 	for j := range s.columns {
 		c := &s.columns[j]
 		w.turn(&r, c.place)
@@ -356,7 +357,7 @@ func (s *square) at(step int) (i, j int) {
 }
 
 // cycle writes n messages of a cycle, from one of its steps on.
-func (w *flusher) cycle(b *buffer, k, d, step, n int) {
+func (w *flusher) cycle(b *column.Buffer, k, d, step, n int) {
 	s, body, first, last := &w.grids.sq, w.body, w.head.MinTime, w.head.MaxTime
 	i, _ := s.at(d*k + step)
 	for range n {
@@ -366,15 +367,15 @@ func (w *flusher) cycle(b *buffer, k, d, step, n int) {
 		}
 		c, column := &w.sorted[s.cells[i]+uint32(j)], &s.columns[j]
 		begin := len(body)
-		body = binary.LittleEndian.AppendUint64(append(body, s.heads.one(i)...), c.bits)
+		body = binary.LittleEndian.AppendUint64(append(body, s.heads.one(i)...), c.Bits)
 		tail := len(body)
 		body = append(body, s.tails.one(j)...)
 		body[begin+1] = byte(len(body) - begin - 2)
-		if start := b.start(c); c.time != column.time || start != column.start {
-			wire.PutTimes(body[tail:], c.time, start)
+		if start := b.Start(c); c.Time != column.time || start != column.start {
+			wire.PutTimes(body[tail:], c.Time, start)
 		}
 		w.echo(uint32(tail), column.place)
-		first, last = min(first, c.time), max(last, c.time)
+		first, last = min(first, c.Time), max(last, c.Time)
 		if i = j; d == 0 {
 			i++
 		}
@@ -396,11 +397,11 @@ func (w *flusher) echo(at, place uint32) {
 }
 
 // cellByCell writes what is left of a square as other series are.
-func (w *flusher) cellByCell(b *buffer, rows []uint32, step int) {
+func (w *flusher) cellByCell(b *column.Buffer, rows []uint32, step int) {
 	for ; step < len(rows)*len(rows); step++ {
 		i, j := w.grids.sq.at(step)
 		c := w.grids.sq.cells[i] + uint32(j)
-		r := w.e.cache.Row(b.series[rows[i]])
-		w.seriesRun(b, rows[i], &r, w.sorted[c].of, w.sorted[c:c+1])
+		r := w.e.cache.Row(b.Series[rows[i]])
+		w.seriesRun(b, rows[i], &r, w.sorted[c].Of, w.sorted[c:c+1])
 	}
 }

@@ -6,24 +6,25 @@ package encode
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout and of
 // one rank, have one number and nothing else, and take as many bytes as the first one. It returns how many.
-func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
+func (w *flusher) writeGroup(b *column.Buffer, slots []uint32) int {
 	if !w.comesTogether(slots[0]) || !w.single(b, slots[0]) {
 		return 0
 	}
-	s, c := w.e.cache.Row(b.series[slots[0]]), w.cell(b, slots[0])
+	s, c := w.e.cache.Row(b.Series[slots[0]]), w.cell(b, slots[0])
 	room := min(len(slots), max(w.sampleLimit-w.points(), 0))
-	if room == 0 || w.full(len(w.body), &s, c.of) {
+	if room == 0 || w.full(len(w.body), &s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.turn(&s, c.of)
+	w.turn(&s, c.Of)
 	p := w.partLabels(b, &s, slots)
-	p.place = c.of
+	p.place = c.Of
 	number, shift := w.open(b, &s, c, p.cut)
 	message := w.body[begin:]
 	done := 1
@@ -31,7 +32,7 @@ func (w *flusher) writeGroup(b *buffer, slots []uint32) int {
 		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
 	}
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, alike{place: c.of, who: p.who, bits: c.bits}, &p)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.Of, who: p.who, bits: c.Bits}, &p)
 	}
 	w.head.Samples += done
 	return done
@@ -46,12 +47,12 @@ type parting struct {
 
 // partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
 // as the names of pods are, and the same in the messages of another metric.
-func (w *flusher) partLabels(b *buffer, s *cache.Row, slots []uint32) parting {
+func (w *flusher) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) parting {
 	p := parting{cut: w.prefix.cut, who: uint64(s.Series.Values)}
 	if len(slots) < 2 || s.Series.Values == 0 {
 		return p
 	}
-	next := b.series[slots[1]]
+	next := b.Series[slots[1]]
 	if next.Layout != s.Series.Layout || next.Values == 0 {
 		return p
 	}
@@ -71,34 +72,34 @@ func (w *flusher) partLabels(b *buffer, s *cache.Row, slots []uint32) parting {
 }
 
 // single says whether a slot has one number, and no exemplar.
-func (w *flusher) single(b *buffer, slot uint32) bool {
-	return b.counts[slot] == 1 && w.cell(b, slot).extra&isHistogram == 0 && !w.isExemplary(slot)
+func (w *flusher) single(b *column.Buffer, slot uint32) bool {
+	return b.Counts[slot] == 1 && w.cell(b, slot).Extra&column.IsHistogram == 0 && !w.isExemplary(slot)
 }
 
 // isExemplary says whether a slot, or one before it, has exemplars that are not yet written.
 func (w *flusher) isExemplary(slot uint32) bool {
-	return len(w.exemplars) > 0 && w.position[w.exemplars[0].slot] <= w.position[slot]
+	return len(w.exemplars) > 0 && w.position[w.exemplars[0].Slot] <= w.position[slot]
 }
 
 // repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
 // and its times: for as many slots as have the layout and room, until the first one's resource comes again. It returns how many. A run over
 // several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other. Resources come in any order, as
 // targets were scraped, but in the same one in each rank.
-func (w *flusher) repeatSeries(b *buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
+func (w *flusher) repeatSeries(b *column.Buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < len(slots); done++ {
-		s := b.series[slots[done]]
+		s := b.Series[slots[done]]
 		if s.Layout != like.Series.Layout || !w.single(b, slots[done]) {
 			break
 		}
 		c := w.cell(b, slots[done])
-		if c.of == p.place { // the next rank
+		if c.Of == p.place { // the next rank
 			break
 		}
-		start := b.start(c)
+		start := b.Start(c)
 		next := cache.Row{Series: s, Layout: like.Layout}
-		if !number.Fits(c.time, start) || w.full(len(body), &next, c.of) {
+		if !number.Fits(c.Time, start) || w.full(len(body), &next, c.Of) {
 			break
 		}
 		if s.Values != 0 {
@@ -107,12 +108,12 @@ func (w *flusher) repeatSeries(b *buffer, like *cache.Row, message []byte, shift
 		at := len(body)
 		body = append(body, message...)
 		made := body[at:]
-		if !w.fillOwn(made, shift, p.cut, next.Values) || !w.fill(made[shift:], c.of) {
+		if !w.fillOwn(made, shift, p.cut, next.Values) || !w.fill(made[shift:], c.Of) {
 			body = body[:at]
 			break
 		}
-		number.Put(made, c.bits, c.time, start)
-		first, last = min(first, c.time), max(last, c.time)
+		number.Put(made, c.Bits, c.Time, start)
+		first, last = min(first, c.Time), max(last, c.Time)
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done

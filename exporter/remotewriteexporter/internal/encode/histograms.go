@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
@@ -95,7 +96,7 @@ func (w *walk) customBuckets(s *cache.Series, h *histogram.Explicit, time, start
 		return
 	}
 	w.s.encoded = wire.AppendHistogram(w.s.encoded[:0], n)
-	w.s.addHistogram(s, time, start, kindCustom)
+	w.s.AddHistogram(s, w.s.encoded, time, start, column.KindCustom)
 }
 
 func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
@@ -131,7 +132,7 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 			}
 		}
 		w.s.encoded = wire.AppendHistogram(w.s.encoded[:0], n)
-		w.s.addHistogram(p.one, time, start, kindNative)
+		w.s.AddHistogram(p.one, w.s.encoded, time, start, column.KindNative)
 		if dp.Exemplars().Len() > 0 {
 			w.exemplars(dp.Exemplars(), p, nil, time)
 		}

@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/godwit-otel/godwit/internal/alloctest"
-
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
 // TestAnyOrderIsLaidOut adds the same samples in orders that need sorting and in orders that need none.
@@ -60,100 +58,23 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 		flushAll(e, v2Zstd)
 		retime(md, time.Minute)
 	}
-	c := &e.tenants[""].columns[0]
-	assert.GreaterOrEqual(t, cap(c.open.series), 400*62)
-	assert.True(t, c.spare == nil || cap(c.spare.series) <= maxSpare)
+	room := func() int {
+		c := &e.tenants[""].columns[0]
+		defer c.Unlock()
+		return cap(c.Lock().Series)
+	}
+	assert.GreaterOrEqual(t, room(), 400*62)
 	w := e.flusher()
-	assert.LessOrEqual(t, cap(w.sorted), pieceSize, "they came in order")
+	assert.LessOrEqual(t, cap(w.sorted), 2048, "they came in order")
 	// The small rest of a large page leaves it there, but what is no longer needed is let go.
 	for i := range 64 {
 		require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Duration(i)*time.Minute)), ""))
 		flushAll(e, v2Zstd)
 		if i == 0 {
-			assert.GreaterOrEqual(t, cap(c.open.series), 400*62)
+			assert.GreaterOrEqual(t, room(), 400*62)
 		}
 	}
-	assert.LessOrEqual(t, cap(c.open.series), fewSamples)
-}
-
-// TestTwoBuffersOfARequestAreKept: what comes while a request is encoded fills a second buffer, scrape after scrape.
-func TestTwoBuffersOfARequestAreKept(t *testing.T) {
-	c := &newColumns(1)[0]
-	page := part{batches: []batch{{}}}
-	for range pieceSize { // which no pool has to keep
-		page.values = append(page.values, value{series: &cache.Series{}})
-	}
-	scrape := func() {
-		for range 3 {
-			c.take(&page, false)
-			b := c.swap()
-			c.take(&page, false) // meanwhile
-			c.giveBack(b)
-			c.giveBack(c.swap()) // nothing came
-		}
-	}
-	assert.Zero(t, alloctest.PerRun(scrape))
-	for range 100 { // much smaller pages
-		c.take(&part{batches: []batch{{}}, values: page.values[:10]}, false)
-		c.giveBack(c.swap())
-	}
-	for _, b := range []*buffer{c.open, c.spare} {
-		assert.True(t, b == nil || cap(b.series) <= 4*10+fewSamples && len(b.samples.pieces) <= 1)
-	}
-}
-
-// TestTwoLargeBuffersAreKeptWhileTheyAreNeeded: what comes while a large request is encoded fills a second buffer as large, and
-// nothing is made anew for it. When nothing comes for a while, one is enough.
-func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
-	c := &newColumns(1)[0]
-	page := part{batches: []batch{{}}}
-	for range maxSpare + 1 {
-		page.values = append(page.values, value{series: &cache.Series{}})
-	}
-	room := func() int { return cap(c.open.series) + cap(c.spare.series) }
-	c.take(&page, false)
-	for i := range 3 * fewAlone {
-		b := c.swap()
-		if i%(fewAlone-1) > 0 { // else nothing comes meanwhile, which says little
-			c.take(&page, false)
-		}
-		c.giveBack(b)
-		require.NotNil(t, c.spare)
-		if i > 1 {
-			require.Greater(t, room(), 2*maxSpare)
-		}
-		if len(c.open.series) == 0 {
-			c.take(&page, false)
-		}
-	}
-	for range fewAlone {
-		c.giveBack(c.swap())
-		c.take(&page, false)
-	}
-	assert.Greater(t, cap(c.open.series), maxSpare)
-	assert.True(t, c.spare == nil || cap(c.spare.series) <= maxSpare)
-}
-
-// TestRoomOfBuffersFollowsWhatComes: of pages that are new all exemplars are, and their room is let go of when fewer come.
-func TestRoomOfBuffersFollowsWhatComes(t *testing.T) {
-	c := &newColumns(1)[0]
-	one := &cache.Series{}
-	take := func(n int) {
-		p := part{batches: []batch{{}}, values: []value{{series: one, start: 1}}, bytes: make([]byte, 100*n)}
-		for range n {
-			p.exemplars = append(p.exemplars, pendingExemplar{series: one})
-		}
-		c.take(&p, false)
-		c.giveBack(c.swap())
-	}
-	take(10 * fewExemplars)
-	assert.GreaterOrEqual(t, cap(c.open.exemplars), 10*fewExemplars)
-	for range 200 {
-		take(10)
-	}
-	for _, b := range []*buffer{c.open, c.spare} {
-		assert.True(t, b == nil || cap(b.exemplars) <= fewExemplars+2*16 && cap(b.bytes) <= fewBytes+2*1100)
-	}
+	assert.LessOrEqual(t, room(), column.FewSamples)
 }
 
 // TestRoomToSortIsKept: a small request after a large one leaves the room of that one to the next, and many small ones do not.
@@ -170,7 +91,7 @@ func TestRoomToSortIsKept(t *testing.T) {
 		defer func() { e.flushers <- w }()
 		return cap(w.sorted)
 	}
-	const targets, width = 10, fewSamples / 2
+	const targets, width = 10, column.FewSamples / 2
 	flush(0, targets, width)
 	require.GreaterOrEqual(t, room(), targets*width)
 	flush(1, 2, 10)
@@ -178,5 +99,5 @@ func TestRoomToSortIsKept(t *testing.T) {
 	for i := range 100 {
 		flush(2+i, 2, 10)
 	}
-	require.LessOrEqual(t, room(), 4*2*10+fewSamples)
+	require.LessOrEqual(t, room(), 4*2*10+column.FewSamples)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
-func (w *flusher) writeNumbers(b *buffer, slot uint32, s *cache.Row, cells []sample) int {
+func (w *flusher) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells []column.Sample) int {
 	if w.isExemplary(slot) {
 		return 0
 	}
@@ -47,13 +48,13 @@ func (w *flusher) writeNumbers(b *buffer, slot uint32, s *cache.Row, cells []sam
 
 // writeRun appends a message, and those after it that take as many bytes, room of them at most. It returns how many.
 // Cells beyond the room are looked at: they say whether the last is the only one of its resource.
-func (w *flusher) writeRun(b *buffer, s *cache.Row, cells []sample, room int) int {
+func (w *flusher) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
-	if !lone(cells) || w.full(len(w.body), s, c.of) {
+	if !lone(cells) || w.full(len(w.body), s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.turn(s, c.of)
+	w.turn(s, c.Of)
 	cut := 0
 	if len(cells) >= minRun {
 		cut = w.prefix.cut
@@ -65,31 +66,31 @@ func (w *flusher) writeRun(b *buffer, s *cache.Row, cells []sample, room int) in
 		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	}
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, alike{place: c.of, bits: c.bits}, nil)
+		w.tell(begin, len(message), done, shift, number, alike{place: c.Of, bits: c.Bits}, nil)
 	}
 	return done
 }
 
 // open appends a message with a number, which the prefix is of. If others like it are to follow, the number may stand between the
 // labels, at a cut: shift is by how much those behind it have moved.
-func (w *flusher) open(b *buffer, s *cache.Row, c *sample, cut int) (number wire.Number, shift int) {
+func (w *flusher) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
 	if cut > 0 {
-		body, number, shift = w.appendSplit(w.body, c, b.start(c), cut)
+		body, number, shift = w.appendSplit(w.body, c, b.Start(c), cut)
 	} else {
-		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.bits, c.time, b.start(c))
+		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.Bits, c.Time, b.Start(c))
 	}
 	body = append(body, w.metadata(s.Layout.Meta)...)
 	w.body = wire.End(body, begin+2)
-	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
+	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.Time), max(w.head.MaxTime, c.Time)
 	return number, shift
 }
 
 // appendSplit appends a message with the number between the labels: after those of the series, before the first one that is the
 // target's own. So what the messages of a target have in common, its times and its labels, is in one piece, which
 // compression finds in the run before. Labels remain in their order. It returns by how much those behind the cut have moved.
-func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
+func (w *flusher) appendSplit(dst []byte, c *column.Sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
 	p := &w.prefix
 	const head = 4 // the tags of the message and of the labels, and their lengths
 	begin := len(dst)
@@ -98,7 +99,7 @@ func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body
 		dst = append(dst, byte(wire.RefsV2), byte(cut-head))
 		dst = append(dst, p.bytes[head:cut]...)
 	}
-	dst, number = wire.AppendNumber(dst, begin, c.bits, c.time, start)
+	dst, number = wire.AppendNumber(dst, begin, c.Bits, c.Time, start)
 	dst = append(dst, byte(wire.RefsV2), byte(len(p.bytes)-cut))
 	shift = len(dst) - begin - cut
 	return append(dst, p.bytes[cut:]...), number, shift
@@ -106,7 +107,7 @@ func (w *flusher) appendSplit(dst []byte, c *sample, start int64, cut int) (body
 
 // repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
 // of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
-func (w *flusher) repeat(b *buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []sample, room int) int {
+func (w *flusher) repeat(b *column.Buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done, safe := 0, w.surely(s, len(message))
 	for ; done < room; done++ {
@@ -114,27 +115,27 @@ func (w *flusher) repeat(b *buffer, s *cache.Row, message []byte, shift int, num
 		if !lone(cells[done:]) { // asked first: the extra of a histogram is no place in starts
 			break
 		}
-		start := b.start(c)
-		if !number.Fits(c.time, start) || done >= safe && w.full(len(body), s, c.of) {
+		start := b.Start(c)
+		if !number.Fits(c.Time, start) || done >= safe && w.full(len(body), s, c.Of) {
 			break
 		}
 		at := len(body)
 		body = append(body, message...)
 		next := body[at:]
-		if !w.fill(next[shift:], c.of) {
+		if !w.fill(next[shift:], c.Of) {
 			body = body[:at]
 			break
 		}
-		number.Put(next, c.bits, c.time, start)
-		first, last = min(first, c.time), max(last, c.time)
+		number.Put(next, c.Bits, c.Time, start)
+		first, last = min(first, c.Time), max(last, c.Time)
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done
 }
 
 // lone says whether the first cell is a number, and the only one of its resource.
-func lone(cells []sample) bool {
-	return cells[0].extra&isHistogram == 0 && (len(cells) == 1 || cells[1].of != cells[0].of)
+func lone(cells []column.Sample) bool {
+	return cells[0].Extra&column.IsHistogram == 0 && (len(cells) == 1 || cells[1].Of != cells[0].Of)
 }
 
 // full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.

@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
@@ -23,7 +24,7 @@ type request struct {
 	sampleLimit int
 	rawLimit    int
 	head        block.Header
-	exemplars   []exemplar // not yet written; sorted as the series are
+	exemplars   []column.Exemplar // not yet written; sorted as the series are
 
 	text    []string   // of symbols, by id
 	local   []localRef // of symbols, by id
@@ -116,32 +117,32 @@ func (q *request) ref(id uint32) uint32 {
 }
 
 // write appends one series message.
-func (w *flusher) write(b *buffer, s *cache.Row, place uint32, cells []sample, exemplars []exemplar) {
+func (w *flusher) write(b *column.Buffer, s *cache.Row, place uint32, cells []column.Sample, exemplars []column.Exemplar) {
 	v2 := w.format.Version == promwrite.V2
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		m = w.appendPrefix(w.body, s, place) // which is as long at its beginning
 	} else {
 		if w.prepared != s.Series {
-			w.prepare(s, cells[0].time)
+			w.prepare(s, cells[0].Time)
 		}
 		m = w.appendLabels(m, s, w.resources[place])
 	}
 	before := w.points()
 	for i := range cells {
 		c := &cells[i]
-		w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
-		if c.extra&isHistogram != 0 {
-			h := &b.histograms[c.extra&^isHistogram]
-			if h.custom && !v2 {
+		w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.Time), max(w.head.MaxTime, c.Time)
+		if c.Extra&column.IsHistogram != 0 {
+			h := &b.Histograms[c.Extra&^column.IsHistogram]
+			if h.Custom && !v2 {
 				w.e.losses.Add(loss.CustomBuckets, w.name(s), 1)
 				continue
 			}
-			w.part = append(w.part[:0], b.bytes[h.first:h.end]...)
+			w.part = append(w.part[:0], b.Bytes[h.First:h.End]...)
 			tag := wire.HistogramV1
 			if v2 {
 				tag = wire.HistogramV2
-				w.part = wire.AppendHistogramStart(w.part, h.start)
+				w.part = wire.AppendHistogramStart(w.part, h.Start)
 			}
 			m = wire.AppendBytes(m, tag, w.part)
 			w.head.Histograms++
@@ -149,9 +150,9 @@ func (w *flusher) write(b *buffer, s *cache.Row, place uint32, cells []sample, e
 		}
 		start := int64(0)
 		if v2 {
-			start = b.start(c)
+			start = b.Start(c)
 		}
-		m = wire.AppendSample(m, c.bits, c.time, start)
+		m = wire.AppendSample(m, c.Bits, c.Time, start)
 		w.head.Samples++
 	}
 	if w.points() == before {
@@ -195,11 +196,11 @@ func (w *flusher) appendLabels(dst []byte, s *cache.Row, r *cache.ResourceLabels
 	return append(dst, w.labels[at:]...)
 }
 
-func (w *flusher) appendExemplar(dst []byte, b *buffer, x *exemplar) []byte {
+func (w *flusher) appendExemplar(dst []byte, b *column.Buffer, x *column.Exemplar) []byte {
 	w.part = w.part[:0]
 	w.refBytes = w.refBytes[:0]
 	v2 := w.format.Version == promwrite.V2
-	for rest := b.bytes[x.first:x.end]; len(rest) > 0; {
+	for rest := b.Bytes[x.First:x.End]; len(rest) > 0; {
 		var name, value []byte
 		name, rest = store.CutText(rest)
 		value, rest = store.CutText(rest)
@@ -217,8 +218,8 @@ func (w *flusher) appendExemplar(dst []byte, b *buffer, x *exemplar) []byte {
 			w.part = wire.AppendBytes(w.part, wire.RefsV2, w.refBytes)
 		}
 	}
-	w.part = wire.AppendDouble(w.part, 2, x.bits)
-	w.part = wire.AppendVarint(w.part, 3, uint64(x.time))
+	w.part = wire.AppendDouble(w.part, 2, x.Bits)
+	w.part = wire.AppendVarint(w.part, 3, uint64(x.Time))
 	w.head.Exemplars++
 	return wire.AppendBytes(dst, tag, w.part)
 }

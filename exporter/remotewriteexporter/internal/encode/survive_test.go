@@ -26,7 +26,9 @@ func held(blocks []block.Block) (n int) {
 func TestDefectCostsTheDataThatMeetsIt(t *testing.T) {
 	e, d := newEncoder(t, func(c *Config) { c.MaxSamples = 4 })
 	require.NoError(t, e.Add(page(0, 10, epoch), ""))
-	e.tenants[""].columns[0].open.samples.at(9).extra = 99 // as no code of ours would leave it
+	c := &e.tenants[""].columns[0]
+	c.Lock().Samples.At(9).Extra = 99 // as no code of ours would leave it
+	c.Unlock()
 	blocks := flushAll(e, v2Zstd)
 	assert.Len(t, d.panics, 1)
 	assert.Equal(t, map[loss.Reason]int{loss.Panic: 10 - held(blocks)}, d.counts)

@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
 // text says where a value of the resource is in a message of 1.0, and whether there are messages of the run with another.
@@ -18,18 +19,18 @@ type text struct {
 }
 
 // writeTexts is writeRun for 1.0.
-func (w *flusher) writeTexts(s *cache.Row, cells []sample, room int) int {
+func (w *flusher) writeTexts(s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
-	if !lone(cells) || w.full(len(w.body), s, c.of) {
+	if !lone(cells) || w.full(len(w.body), s, c.Of) {
 		return 0
 	}
 	if w.prepared != s.Series {
-		w.prepare(s, c.time)
+		w.prepare(s, c.Time)
 	}
 	begin := len(w.body)
 	body, content := wire.Begin(w.body, wire.SeriesV1)
-	body = w.appendTexts(body, begin, s, w.resources[c.of])
-	body, number := wire.AppendNumber(body, begin, c.bits, c.time, 0)
+	body = w.appendTexts(body, begin, s, w.resources[c.Of])
+	body, number := wire.AppendNumber(body, begin, c.Bits, c.Time, 0)
 	length := len(body)
 	w.body = wire.End(body, content)
 	moved := len(w.body) - length // what made room for a longer length
@@ -37,7 +38,7 @@ func (w *flusher) writeTexts(s *cache.Row, cells []sample, room int) int {
 	for i := range w.texts {
 		w.texts[i].at += moved
 	}
-	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.time), max(w.head.MaxTime, c.time)
+	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.Time), max(w.head.MaxTime, c.Time)
 	if !number.Fixed() {
 		return 1
 	}
@@ -65,23 +66,23 @@ func (w *flusher) appendTexts(dst []byte, message int, s *cache.Row, r *cache.Re
 }
 
 // repeatTexts is repeat for 1.0: values of the resource fit that are as long.
-func (w *flusher) repeatTexts(s *cache.Row, message []byte, number wire.Number, cells []sample, room int) int {
+func (w *flusher) repeatTexts(s *cache.Row, message []byte, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < room; done++ {
 		c := &cells[done]
-		if !lone(cells[done:]) || !number.Fits(c.time, 0) || w.full(len(body), s, c.of) {
+		if !lone(cells[done:]) || !number.Fits(c.Time, 0) || w.full(len(body), s, c.Of) {
 			break
 		}
 		at := len(body)
 		body = append(body, message...)
 		next := body[at:]
-		if !w.fillTexts(next, w.resources[c.of]) {
+		if !w.fillTexts(next, w.resources[c.Of]) {
 			body = body[:at]
 			break
 		}
-		number.Put(next, c.bits, c.time, 0)
-		first, last = min(first, c.time), max(last, c.time)
+		number.Put(next, c.Bits, c.Time, 0)
+		first, last = min(first, c.Time), max(last, c.Time)
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done
@@ -106,7 +107,7 @@ func (w *flusher) fillTexts(message []byte, r *cache.ResourceLabels) bool {
 }
 
 // tellTexts is tell for 1.0.
-func (w *flusher) tellTexts(begin, length, count int, number wire.Number, c *sample) {
+func (w *flusher) tellTexts(begin, length, count int, number wire.Number, c *column.Sample) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
 	end := 0 // of what is told so far
 	differ := func(at, size int) bool {
@@ -123,5 +124,5 @@ func (w *flusher) tellTexts(begin, length, count int, number wire.Number, c *sam
 	if !differ(number.Value, length-max(number.Value, end)) {
 		return
 	}
-	w.note(r, alike{length: length, value: number.Value, place: c.of, bits: c.bits})
+	w.note(r, alike{length: length, value: number.Value, place: c.Of, bits: c.Bits})
 }

@@ -13,6 +13,7 @@ import (
 	pdataslab "github.com/godwit-otel/godwit/internal/slab"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
 // whole is what the points of a part of a loan were recognised as, all of them: metrics that a receiver places together again and again,
@@ -80,16 +81,16 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	}
 	w.see(n)
 	switch {
-	case at.Owed && len(w.s.shards) == 1: // fast path
+	case at.Owed && len(w.s.Shards) == 1: // fast path
 		w.addOwed(n, at)
 	case at.Owed:
 		for i := range n.points {
 			k, f := &n.points[i], &at.Floats[i]
-			w.s.add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
+			w.s.Add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
 			w.latest = max(w.latest, f.At)
 		}
 		w.endWhole(n)
-	case len(w.s.shards) == 1:
+	case len(w.s.Shards) == 1:
 		w.addWhole(n, at, all, from)
 	default:
 		first := 0
@@ -198,8 +199,8 @@ func (w *walk) see(n *whole) {
 
 // addWhole takes the points of a part into the one column there is. Which slots its series have is known as long as it is the same buffer.
 func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) {
-	if w.s.points > 0 { // they came before
-		w.s.commit(w.t)
+	if w.s.Points > 0 { // they came before
+		w.s.Commit(w.t.columns)
 	}
 	m := 0
 	for i := 0; i < len(n.points); i++ {
@@ -215,37 +216,36 @@ func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice
 		}
 		w.family = n.metrics[m].family
 		w.numbers(numbersOf(all.At(from+m)), i-first, i-first+1)
-		w.s.commit(w.t) // a series may be there twice
+		w.s.Commit(w.t.columns) // a series may be there twice
 	}
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
 // addOwed takes what is owed of a part into the one column there is. Nobody has read the points, so they are not looked at.
 func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
-	if w.s.points > 0 { // they came before
-		w.s.commit(w.t)
+	if w.s.Points > 0 { // they came before
+		w.s.Commit(w.t.columns)
 	}
 	c := &w.t.columns[0]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := c.open
+	b := c.Lock()
+	defer c.Unlock()
 	n.know(b)
-	b.begin(w.s.labels)
+	b.Begin(w.s.Labels)
 	latest := w.latest
 	for first := 0; first < len(n.slots); {
-		room := b.samples.more(len(n.slots) - first)
+		room := b.Samples.More(len(n.slots) - first)
 		slots, floats := n.slots[first:][:len(room)], at.Floats[first:][:len(room)]
 		for i := range room {
 			f := &floats[i]
 			if slots[i] == 0 {
-				slots[i] = b.slot(n.points[first+i].series) + 1
+				slots[i] = b.Slot(n.points[first+i].series) + 1
 			}
 			slot := slots[i] - 1
-			b.counts[slot]++
+			b.Counts[slot]++
 			s := &room[i]
-			s.of, s.extra, s.time, s.bits = slot, 0, f.At, math.Float64bits(f.Value)
+			s.Of, s.Extra, s.Time, s.Bits = slot, 0, f.At, math.Float64bits(f.Value)
 			if f.Start != 0 {
-				b.addStart(s, w.startOf(&n.points[first+i], f))
+				b.AddStart(s, w.startOf(&n.points[first+i], f))
 			}
 			latest = max(latest, f.At)
 		}
@@ -270,9 +270,9 @@ func (w *walk) endWhole(n *whole) {
 }
 
 // know has slots be of a buffer.
-func (n *whole) know(b *buffer) {
-	if n.buffer != b.number {
-		n.buffer = b.number
+func (n *whole) know(b *column.Buffer) {
+	if n.buffer != b.Number {
+		n.buffer = b.Number
 		n.slots = resize(n.slots, len(n.points))
 		clear(n.slots)
 	}
@@ -281,11 +281,10 @@ func (n *whole) know(b *buffer) {
 // addPlain takes the points from one to the first that is not a float, and returns which that is.
 func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 	c := &w.t.columns[0]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := c.open
+	b := c.Lock()
+	defer c.Unlock()
 	n.know(b)
-	b.begin(w.s.labels)
+	b.Begin(w.s.Labels)
 	time, millisOf := uint64(0), int64(0)
 	for i := from; i < len(n.points); i++ {
 		k := &n.points[i]
@@ -299,14 +298,14 @@ func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 			w.latest = max(w.latest, millisOf)
 		}
 		if n.slots[i] == 0 {
-			n.slots[i] = b.slot(k.series) + 1
+			n.slots[i] = b.Slot(k.series) + 1
 		}
 		slot := n.slots[i] - 1
-		b.counts[slot]++
-		s := b.samples.add()
-		s.of, s.extra, s.time, s.bits = slot, 0, millisOf, bits
+		b.Counts[slot]++
+		s := b.Samples.Add()
+		s.Of, s.Extra, s.Time, s.Bits = slot, 0, millisOf, bits
 		if start != 0 && k.counts {
-			b.addStart(s, w.start(pcommon.Timestamp(start)))
+			b.AddStart(s, w.start(pcommon.Timestamp(start)))
 		}
 		w.hits++
 	}
@@ -332,6 +331,6 @@ func (w *walk) wholeMetric(m *wholeMetric, known []wholePoint, points []*pdatasl
 		if m.monotonic && start != 0 {
 			began = w.start(pcommon.Timestamp(start))
 		}
-		w.s.add(k.series, millisOf, bits, began)
+		w.s.Add(k.series, millisOf, bits, began)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package column
 
 import (
 	"testing"
@@ -21,44 +21,42 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 		{5000, 100, true, true},
 		{5000, fewExemplars, true, true},
 		{5000, 2 * fewExemplars, true, true},
-		{8 * fewSamples, 100, false, false},
+		{8 * FewSamples, 100, false, false},
 	} {
-		s := &scratch{shards: make([]part, 1)}
-		to := &account{columns: newColumns(1)}
+		s := NewGathering(1)
+		to := New(1)
 		one := &cache.Series{}
-		s.begin(&cache.ResourceLabels{})
-		s.encoded = []byte("trace")
+		s.Begin(&cache.ResourceLabels{})
 		for i := range c.samples {
-			s.add(one, int64(i), 0, 0)
+			s.Add(one, int64(i), 0, 0)
 		}
 		for i := range c.exemplars {
-			s.addExemplar(one, int64(i), 0)
+			s.AddExemplar(one, []byte("trace"), int64(i), 0)
 		}
-		s.commit(to)
-		p := &s.shards[0]
+		s.Commit(to)
+		p := &s.Shards[0]
 		require.Equal(t, c.keepsSamples, cap(p.values) >= c.samples)
 		require.Equal(t, c.keepsExemplars, cap(p.exemplars) >= c.exemplars && cap(p.bytes) > 0)
-		require.Len(t, to.columns[0].open.exemplars, c.exemplars)
+		require.Len(t, to[0].open.Exemplars, c.exemplars)
 	}
 }
 
 // Pages with many new exemplars that come again and again find the room of the last, between others with few or none. What a single page had,
 // as when all is new, is let go.
 func TestRoomForExemplarsFollowsWhatComes(t *testing.T) {
-	s := &scratch{shards: make([]part, 1)}
-	to := &account{columns: newColumns(1)}
+	s := NewGathering(1)
+	to := New(1)
 	one := &cache.Series{}
 	page := func(exemplars int) {
-		s.begin(&cache.ResourceLabels{})
-		s.encoded = []byte("trace")
-		s.add(one, 0, 0, 0)
+		s.Begin(&cache.ResourceLabels{})
+		s.Add(one, 0, 0, 0)
 		for i := range exemplars {
-			s.addExemplar(one, int64(i), 0)
+			s.AddExemplar(one, []byte("trace"), int64(i), 0)
 		}
-		s.commit(to)
+		s.Commit(to)
 	}
 	const many = 4 * fewExemplars
-	p := &s.shards[0]
+	p := &s.Shards[0]
 	page(many)
 	room := cap(p.exemplars)
 	for range 20 {

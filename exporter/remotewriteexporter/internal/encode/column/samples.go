@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package column
 
 import "sync"
 
@@ -12,21 +12,21 @@ const (
 )
 
 // pieces are those that no buffer has now. The garbage collector takes what is not used for a while.
-var pieces = sync.Pool{New: func() any { return new([pieceSize]sample) }}
+var pieces = sync.Pool{New: func() any { return new([pieceSize]Sample) }}
 
 // samples is a list in pieces: what grows to the size of a request is not moved on the way, and buffers take each other's
 // pieces when they are done. The first piece begins small, since there may be thousands of tenants with few samples each.
 type samples struct {
-	pieces [][]sample // all but the first are of pieceSize
+	pieces [][]Sample // all but the first are of pieceSize
 	n      int
 }
 
-func (s *samples) len() int { return s.n }
+func (s *samples) Len() int { return s.n }
 
-func (s *samples) at(i int) *sample { return &s.pieces[i>>pieceBits][i&(pieceSize-1)] }
+func (s *samples) At(i int) *Sample { return &s.pieces[i>>pieceBits][i&(pieceSize-1)] }
 
-// add makes room for one more, which holds anything.
-func (s *samples) add() *sample {
+// Add makes room for one more, which holds anything.
+func (s *samples) Add() *Sample {
 	i, at := s.n>>pieceBits, s.n&(pieceSize-1)
 	if i == len(s.pieces) || at == len(s.pieces[i]) {
 		s.grow()
@@ -35,8 +35,8 @@ func (s *samples) add() *sample {
 	return &s.pieces[i][at]
 }
 
-// more makes room for one more or several, n at the most, that are side by side and hold anything.
-func (s *samples) more(n int) []sample {
+// More makes room for one more or several, n at the most, that are side by side and hold anything.
+func (s *samples) More(n int) []Sample {
 	i, at := s.n>>pieceBits, s.n&(pieceSize-1)
 	if i == len(s.pieces) || at == len(s.pieces[i]) {
 		s.grow()
@@ -50,17 +50,17 @@ func (s *samples) more(n int) []sample {
 func (s *samples) grow() {
 	switch {
 	case s.n == 0:
-		s.pieces = append(s.pieces, make([]sample, 16))
+		s.pieces = append(s.pieces, make([]Sample, 16))
 	case s.n < pieceSize:
-		s.pieces[0] = append(s.pieces[0], make([]sample, s.n)...)[:2*s.n]
+		s.pieces[0] = append(s.pieces[0], make([]Sample, s.n)...)[:2*s.n]
 	default:
-		s.pieces = append(s.pieces, pieces.Get().(*[pieceSize]sample)[:])
+		s.pieces = append(s.pieces, pieces.Get().(*[pieceSize]Sample)[:])
 	}
 }
 
-// some are the samples from first to end: where they are, or copied to dst if that is in several pieces. It returns the
+// Some are the samples from first to end: where they are, or copied to dst if that is in several pieces. It returns the
 // memory to copy to next time as well.
-func (s *samples) some(dst []sample, first, end int) (found, room []sample) {
+func (s *samples) Some(dst []Sample, first, end int) (found, room []Sample) {
 	at := first & (pieceSize - 1)
 	if n := end - first; n == 0 || at+n <= pieceSize {
 		return s.pieces[first>>pieceBits][at : at+n], dst
@@ -78,7 +78,7 @@ func (s *samples) some(dst []sample, first, end int) (found, room []sample) {
 // clear empties the list, and gives back all pieces but the first.
 func (s *samples) clear() {
 	for i := 1; i < len(s.pieces); i++ {
-		pieces.Put((*[pieceSize]sample)(s.pieces[i]))
+		pieces.Put((*[pieceSize]Sample)(s.pieces[i]))
 		s.pieces[i] = nil
 	}
 	s.pieces, s.n = s.pieces[:min(len(s.pieces), 1)], 0

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package column
 
 import (
 	"testing"
@@ -16,21 +16,21 @@ import (
 func TestSamplesInPiecesAreTheListThatWasAdded(t *testing.T) {
 	var s samples
 	for _, n := range []int{0, 1, 15, 16, 17, pieceSize - 1, pieceSize, pieceSize + 1, 3*pieceSize - 1, 3 * pieceSize, 3*pieceSize + 5, 7} {
-		var want []sample
+		var want []Sample
 		for i := range n {
-			v := sample{of: uint32(i), bits: uint64(n)}
-			*s.add() = v
+			v := Sample{Of: uint32(i), Bits: uint64(n)}
+			*s.Add() = v
 			want = append(want, v)
 		}
-		require.Equal(t, n, s.len())
+		require.Equal(t, n, s.Len())
 		for i := range want {
-			require.Equal(t, want[i], *s.at(i))
+			require.Equal(t, want[i], *s.At(i))
 		}
-		var room []sample
+		var room []Sample
 		for first := 0; first < n; first += 1 + n/7 {
 			for end := first; end <= n; end += 1 + n/5 {
-				var got []sample
-				got, room = s.some(room, first, end)
+				var got []Sample
+				got, room = s.Some(room, first, end)
 				require.Len(t, got, end-first)
 				if end > first {
 					require.Equal(t, want[first:end], got)
@@ -38,7 +38,7 @@ func TestSamplesInPiecesAreTheListThatWasAdded(t *testing.T) {
 			}
 		}
 		s.clear()
-		require.Zero(t, s.len())
+		require.Zero(t, s.Len())
 		require.LessOrEqual(t, len(s.pieces), 1)
 	}
 }
@@ -47,7 +47,7 @@ func TestPiecesAreUsedAgain(t *testing.T) {
 	var s samples
 	fill := func() {
 		for range 5 * pieceSize {
-			s.add().bits = 1
+			s.Add().Bits = 1
 		}
 		s.clear()
 	}

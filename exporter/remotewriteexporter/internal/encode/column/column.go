@@ -1,0 +1,192 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package column collects samples, by shard and tenant, until a Flush takes them.
+//
+// A Gathering takes what one call brings and commits it at once, so that a Column is locked once. A Column gives a Buffer to whoever flushes,
+// and takes it back for its memory. Samples refer to entries of the cache, which Keep says are needed.
+package column
+
+import (
+	"sync"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
+)
+
+const (
+	// FewSamples is for how many samples there is room, whether as many come or not.
+	FewSamples = 16 << 10
+	// fewExemplars is for how many that are new a scratch keeps room, whether as many come or not. Of a page that is new, all are.
+	fewExemplars = 1 << 12
+	// fewBytes is for how many bytes of histograms and exemplars a buffer keeps room, whether as many come or not.
+	fewBytes = 64 << 10
+	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
+	// while another is encoded. A page that is larger by itself needs one buffer only.
+	maxSpare = 64 << 10
+	// fewAlone is after how many flushes in a row during which nothing came a larger one is let go.
+	fewAlone = 16
+)
+
+// Column collects the samples of one shard and tenant.
+type Column struct {
+	Flushing sync.Mutex // held through a Flush
+
+	mu    sync.Mutex
+	open  *Buffer
+	cut   *Buffer // what the next Flush takes, where a Cut has said what that is
+	spare *Buffer
+	// usual is about how many samples, and what is beside them, the larger of the last buffers held.
+	usual struct{ samples, bytes, starts, exemplars int }
+	alone int // flushes in a row during which nothing came
+}
+
+func New(n int) []Column {
+	columns := make([]Column, n)
+	for i := range columns {
+		columns[i].open = newBuffer()
+	}
+	return columns
+}
+
+func (c *Column) take(p *part, unlisted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	b.Unlisted = b.Unlisted || unlisted
+	base := uint32(len(b.Bytes))
+	b.Bytes = append(b.Bytes, p.bytes...)
+	for i, bt := range p.batches {
+		end := uint32(len(p.values))
+		if i+1 < len(p.batches) {
+			end = p.batches[i+1].First
+		}
+		b.Begin(bt.Labels)
+		for j := bt.First; j < end; j++ {
+			v := &p.values[j]
+			slot := b.Slot(v.series)
+			b.Counts[slot]++
+			s := b.Samples.Add()
+			s.Of, s.Extra, s.Time, s.Bits = slot, 0, v.time, v.bits
+			switch {
+			case v.kind != kindNumber:
+				s.Bits, s.Extra = 0, IsHistogram|uint32(len(b.Histograms))
+				b.Histograms = append(b.Histograms, native{
+					Start: v.start, First: base + uint32(v.bits>>32), End: base + uint32(v.bits), Custom: v.kind == KindCustom,
+				})
+			default:
+				b.AddStart(s, v.start)
+			}
+		}
+	}
+	for _, x := range p.exemplars {
+		b.Exemplars = append(b.Exemplars, Exemplar{b.Slot(x.series), x.labels, x.time, x.bits, base + x.first, base + x.end})
+	}
+}
+
+// CutOff ends the open buffer, for the next swap to take, and opens another.
+func (c *Column) CutOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut == nil {
+		c.cut = c.end()
+	}
+}
+
+// Swap takes what was cut off, or else the open buffer; nil if it is empty.
+func (c *Column) Swap() *Buffer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.cut
+	if c.cut = nil; b == nil {
+		b = c.end()
+	}
+	if b == none {
+		return nil
+	}
+	return b
+}
+
+// end takes the open buffer and opens another; the caller holds mu.
+func (c *Column) end() *Buffer {
+	b := c.open
+	if b.Samples.Len() == 0 {
+		return none
+	}
+	c.open, c.spare = c.spare, nil
+	if c.open == nil {
+		c.open = newBuffer()
+	}
+	return b
+}
+
+// GiveBack empties a buffer for the next swap. A buffer that is much larger than it has needed to be for a while is let
+// go; the small rest of a large page does not count as a while.
+func (c *Column) GiveBack(b *Buffer) {
+	u := &c.usual
+	u.samples = max(b.Samples.Len(), u.samples-u.samples/16)
+	u.bytes = max(len(b.Bytes), u.bytes-u.bytes/16)
+	u.starts = max(len(b.starts), u.starts-u.starts/16)
+	u.exemplars = max(len(b.Exemplars), u.exemplars-u.exemplars/16)
+	clear(b.Series)
+	clear(b.Batches)
+	clear(b.Exemplars)
+	b.Samples.clear()
+	*b = Buffer{
+		Series: b.Series[:0], Counts: b.Counts[:0], Batches: b.Batches[:0], Samples: b.Samples,
+		starts: b.starts[:0], Histograms: b.Histograms[:0], Exemplars: b.Exemplars[:0], Bytes: b.Bytes[:0],
+		Number: buffers.Add(1),
+	}
+	// Of a page that is new all exemplars are.
+	b.Bytes = bounded(b.Bytes, 2*u.bytes+fewBytes)
+	b.starts = bounded(b.starts, 2*u.starts+FewSamples)
+	b.Exemplars = bounded(b.Exemplars, 2*u.exemplars+fewExemplars)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.alone++; len(c.open.Series) > 0 {
+		c.alone = 0
+	} else if !c.tooLarge(b) {
+		b, c.open = c.open, b // nothing came meanwhile: the same buffer will do again
+	}
+	if c.spare = nil; (cap(b.Series) <= maxSpare || c.alone < fewAlone) && !c.tooLarge(b) {
+		c.spare = b
+	}
+}
+
+// Lock returns the open buffer, to be added to until unlock.
+func (c *Column) Lock() *Buffer {
+	c.mu.Lock()
+	return c.open
+}
+
+func (c *Column) Unlock() { c.mu.Unlock() }
+
+// Keep keeps what is not flushed yet, and says whether that is anything.
+func (c *Column) Keep(x *cache.Expiry) bool {
+	pending := c.open.keep(x)
+	return c.cut != nil && c.cut.keep(x) || pending
+}
+
+// bounded returns a list, or none if it has room for more than most.
+func bounded[T any](list []T, most int) []T {
+	if cap(list) > most {
+		return nil
+	}
+	return list
+}
+
+// tooLarge says whether a buffer is much larger than has been needed for a while.
+func (c *Column) tooLarge(b *Buffer) bool { return cap(b.Series) > 4*c.usual.samples+FewSamples }
+
+// Pending says how many samples and about how many bytes, before compression, the open buffer holds.
+func (c *Column) Pending() (samples, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.open
+	return b.Samples.Len(), b.Samples.Len()*rawPerSample + len(b.Series)*rawPerSeries + len(b.Bytes)
+}
+
+// What a sample and a series take up in a request, about.
+const (
+	rawPerSample = 48
+	rawPerSeries = 96
+)
