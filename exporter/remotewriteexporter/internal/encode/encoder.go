@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/exemplars"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/request"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/rules"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/size"
 )
@@ -31,7 +32,7 @@ type Encoder struct {
 	sent      exemplars.Sent // exemplars
 	counters  counters
 	scratches chan *scratch
-	flushers  chan *flusher
+	writers   chan *request.Writer
 	bodies    block.Memory
 
 	// mu is held for reading by whoever uses entries of the cache or the columns, and for writing by Expire, which
@@ -71,7 +72,7 @@ func New(cfg Config, telemetry loss.Telemetry) (*Encoder, error) {
 		names:     translator,
 		deltas:    delta.New[deltaKey](cfg.MaxDelta),
 		scratches: make(chan *scratch, runtime.GOMAXPROCS(0)),
-		flushers:  make(chan *flusher, runtime.GOMAXPROCS(0)),
+		writers:   make(chan *request.Writer, runtime.GOMAXPROCS(0)),
 		cache:     cache.New(cfg.Cache, translator, ruled, losses),
 		tenants:   map[string]*account{},
 	}, nil

@@ -20,6 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
+// leastRun is of how many messages compression is told that they are alike.
+const leastRun = 5
+
 // drops is a Telemetry that remembers.
 type drops struct {
 	mu     sync.Mutex

@@ -64,8 +64,6 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 		return cap(c.Lock().Series)
 	}
 	assert.GreaterOrEqual(t, room(), 400*62)
-	w := e.flusher()
-	assert.LessOrEqual(t, cap(w.sorted), 2048, "they came in order")
 	// The small rest of a large page leaves it there, but what is no longer needed is let go.
 	for i := range 64 {
 		require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Duration(i)*time.Minute)), ""))
@@ -75,29 +73,4 @@ func TestOneLargeBufferIsKept(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, room(), column.FewSamples)
-}
-
-// TestRoomToSortIsKept: a small request after a large one leaves the room of that one to the next, and many small ones do not.
-func TestRoomToSortIsKept(t *testing.T) {
-	e, _ := newEncoder(t, nil)
-	flush := func(i, targets, width int) {
-		for target := range targets { // of the same series, so that they have to be sorted
-			require.NoError(t, e.Add(page(target, width, epoch.Add(time.Duration(i)*time.Minute)), ""))
-		}
-		flushAll(e, v2Zstd)
-	}
-	room := func() int {
-		w := e.flusher()
-		defer func() { e.flushers <- w }()
-		return cap(w.sorted)
-	}
-	const targets, width = 10, column.FewSamples / 2
-	flush(0, targets, width)
-	require.GreaterOrEqual(t, room(), targets*width)
-	flush(1, 2, 10)
-	require.GreaterOrEqual(t, room(), targets*width)
-	for i := range 100 {
-		flush(2+i, 2, 10)
-	}
-	require.LessOrEqual(t, room(), 4*2*10+column.FewSamples)
 }

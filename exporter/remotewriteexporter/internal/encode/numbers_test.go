@@ -136,8 +136,8 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat block.Format
 			decode(t, got)
 			require.Equal(t, canonical(decodePrometheus(t, got)), canonical(decodePrometheus(t, want)))
 		}
-		w := zstd.flusher()
-		told[seed%2] += len(w.repeats.Runs)
+		w := zstd.writer()
+		told[seed%2] += len(w.Hints.Known.Runs)
 	}
 	assert.Greater(t, told[0], 50, "there were no runs: this was no test")
 	if zstdFormat.Version == promwrite.V2 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,7 +71,7 @@ func TestMessagesLikeTheLastAreRight(t *testing.T) {
 // What comes after 16,383 others is longer.
 func TestMessagesOfAMetricHaveOneLength(t *testing.T) {
 	lengths := func(pods int) map[int]int {
-		md, samples := kubelets(2*minRun, pods, 3) // of two values, one is of all targets, and others are named before it and behind
+		md, samples := kubelets(2*leastRun, pods, 3) // of two values, one is of all targets, and others are named before it and behind
 		e, _ := newEncoder(t, nil)
 		require.NoError(t, e.Add(md, ""))
 		blocks := flushAll(e, v2Zstd)
@@ -95,29 +94,7 @@ func TestMessagesOfAMetricHaveOneLength(t *testing.T) {
 		return found
 	}
 	for length, n := range lengths(20) {
-		assert.Greater(t, n, 2*minRun*20-minRun, "%d bytes: the first metric is described by what is named early", length)
+		assert.Greater(t, n, 2*leastRun*20-leastRun, "%d bytes: the first metric is described by what is named early", length)
 	}
 	assert.Greater(t, len(lengths(900)), len(lengths(20)))
-}
-
-// TestSpaceOfAHugeRequestIsLetGo sends one and then small ones.
-func TestSpaceOfAHugeRequestIsLetGo(t *testing.T) {
-	e, _ := newEncoder(t, nil)
-	require.NoError(t, e.Add(clusterPage(900, 50), ""))
-	flushAll(e, v2Zstd)
-	space := func() int {
-		w := e.flusher()
-		defer func() { e.flushers <- w }()
-		return cap(w.body) + cap(w.symbols)
-	}
-	huge := space()
-	assert.Greater(t, huge, 2<<20)
-	for i := range 64 {
-		require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Duration(i)*time.Minute)), ""))
-		flushAll(e, v2Zstd)
-		if i == 0 {
-			assert.Equal(t, huge, space(), "the small rest of a large page")
-		}
-	}
-	assert.LessOrEqual(t, space(), 1<<20)
 }

@@ -5,6 +5,7 @@ package encode
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -273,7 +274,7 @@ func (w *walk) endWhole(n *whole) {
 func (n *whole) know(b *column.Buffer) {
 	if n.buffer != b.Number {
 		n.buffer = b.Number
-		n.slots = resize(n.slots, len(n.points))
+		n.slots = slices.Grow(n.slots[:0], len(n.points))[:len(n.points)]
 		clear(n.slots)
 	}
 }

@@ -1,11 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
@@ -14,13 +13,20 @@ import (
 // prefix is how a message of 2.0 begins, up to its samples. The next of a series of the same layout mostly differs in
 // the values of labels, but not in the length of their references.
 type prefix struct {
+	refs   *references
 	series *cache.Series // of which it is; nil if of none
 	layout *cache.Layout
 	bytes  []byte
 	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
 	// Values that may differ: of points, of resources, and those that are the layout's, in which the next layout may differ.
 	own, resource, fixed []hole
+	// The metadata that ends the message.
+	tail   []byte
+	tailOf *cache.Meta
 }
+
+// forget says that what was known is another request's.
+func (p *prefix) forget() { p.series, p.layout, p.tailOf = nil, nil, nil }
 
 // hole says where the label of a value begins, where the reference of the value is, which one it is there, and of which value: its
 // place among the values of the point or of the resource.
@@ -57,24 +63,17 @@ func (x *hole) put(message []byte, ref uint32) bool {
 	return true
 }
 
-// appendPrefix begins a message of 2.0: its head and its labels.
-func (w *flusher) appendPrefix(dst []byte, s *cache.Row, place uint32) []byte {
-	w.turn(s, place)
-	return append(dst, w.prefix.bytes...)
-}
-
 // turn makes the prefix that of a series of the resource in a place.
-func (w *flusher) turn(s *cache.Row, place uint32) {
-	p := &w.prefix
-	if p.layout != s.Layout && !w.adapt(s.Layout) {
-		w.compose(s, place)
+func (p *prefix) turn(s *cache.Row, place uint32) {
+	if p.layout != s.Layout && !p.adapt(s.Layout) {
+		p.compose(s, place)
 		return
 	}
 	if p.series != s.Series {
 		for i := range p.own {
 			x := &p.own[i]
-			if !p.set(x, w.ref(s.Values[x.value])) {
-				w.compose(s, place)
+			if !p.set(x, p.refs.of(s.Values[x.value])) {
+				p.compose(s, place)
 				return
 			}
 		}
@@ -82,8 +81,8 @@ func (w *flusher) turn(s *cache.Row, place uint32) {
 	}
 	for i := range p.resource {
 		x := &p.resource[i]
-		if !p.set(x, w.valueRef(place, x.value)) {
-			w.compose(s, place)
+		if !p.set(x, p.refs.ofValue(place, x.value)) {
+			p.compose(s, place)
 			return
 		}
 	}
@@ -91,8 +90,7 @@ func (w *flusher) turn(s *cache.Row, place uint32) {
 
 // adapt makes the prefix one of another layout, if that differs in nothing but values of its own that take as many bytes: as those of
 // buckets do, and of metrics without labels. Otherwise it is false, and the prefix has to be made anew.
-func (w *flusher) adapt(to *cache.Layout) bool {
-	p := &w.prefix
+func (p *prefix) adapt(to *cache.Layout) bool {
 	if p.layout == nil || p.layout.Schema != to.Schema || len(p.layout.Labels) != len(to.Labels) {
 		return false
 	}
@@ -104,7 +102,7 @@ func (w *flusher) adapt(to *cache.Layout) bool {
 			return false
 		case l.Value&^cache.PlaceMask != 0: // the resource's, or the point's
 			continue
-		case l.Value != was.Value && !p.set(&fixed[0], w.ref(l.Value)):
+		case l.Value != was.Value && !p.set(&fixed[0], p.refs.of(l.Value)):
 			return false
 		}
 		fixed = fixed[1:]
@@ -123,17 +121,16 @@ func (p *prefix) set(x *hole, ref uint32) bool {
 }
 
 // compose makes the prefix anew.
-func (w *flusher) compose(s *cache.Row, place uint32) {
-	p := &w.prefix
+func (p *prefix) compose(s *cache.Row, place uint32) {
 	p.series, p.layout, p.own, p.resource, p.fixed = s.Series, s.Layout, p.own[:0], p.resource[:0], p.fixed[:0]
-	if !w.isKnown(place) {
+	if !p.refs.knows(place) {
 		for _, l := range s.Layout.Labels { // its own symbols side by side, before those of resources
-			w.ref(l.Name)
+			p.refs.of(l.Name)
 			if l.Value&cache.FromResource == 0 {
-				w.ref(s.Ref(l))
+				p.refs.of(s.Ref(l))
 			}
 		}
-		w.metadata(s.Layout.Meta)
+		p.metadata(s.Layout.Meta)
 	}
 	m, _ := wire.Begin(p.bytes[:0], wire.SeriesV2)
 	m, content := wire.Begin(m, wire.RefsV2)
@@ -143,12 +140,12 @@ func (w *flusher) compose(s *cache.Row, place uint32) {
 			p.cut = len(m)
 		}
 		x := hole{begin: len(m), value: l.Value & cache.PlaceMask}
-		m = binary.AppendUvarint(m, uint64(w.ref(l.Name)))
+		m = binary.AppendUvarint(m, uint64(p.refs.of(l.Name)))
 		x.at = len(m)
 		if l.Value&cache.FromResource != 0 {
-			x.ref = w.valueRef(place, x.value)
+			x.ref = p.refs.ofValue(place, x.value)
 		} else {
-			x.ref = w.ref(s.Ref(l))
+			x.ref = p.refs.of(s.Ref(l))
 		}
 		m = appendRef(m, x.ref)
 		x.size = len(m) - x.at
@@ -173,20 +170,56 @@ func (w *flusher) compose(s *cache.Row, place uint32) {
 	}
 }
 
-// isKnown says whether all values of the resource in a place are among the symbols already.
-func (w *flusher) isKnown(place uint32) bool {
-	first := int(place) * w.stride
-	return !slices.Contains(w.known[first:first+len(w.resources[place].Values)], 0)
-}
-
 // metadata ends a message of 2.0.
-func (w *flusher) metadata(m *cache.Meta) []byte {
+func (p *prefix) metadata(m *cache.Meta) []byte {
 	if m == nil {
 		return nil
 	}
-	if w.tailOf != m {
-		w.tailOf = m
-		w.tail = wire.AppendMetaV2(w.tail[:0], m.Kind, w.ref(m.HelpRef), w.ref(m.UnitRef))
+	if p.tailOf != m {
+		p.tailOf = m
+		p.tail = wire.AppendMetaV2(p.tail[:0], m.Kind, p.refs.of(m.HelpRef), p.refs.of(m.UnitRef))
 	}
-	return w.tail
+	return p.tail
+}
+
+// fill puts the references of the values of the resource in a place into a message like the one this one. It is
+// false if one takes more bytes or fewer than there.
+func (p *prefix) fill(message []byte, place uint32) bool {
+	known := p.refs.known[int(place)*p.refs.stride:]
+	for i := range p.resource {
+		x := &p.resource[i]
+		ref := known[x.value]
+		if ref == x.ref { // it is there already
+			continue
+		}
+		if ref == 0 {
+			ref = p.refs.ofValue(place, x.value)
+		}
+		if x.size == leastRef && ref < 1<<(7*leastRef) { // fast path
+			binary.LittleEndian.PutUint16(message[x.at:], wideRef(ref))
+		} else if !x.put(message, ref) {
+			return false
+		}
+	}
+	return true
+}
+
+// fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
+// much further on than in the prefix. It is false if one takes more bytes or fewer than there.
+func (p *prefix) fillOwn(message []byte, shift, cut int, values []uint32) bool {
+	for i := range p.own {
+		x := &p.own[i]
+		ref := p.refs.of(values[x.value])
+		if ref == x.ref { // it is there already
+			continue
+		}
+		behind := message
+		if x.at >= cut {
+			behind = message[shift:]
+		}
+		if !x.put(behind, ref) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,13 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
-import (
-	"github.com/zeebo/xxh3"
-
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
-)
+import "github.com/zeebo/xxh3"
 
 // fewMentions is for how many texts of exemplars there are places at first, manyMentions for how many they are kept: 256 KiB.
 const (
@@ -59,21 +55,4 @@ func (m *mentions) grow(symbols []byte) {
 			*m.find(symbols[x.at:x.at+x.size], symbols) = x
 		}
 	}
-}
-
-// textRef is the number of an exemplar's text in this request.
-func (w *flusher) textRef(s []byte) uint32 {
-	// A symbol made after the snapshot is none of this request's.
-	if id, ok := w.e.cache.Symbols.Lookup(s); ok && int(id) < len(w.text) && w.text[id] == string(s) {
-		return w.ref(id)
-	}
-	w.mentions.grow(w.symbols)
-	x := w.mentions.find(s, w.symbols)
-	if x.epoch != w.request.epoch {
-		w.refs++
-		w.mentions.used++
-		w.symbols = wire.AppendBytes(w.symbols, wire.SymbolV2, s)
-		*x = mention{epoch: w.request.epoch, at: uint32(len(w.symbols) - len(s)), size: uint32(len(s)), ref: w.refs}
-	}
-	return x.ref
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
 	"fmt"
@@ -9,25 +9,28 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // TestMentionsAreOneEach: a text has one number in a request, another in the next, however many there are.
 func TestMentionsAreOneEach(t *testing.T) {
-	e, _ := newEncoder(t, nil)
 	r := rand.New(rand.NewPCG(1, 3))
-	w := e.flusher()
+	refs := references{all: store.NewSymbols()}
 	for _, texts := range []int{1, 10, 40_000, 300} {
-		w.request.begin(v2Zstd.Version)
-		refs, before := map[string]uint32{}, w.refs
+		refs.begin(promwrite.V2)
+		seen := map[string]uint32{}
 		for range 2 * texts {
 			text := fmt.Sprint(r.IntN(texts))
-			ref := w.textRef([]byte(text))
-			if known, ok := refs[text]; ok {
+			ref := refs.ofText([]byte(text))
+			if known, ok := seen[text]; ok {
 				require.Equal(t, known, ref)
 			}
-			refs[text] = ref
+			seen[text] = ref
 		}
-		require.Equal(t, uint32(len(refs)), w.refs-before)
+		require.Equal(t, uint32(len(seen)), refs.count)
 	}
-	require.LessOrEqual(t, len(w.mentions.places), manyMentions, "those of a start do not stay")
+	require.LessOrEqual(t, len(refs.mentions.places), manyMentions, "those of a start do not stay")
 }

@@ -1,16 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
-	"cmp"
-	"encoding/binary"
-	"slices"
-
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
@@ -25,8 +20,8 @@ const (
 
 // writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
 // room. It returns how many.
-func (w *flusher) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells []column.Sample) int {
-	if w.isExemplary(slot) {
+func (w *Writer) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells []column.Sample) int {
+	if w.sheet.isExemplary(slot) {
 		return 0
 	}
 	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
@@ -48,13 +43,13 @@ func (w *flusher) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cell
 
 // writeRun appends a message, and those after it that take as many bytes, room of them at most. It returns how many.
 // Cells beyond the room are looked at: they say whether the last is the only one of its resource.
-func (w *flusher) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample, room int) int {
+func (w *Writer) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
 	if !lone(cells) || w.full(len(w.body), s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.turn(s, c.Of)
+	w.prefix.turn(s, c.Of)
 	cut := 0
 	if len(cells) >= minRun {
 		cut = w.prefix.cut
@@ -66,14 +61,14 @@ func (w *flusher) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample
 		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	}
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, alike{place: c.Of, bits: c.Bits}, nil)
+		w.Hints.tell(&w.prefix, begin, len(message), done, shift, number, alike{place: c.Of, bits: c.Bits}, nil)
 	}
 	return done
 }
 
 // open appends a message with a number, which the prefix is of. If others like it are to follow, the number may stand between the
 // labels, at a cut: shift is by how much those behind it have moved.
-func (w *flusher) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
+func (w *Writer) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
 	if cut > 0 {
@@ -81,7 +76,7 @@ func (w *flusher) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int
 	} else {
 		body, number = wire.AppendNumber(append(w.body, w.prefix.bytes...), begin, c.Bits, c.Time, b.Start(c))
 	}
-	body = append(body, w.metadata(s.Layout.Meta)...)
+	body = append(body, w.prefix.metadata(s.Layout.Meta)...)
 	w.body = wire.End(body, begin+2)
 	w.head.MinTime, w.head.MaxTime = min(w.head.MinTime, c.Time), max(w.head.MaxTime, c.Time)
 	return number, shift
@@ -90,7 +85,7 @@ func (w *flusher) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int
 // appendSplit appends a message with the number between the labels: after those of the series, before the first one that is the
 // target's own. So what the messages of a target have in common, its times and its labels, is in one piece, which
 // compression finds in the run before. Labels remain in their order. It returns by how much those behind the cut have moved.
-func (w *flusher) appendSplit(dst []byte, c *column.Sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
+func (w *Writer) appendSplit(dst []byte, c *column.Sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
 	p := &w.prefix
 	const head = 4 // the tags of the message and of the labels, and their lengths
 	begin := len(dst)
@@ -107,7 +102,7 @@ func (w *flusher) appendSplit(dst []byte, c *column.Sample, start int64, cut int
 
 // repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
 // of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
-func (w *flusher) repeat(b *column.Buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []column.Sample, room int) int {
+func (w *Writer) repeat(b *column.Buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done, safe := 0, w.surely(s, len(message))
 	for ; done < room; done++ {
@@ -122,7 +117,7 @@ func (w *flusher) repeat(b *column.Buffer, s *cache.Row, message []byte, shift i
 		at := len(body)
 		body = append(body, message...)
 		next := body[at:]
-		if !w.fill(next[shift:], c.Of) {
+		if !w.prefix.fill(next[shift:], c.Of) {
 			body = body[:at]
 			break
 		}
@@ -139,98 +134,12 @@ func lone(cells []column.Sample) bool {
 }
 
 // full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
-func (w *flusher) full(length int, s *cache.Row, place uint32) bool {
-	return len(w.symbols)+len(w.meta)+length-w.room+int(s.Series.Weight)+maxNumber+w.weights[place] > w.rawLimit
+func (w *Writer) full(length int, s *cache.Row, place uint32) bool {
+	return len(w.refs.symbols)+len(w.meta)+length-w.room+int(s.Series.Weight)+maxNumber+w.sheet.weights[place] > w.rawLimit
 }
 
 // surely is for how many more messages of a length there is room, of a series of whatever resources. There may be room for more.
-func (w *flusher) surely(s *cache.Row, length int) int {
-	left := w.rawLimit - w.size() - int(s.Series.Weight) - maxNumber - w.heaviest
-	return max(left, 0) / (length + w.heaviest)
-}
-
-// fill puts the references of the values of the resource in a place into a message like the one that the prefix is of. It is
-// false if one takes more bytes or fewer than there.
-func (w *flusher) fill(message []byte, place uint32) bool {
-	known := w.known[int(place)*w.stride:]
-	for i := range w.prefix.resource {
-		x := &w.prefix.resource[i]
-		ref := known[x.value]
-		if ref == x.ref { // it is there already
-			continue
-		}
-		if ref == 0 {
-			ref = w.valueRef(place, x.value)
-		}
-		if x.size == leastRef && ref < 1<<(7*leastRef) { // fast path
-			binary.LittleEndian.PutUint16(message[x.at:], wideRef(ref))
-		} else if !x.put(message, ref) {
-			return false
-		}
-	}
-	return true
-}
-
-// tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
-// of the layout, with a group's labels. Nothing is told where they may differ in too many places.
-func (w *flusher) tell(begin, length, count, shift int, number wire.Number, a alike, of *parting) {
-	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Number: number.Value}
-	a.length, a.value = length, number.Value
-	w.spans = append(w.spans[:0], span{number.Value, number.Value + 8*number.Words()})
-	for _, x := range w.prefix.resource {
-		w.spans = append(w.spans, span{x.at + shift, x.at + x.size + shift})
-	}
-	if of != nil {
-		for _, x := range w.prefix.own {
-			if x.at >= of.cut {
-				x.at += shift
-			}
-			w.spans = append(w.spans, span{x.at, x.at + x.size})
-		}
-	}
-	if !w.isTold(&r) && !w.differ(&r, number.Value) {
-		return
-	}
-	w.note(r, a)
-}
-
-// isTold says whether messages may differ in the same places as those of the run told last, which mostly they do, and tells the run where.
-func (w *flusher) isTold(r *frame.Run) bool {
-	last := len(w.repeats.Runs) - 1
-	if last < 0 || !slices.Equal(w.spans, w.told) {
-		return false
-	}
-	r.DifferAs(&w.repeats.Runs[last])
-	return true
-}
-
-// span is a part of a message.
-type span struct{ at, end int }
-
-// differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
-func (w *flusher) differ(r *frame.Run, number int) bool {
-	w.told = append(w.told[:0], w.spans...)
-	spans := w.spans
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
-	covered := 0 // up to where
-	for i := 0; i < len(spans); {
-		at, end := max(spans[i].at, covered), spans[i].end
-		isNumber := spans[i].at == number
-		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which its words reach anyway
-			end = max(end, spans[i].end)
-		}
-		if end <= at {
-			continue
-		}
-		words := (end - at + 7) / 8
-		if before := number - 8*words; !isNumber && at < number && at > before && before >= covered {
-			at = before // so that the last word ends before the number's first begins
-		}
-		covered = at + 8*words
-		if !r.Differ(at, words) {
-			w.told = w.told[:0] // which is no run's
-			return false
-		}
-	}
-	return true
+func (w *Writer) surely(s *cache.Row, length int) int {
+	left := w.rawLimit - w.size() - int(s.Series.Weight) - maxNumber - w.sheet.heaviest
+	return max(left, 0) / (length + w.sheet.heaviest)
 }

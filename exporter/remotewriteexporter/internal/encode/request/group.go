@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
@@ -12,17 +12,17 @@ import (
 
 // writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout and of
 // one rank, have one number and nothing else, and take as many bytes as the first one. It returns how many.
-func (w *flusher) writeGroup(b *column.Buffer, slots []uint32) int {
-	if !w.comesTogether(slots[0]) || !w.single(b, slots[0]) {
+func (w *Writer) writeGroup(b *column.Buffer, slots []uint32) int {
+	if !w.sheet.comesTogether(slots[0]) || !w.sheet.single(b, slots[0]) {
 		return 0
 	}
-	s, c := w.e.cache.Row(b.Series[slots[0]]), w.cell(b, slots[0])
+	s, c := w.cache.Row(b.Series[slots[0]]), w.sheet.cell(b, slots[0])
 	room := min(len(slots), max(w.sampleLimit-w.points(), 0))
 	if room == 0 || w.full(len(w.body), &s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.turn(&s, c.Of)
+	w.prefix.turn(&s, c.Of)
 	p := w.partLabels(b, &s, slots)
 	p.place = c.Of
 	number, shift := w.open(b, &s, c, p.cut)
@@ -32,7 +32,7 @@ func (w *flusher) writeGroup(b *column.Buffer, slots []uint32) int {
 		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
 	}
 	if done >= minRun {
-		w.tell(begin, len(message), done, shift, number, alike{place: c.Of, who: p.who, bits: c.Bits}, &p)
+		w.Hints.tell(&w.prefix, begin, len(message), done, shift, number, alike{place: c.Of, who: p.who, bits: c.Bits}, &p)
 	}
 	w.head.Samples += done
 	return done
@@ -47,7 +47,7 @@ type parting struct {
 
 // partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
 // as the names of pods are, and the same in the messages of another metric.
-func (w *flusher) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) parting {
+func (w *Writer) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) parting {
 	p := parting{cut: w.prefix.cut, who: uint64(s.Series.Values)}
 	if len(slots) < 2 || s.Series.Values == 0 {
 		return p
@@ -71,29 +71,19 @@ func (w *flusher) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) par
 	return p
 }
 
-// single says whether a slot has one number, and no exemplar.
-func (w *flusher) single(b *column.Buffer, slot uint32) bool {
-	return b.Counts[slot] == 1 && w.cell(b, slot).Extra&column.IsHistogram == 0 && !w.isExemplary(slot)
-}
-
-// isExemplary says whether a slot, or one before it, has exemplars that are not yet written.
-func (w *flusher) isExemplary(slot uint32) bool {
-	return len(w.exemplars) > 0 && w.position[w.exemplars[0].Slot] <= w.position[slot]
-}
-
 // repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
 // and its times: for as many slots as have the layout and room, until the first one's resource comes again. It returns how many. A run over
 // several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other. Resources come in any order, as
 // targets were scraped, but in the same one in each rank.
-func (w *flusher) repeatSeries(b *column.Buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
+func (w *Writer) repeatSeries(b *column.Buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0
 	for ; done < len(slots); done++ {
 		s := b.Series[slots[done]]
-		if s.Layout != like.Series.Layout || !w.single(b, slots[done]) {
+		if s.Layout != like.Series.Layout || !w.sheet.single(b, slots[done]) {
 			break
 		}
-		c := w.cell(b, slots[done])
+		c := w.sheet.cell(b, slots[done])
 		if c.Of == p.place { // the next rank
 			break
 		}
@@ -108,7 +98,7 @@ func (w *flusher) repeatSeries(b *column.Buffer, like *cache.Row, message []byte
 		at := len(body)
 		body = append(body, message...)
 		made := body[at:]
-		if !w.fillOwn(made, shift, p.cut, next.Values) || !w.fill(made[shift:], c.Of) {
+		if !w.prefix.fillOwn(made, shift, p.cut, next.Values) || !w.prefix.fill(made[shift:], c.Of) {
 			body = body[:at]
 			break
 		}
@@ -117,24 +107,4 @@ func (w *flusher) repeatSeries(b *column.Buffer, like *cache.Row, message []byte
 	}
 	w.body, w.head.MinTime, w.head.MaxTime = body, first, last
 	return done
-}
-
-// fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
-// much further on than in the prefix. It is false if one takes more bytes or fewer than there.
-func (w *flusher) fillOwn(message []byte, shift, cut int, values []uint32) bool {
-	for i := range w.prefix.own {
-		x := &w.prefix.own[i]
-		ref := w.ref(values[x.value])
-		if ref == x.ref { // it is there already
-			continue
-		}
-		behind := message
-		if x.at >= cut {
-			behind = message[shift:]
-		}
-		if !x.put(behind, ref) {
-			return false
-		}
-	}
-	return true
 }

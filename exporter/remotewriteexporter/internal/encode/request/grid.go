@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
 	"cmp"
@@ -66,10 +66,10 @@ func (g *grids) release(usual int) {
 }
 
 // findGrids finds them, and moves their slots to the end of the order.
-func (w *flusher) findGrids(b *column.Buffer) {
+func (w *Writer) findGrids(b *column.Buffer) {
 	w.grids.list = w.grids.list[:0]
-	w.grids.tails = resize(w.grids.tails, len(w.resources))
-	if !block.HearsEchoes(w.format) || b.Unlisted || w.inOrder || len(w.resources) < minGrid || len(b.Series) < minGrid {
+	w.grids.tails = resize(w.grids.tails, len(w.refs.resources))
+	if !block.HearsEchoes(w.format) || b.Unlisted || w.sheet.inOrder || len(w.refs.resources) < minGrid || len(b.Series) < minGrid {
 		return
 	}
 	w.grids.grid = resize(w.grids.grid, len(b.Series))
@@ -78,8 +78,8 @@ func (w *flusher) findGrids(b *column.Buffer) {
 		w.grids.grid[b.Exemplars[i].Slot] = noGrid
 	}
 	rows := uint32(0)
-	for _, slot := range w.order {
-		if w.grids.grid[slot] != noGrid && !w.comesTogether(slot) {
+	for _, slot := range w.sheet.order {
+		if w.grids.grid[slot] != noGrid && !w.sheet.comesTogether(slot) {
 			if w.grids.grid[slot] = w.gridOf(b, slot); w.grids.grid[slot] > 0 {
 				g := &w.grids.list[w.grids.grid[slot]-1]
 				g.rows++
@@ -95,13 +95,13 @@ func (w *flusher) findGrids(b *column.Buffer) {
 }
 
 // gridOf is one more than the grid of a slot's kind, 0 if it is of none.
-func (w *flusher) gridOf(b *column.Buffer, slot uint32) uint32 {
-	cells := w.cells(b, slot)
+func (w *Writer) gridOf(b *column.Buffer, slot uint32) uint32 {
+	cells := w.sheet.cells(b, slot)
 	if len(cells) < minGrid {
 		return 0
 	}
 	start := cells[0].Extra&column.IsHistogram == 0 && b.Start(&cells[0]) != 0
-	r := w.e.cache.Row(b.Series[slot])
+	r := w.cache.Row(b.Series[slot])
 	like, ok := likeBehind(&r, start)
 	if !ok {
 		return 0
@@ -113,7 +113,7 @@ func (w *flusher) gridOf(b *column.Buffer, slot uint32) uint32 {
 	}
 	others := cells
 	if at >= 0 {
-		others = w.cells(b, w.grids.list[at].first)
+		others = w.sheet.cells(b, w.grids.list[at].first)
 	}
 	if len(others) != len(cells) {
 		return 0
@@ -162,9 +162,9 @@ func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
 
 // moveGrids moves the slots of grids that are large enough to the end of the order. There, rows whose numbers are alike come
 // together: then what is left of a number is often before the tail of another one, too.
-func (w *flusher) moveGrids(b *column.Buffer) {
-	kept := w.order[:0]
-	for _, slot := range w.order {
+func (w *Writer) moveGrids(b *column.Buffer) {
+	kept := w.sheet.order[:0]
+	for _, slot := range w.sheet.order {
 		if k := w.grids.grid[slot]; k == 0 || k == noGrid || w.grids.list[k-1].rows < minGrid {
 			kept = append(kept, slot)
 		} else {
@@ -178,15 +178,15 @@ func (w *flusher) moveGrids(b *column.Buffer) {
 		slices.SortStableFunc(slots, func(x, y uint32) int { return cmp.Compare(w.likeNumbers(b, x), w.likeNumbers(b, y)) })
 		kept = append(kept, slots...)
 	}
-	w.order = kept
-	for i, slot := range w.order {
-		w.position[slot] = uint32(i)
+	w.sheet.order = kept
+	for i, slot := range w.sheet.order {
+		w.sheet.position[slot] = uint32(i)
 	}
 }
 
 // likeNumbers sorts slots by their numbers: first those that all resources have alike.
-func (w *flusher) likeNumbers(b *column.Buffer, slot uint32) uint64 {
-	cells := w.cells(b, slot)
+func (w *Writer) likeNumbers(b *column.Buffer, slot uint32) uint64 {
+	cells := w.sheet.cells(b, slot)
 	if cells[0].Bits == cells[1].Bits {
 		return 0
 	}
@@ -194,7 +194,7 @@ func (w *flusher) likeNumbers(b *column.Buffer, slot uint32) uint64 {
 }
 
 // writeGrids writes all grids.
-func (w *flusher) writeGrids(b *column.Buffer) {
+func (w *Writer) writeGrids(b *column.Buffer) {
 	for i := range w.grids.list {
 		if g := &w.grids.list[i]; len(g.slots) > 0 {
 			w.area(b, g.slots, 0, int(b.Counts[g.first]))
@@ -203,12 +203,12 @@ func (w *flusher) writeGrids(b *column.Buffer) {
 }
 
 // area writes some rows of a grid from one column to another, in as large squares as there can be.
-func (w *flusher) area(b *column.Buffer, rows []uint32, first, end int) {
+func (w *Writer) area(b *column.Buffer, rows []uint32, first, end int) {
 	for len(rows) > 0 && first < end {
 		k := primeOf(min(len(rows), end-first))
 		if k < minGrid {
 			for _, slot := range rows {
-				w.writeSlot(b, slot, w.cells(b, slot)[first:end])
+				w.writeSlot(b, slot, w.sheet.cells(b, slot)[first:end])
 			}
 			return
 		}
@@ -265,23 +265,23 @@ func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
 func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
 
 // square writes as many columns of some rows as there are rows.
-func (w *flusher) square(b *column.Buffer, rows []uint32, first int) {
+func (w *Writer) square(b *column.Buffer, rows []uint32, first int) {
 	k := len(rows)
 	s := &w.grids.sq
 	s.cells, s.columns = s.cells[:0], s.columns[:0]
 	weight := k * maxMessage
 	for _, slot := range rows {
-		s.cells = append(s.cells, w.begins[slot]+uint32(first))
+		s.cells = append(s.cells, w.sheet.begins[slot]+uint32(first))
 		weight += int(b.Series[slot].Weight)
 	}
 	for j := range uint32(k) {
-		c := &w.sorted[s.cells[0]+j]
+		c := &w.sheet.sorted[s.cells[0]+j]
 		s.columns = append(s.columns, gridColumn{place: c.Of, time: c.Time, start: b.Start(c)})
-		weight += w.weights[c.Of]
+		weight += w.sheet.weights[c.Of]
 	}
 	if weight > w.rawLimit/2 || k > w.sampleLimit {
 		for _, slot := range rows {
-			w.writeSlot(b, slot, w.cells(b, slot)[first:first+k])
+			w.writeSlot(b, slot, w.sheet.cells(b, slot)[first:first+k])
 		}
 		return
 	}
@@ -304,15 +304,15 @@ func (w *flusher) square(b *column.Buffer, rows []uint32, first int) {
 }
 
 // prepareSquare makes the heads and tails of its messages in this request. It is false if these would be too long.
-func (w *flusher) prepareSquare(b *column.Buffer, rows []uint32) bool {
+func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	s := &w.grids.sq
 	s.heads.clear()
 	s.tails.clear()
 	first := &s.columns[0]
 	longest := 0
 	for _, slot := range rows {
-		r := w.e.cache.Row(b.Series[slot])
-		w.turn(&r, first.place)
+		r := w.cache.Row(b.Series[slot])
+		w.prefix.turn(&r, first.place)
 		p := &w.prefix
 		if p.cut == 0 {
 			return false
@@ -321,16 +321,16 @@ func (w *flusher) prepareSquare(b *column.Buffer, rows []uint32) bool {
 		m = append(m, p.bytes[:2]...)
 		m = append(m, byte(wire.RefsV2), byte(p.cut-4))
 		m = append(m, p.bytes[4:p.cut]...)
-		m = append(m, w.metadata(r.Layout.Meta)...) // behind the name, which some decoders want
+		m = append(m, w.prefix.metadata(r.Layout.Meta)...) // behind the name, which some decoders want
 		s.heads.bytes = wire.AppendNumberHead(m, first.start != 0)
 		s.heads.end()
 		longest = max(longest, len(s.heads.one(len(s.heads.ends)-2)))
 	}
 	longestTail := 0
-	r := w.e.cache.Row(b.Series[rows[0]])
+	r := w.cache.Row(b.Series[rows[0]])
 	for j := range s.columns {
 		c := &s.columns[j]
-		w.turn(&r, c.place)
+		w.prefix.turn(&r, c.place)
 		p := &w.prefix
 		if p.cut == 0 {
 			return false
@@ -357,7 +357,7 @@ func (s *square) at(step int) (i, j int) {
 }
 
 // cycle writes n messages of a cycle, from one of its steps on.
-func (w *flusher) cycle(b *column.Buffer, k, d, step, n int) {
+func (w *Writer) cycle(b *column.Buffer, k, d, step, n int) {
 	s, body, first, last := &w.grids.sq, w.body, w.head.MinTime, w.head.MaxTime
 	i, _ := s.at(d*k + step)
 	for range n {
@@ -365,7 +365,7 @@ func (w *flusher) cycle(b *column.Buffer, k, d, step, n int) {
 		if j >= k {
 			j -= k
 		}
-		c, column := &w.sorted[s.cells[i]+uint32(j)], &s.columns[j]
+		c, column := &w.sheet.sorted[s.cells[i]+uint32(j)], &s.columns[j]
 		begin := len(body)
 		body = binary.LittleEndian.AppendUint64(append(body, s.heads.one(i)...), c.Bits)
 		tail := len(body)
@@ -385,23 +385,20 @@ func (w *flusher) cycle(b *column.Buffer, k, d, step, n int) {
 }
 
 // echo tells compression of a tail of the resource in a place.
-func (w *flusher) echo(at, place uint32) {
+func (w *Writer) echo(at, place uint32) {
 	from := &w.grids.tails[place]
 	if *from > 0 {
-		n := len(w.repeats.Echoes)
-		w.repeats.Echoes = slices.Grow(w.repeats.Echoes, 1)[:n+1]
-		x := &w.repeats.Echoes[n]
-		x.At, x.From = at, *from
+		w.Hints.echo(at, *from)
 	}
 	*from = at
 }
 
 // cellByCell writes what is left of a square as other series are.
-func (w *flusher) cellByCell(b *column.Buffer, rows []uint32, step int) {
+func (w *Writer) cellByCell(b *column.Buffer, rows []uint32, step int) {
 	for ; step < len(rows)*len(rows); step++ {
 		i, j := w.grids.sq.at(step)
 		c := w.grids.sq.cells[i] + uint32(j)
-		r := w.e.cache.Row(b.Series[rows[i]])
-		w.seriesRun(b, rows[i], &r, w.sorted[c].Of, w.sorted[c:c+1])
+		r := w.cache.Row(b.Series[rows[i]])
+		w.seriesRun(b, rows[i], &r, w.sheet.sorted[c].Of, w.sheet.sorted[c:c+1])
 	}
 }

@@ -1,10 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package encode
+package request
 
 import (
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
@@ -41,20 +40,20 @@ type alikePlace struct {
 }
 
 // note adds a run, and says which of those before is alike.
-func (w *flusher) note(r frame.Run, a alike) {
-	if w.alikes == nil {
-		w.alikes = make([]alikePlace, 1<<alikeBits)
+func (h *hints) note(r frame.Run, a alike) {
+	if h.alikes == nil {
+		h.alikes = make([]alikePlace, 1<<alikeBits)
 	}
-	at, reach := r.At+a.value, block.Reach(w.format)
+	at := r.At + a.value
 	for _, key := range a.keys() {
 		if key == 0 {
 			continue
 		}
-		p := &w.alikes[key>>(64-alikeBits)]
-		if r.Like == 0 && p.key == key && p.epoch == w.request.epoch && at-int(p.at) < reach {
+		p := &h.alikes[key>>(64-alikeBits)]
+		if r.Like == 0 && p.key == key && p.epoch == h.epoch && at-int(p.at) < h.reach {
 			r.Like, r.Drift = at-int(p.at), a.length-int(p.length)
 		}
-		*p = alikePlace{key: key, epoch: w.request.epoch, at: uint32(at), length: uint32(a.length)}
+		*p = alikePlace{key: key, epoch: h.epoch, at: uint32(at), length: uint32(a.length)}
 	}
-	w.repeats.Runs = append(w.repeats.Runs, r)
+	h.Known.Runs = append(h.Known.Runs, r)
 }

@@ -1,0 +1,128 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/frame"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
+)
+
+// hints are what compression is told of a request's body: which messages follow each other that differ in a few places only, and which of
+// those before are alike. Nothing is looked at again: whoever writes messages knows.
+type hints struct {
+	Known frame.Known
+	reach int // how far back compression can refer
+
+	alikes []alikePlace
+	epoch  uint32 // of alikes; counts requests
+	spans  []span // scratch
+	told   []span // of the last of the runs, as they came
+}
+
+// begin forgets what was told of the request before.
+func (h *hints) begin(reach int) {
+	if h.epoch++; h.epoch == 0 { // after 4 billion requests a stamp could be taken for new
+		clear(h.alikes)
+		h.epoch = 1
+	}
+	h.reach = reach
+	h.Known.Runs, h.Known.Echoes, h.told = h.Known.Runs[:0], h.Known.Echoes[:0], h.told[:0]
+}
+
+// tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
+// of the layout, with a group's labels. Nothing is told where they may differ in too many places.
+func (h *hints) tell(p *prefix, begin, length, count, shift int, number wire.Number, a alike, of *parting) {
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Number: number.Value}
+	a.length, a.value = length, number.Value
+	h.spans = append(h.spans[:0], span{number.Value, number.Value + 8*number.Words()})
+	for _, x := range p.resource {
+		h.spans = append(h.spans, span{x.at + shift, x.at + x.size + shift})
+	}
+	if of != nil {
+		for _, x := range p.own {
+			if x.at >= of.cut {
+				x.at += shift
+			}
+			h.spans = append(h.spans, span{x.at, x.at + x.size})
+		}
+	}
+	if !h.isTold(&r) && !h.differ(&r, number.Value) {
+		return
+	}
+	h.note(r, a)
+}
+
+// isTold says whether messages may differ in the same places as those of the run told last, which mostly they do, and tells the run where.
+func (h *hints) isTold(r *frame.Run) bool {
+	last := len(h.Known.Runs) - 1
+	if last < 0 || !slices.Equal(h.spans, h.told) {
+		return false
+	}
+	r.DifferAs(&h.Known.Runs[last])
+	return true
+}
+
+// span is a part of a message.
+type span struct{ at, end int }
+
+// differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
+func (h *hints) differ(r *frame.Run, number int) bool {
+	h.told = append(h.told[:0], h.spans...)
+	spans := h.spans
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
+	covered := 0 // up to where
+	for i := 0; i < len(spans); {
+		at, end := max(spans[i].at, covered), spans[i].end
+		isNumber := spans[i].at == number
+		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which its words reach anyway
+			end = max(end, spans[i].end)
+		}
+		if end <= at {
+			continue
+		}
+		words := (end - at + 7) / 8
+		if before := number - 8*words; !isNumber && at < number && at > before && before >= covered {
+			at = before // so that the last word ends before the number's first begins
+		}
+		covered = at + 8*words
+		if !r.Differ(at, words) {
+			h.told = h.told[:0] // which is no run's
+			return false
+		}
+	}
+	return true
+}
+
+// tellTexts is tell for 1.0.
+func (h *hints) tellTexts(texts []text, begin, length, count int, number wire.Number, c *column.Sample) {
+	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
+	end := 0 // of what is told so far
+	differ := func(at, size int) bool {
+		at = max(at, end)
+		words := (size + 7) / 8
+		end = at + 8*words
+		return r.Differ(at, words)
+	}
+	for i := range texts {
+		if x := &texts[i]; x.varies && x.at+x.size > end && !differ(x.at, x.size) {
+			return
+		}
+	}
+	if !differ(number.Value, length-max(number.Value, end)) {
+		return
+	}
+	h.note(r, alike{length: length, value: number.Value, place: c.Of, bits: c.Bits})
+}
+
+// echo tells compression of bytes that were there before.
+func (h *hints) echo(at, from uint32) {
+	n := len(h.Known.Echoes)
+	h.Known.Echoes = slices.Grow(h.Known.Echoes, 1)[:n+1]
+	x := &h.Known.Echoes[n]
+	x.At, x.From = at, from
+}
