@@ -16,7 +16,7 @@ import (
 const (
 	// FewSamples is for how many samples there is room, whether as many come or not.
 	FewSamples = 16 << 10
-	// fewExemplars is for how many that are new a scratch keeps room, whether as many come or not. Of a page that is new, all are.
+	// fewExemplars is for how many that are new a gathering keeps room, whether as many come or not. Of a page that is new, all are.
 	fewExemplars = 1 << 12
 	// fewBytes is for how many bytes of histograms and exemplars a buffer keeps room, whether as many come or not.
 	fewBytes = 64 << 10

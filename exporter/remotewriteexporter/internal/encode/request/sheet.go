@@ -35,148 +35,148 @@ type sheet struct {
 
 // layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
 // Samples that came in order, such as those of one large page, stay where they are.
-func (h *sheet) layOut(b *column.Buffer, version promwrite.Version, layouts int) {
-	h.version = version
-	h.sources, h.resources, h.weights, h.heaviest = h.sources[:0], h.resources[:0], h.weights[:0], 0
+func (sh *sheet) layOut(b *column.Buffer, version promwrite.Version, layouts int) {
+	sh.version = version
+	sh.sources, sh.resources, sh.weights, sh.heaviest = sh.sources[:0], sh.resources[:0], sh.weights[:0], 0
 	for i := range b.Batches {
-		h.sources = append(h.sources, uint32(i))
+		sh.sources = append(sh.sources, uint32(i))
 	}
-	slices.SortStableFunc(h.sources, func(x, y uint32) int {
-		return cmp.Compare(h.rank(b.Batches[x].Labels), h.rank(b.Batches[y].Labels))
+	slices.SortStableFunc(sh.sources, func(x, y uint32) int {
+		return cmp.Compare(sh.rank(b.Batches[x].Labels), sh.rank(b.Batches[y].Labels))
 	})
-	h.places = slices.Grow(h.places[:0], len(b.Batches))[:len(b.Batches)]
-	for _, i := range h.sources {
+	sh.places = slices.Grow(sh.places[:0], len(b.Batches))[:len(b.Batches)]
+	for _, i := range sh.sources {
 		labels := b.Batches[i].Labels
-		if n := len(h.resources); n == 0 || h.resources[n-1] != labels {
-			h.resources, h.weights = append(h.resources, labels), append(h.weights, labels.Weight)
-			h.heaviest = max(h.heaviest, labels.Weight)
+		if n := len(sh.resources); n == 0 || sh.resources[n-1] != labels {
+			sh.resources, sh.weights = append(sh.resources, labels), append(sh.weights, labels.Weight)
+			sh.heaviest = max(sh.heaviest, labels.Weight)
 		}
-		h.places[i] = uint32(len(h.resources) - 1)
+		sh.places[i] = uint32(len(sh.resources) - 1)
 	}
-	h.begins = append(h.begins[:0], 0)
+	sh.begins = append(sh.begins[:0], 0)
 	for _, n := range b.Counts {
-		h.begins = append(h.begins, h.begins[len(h.begins)-1]+n)
+		sh.begins = append(sh.begins, sh.begins[len(sh.begins)-1]+n)
 	}
-	if h.inOrder = h.ordered(b); h.inOrder {
-		h.sorted = h.sorted[:0]
+	if sh.inOrder = sh.ordered(b); sh.inOrder {
+		sh.sorted = sh.sorted[:0]
 		for i := range b.Batches {
 			for j := b.Batches[i].First; j < b.End(i); j++ {
-				b.Samples.At(int(j)).Of = h.places[i]
+				b.Samples.At(int(j)).Of = sh.places[i]
 			}
 		}
 	} else {
-		h.sort(b)
+		sh.sort(b)
 	}
 	if version == promwrite.V2 && !b.Unlisted { // samples of a series that is there twice stay in their order
-		h.byLayout(b.Series, layouts, func(slot uint32) uint32 { return h.cell(b, slot).Of })
+		sh.byLayout(b.Series, layouts, func(slot uint32) uint32 { return sh.cell(b, slot).Of })
 	} else {
-		h.asTheyCame(len(b.Series))
+		sh.asTheyCame(len(b.Series))
 	}
 }
 
 // sortExemplars has them come as their series do.
-func (h *sheet) sortExemplars(b *column.Buffer) {
+func (sh *sheet) sortExemplars(b *column.Buffer) {
 	slices.SortStableFunc(b.Exemplars, func(x, y column.Exemplar) int {
-		return cmp.Or(cmp.Compare(h.position[x.Slot], h.position[y.Slot]), cmp.Compare(h.rank(x.Labels), h.rank(y.Labels)), cmp.Compare(x.Time, y.Time))
+		return cmp.Or(cmp.Compare(sh.position[x.Slot], sh.position[y.Slot]), cmp.Compare(sh.rank(x.Labels), sh.rank(y.Labels)), cmp.Compare(x.Time, y.Time))
 	})
-	h.exemplars = b.Exemplars
+	sh.exemplars = b.Exemplars
 }
 
 // rank sorts resources: in the order in which they were made, which is much that of their times. In 1.0, which has their
 // values in each message, those of one length come together, since their messages are of one length then.
-func (h *sheet) rank(r *cache.ResourceLabels) uint64 {
-	if h.version == promwrite.V1 {
+func (sh *sheet) rank(r *cache.ResourceLabels) uint64 {
+	if sh.version == promwrite.V1 {
 		return uint64(r.Weight)<<32 | uint64(r.Order)
 	}
 	return uint64(r.Order)
 }
 
 // cells are the samples of a slot.
-func (h *sheet) cells(b *column.Buffer, slot uint32) (cells []column.Sample) {
-	first, end := int(h.begins[slot]), int(h.begins[slot+1])
-	if !h.inOrder {
-		return h.sorted[first:end]
+func (sh *sheet) cells(b *column.Buffer, slot uint32) (cells []column.Sample) {
+	first, end := int(sh.begins[slot]), int(sh.begins[slot+1])
+	if !sh.inOrder {
+		return sh.sorted[first:end]
 	}
-	cells, h.sorted = b.Samples.Some(h.sorted, first, end)
+	cells, sh.sorted = b.Samples.Some(sh.sorted, first, end)
 	return cells
 }
 
 // cell is the first sample of a slot.
-func (h *sheet) cell(b *column.Buffer, slot uint32) *column.Sample {
-	if !h.inOrder {
-		return &h.sorted[h.begins[slot]]
+func (sh *sheet) cell(b *column.Buffer, slot uint32) *column.Sample {
+	if !sh.inOrder {
+		return &sh.sorted[sh.begins[slot]]
 	}
-	return b.Samples.At(int(h.begins[slot]))
+	return b.Samples.At(int(sh.begins[slot]))
 }
 
 // ordered says whether the samples are sorted already.
-func (h *sheet) ordered(b *column.Buffer) bool {
+func (sh *sheet) ordered(b *column.Buffer) bool {
 	slot, place := uint32(0), uint32(0)
 	for i := range b.Batches {
 		for j := b.Batches[i].First; j < b.End(i); j++ {
 			s := b.Samples.At(int(j))
-			if s.Of < slot || s.Of == slot && h.places[i] < place {
+			if s.Of < slot || s.Of == slot && sh.places[i] < place {
 				return false
 			}
-			slot, place = s.Of, h.places[i]
+			slot, place = s.Of, sh.places[i]
 		}
 	}
 	return true
 }
 
-func (h *sheet) sort(b *column.Buffer) {
-	h.offsets = append(h.offsets[:0], h.begins[:len(b.Series)]...)
-	h.sorted = slices.Grow(h.sorted[:0], b.Samples.Len())[:b.Samples.Len()]
-	for _, i := range h.sources {
-		place := h.places[i]
+func (sh *sheet) sort(b *column.Buffer) {
+	sh.offsets = append(sh.offsets[:0], sh.begins[:len(b.Series)]...)
+	sh.sorted = slices.Grow(sh.sorted[:0], b.Samples.Len())[:b.Samples.Len()]
+	for _, i := range sh.sources {
+		place := sh.places[i]
 		for j := b.Batches[i].First; j < b.End(int(i)); j++ {
 			s := b.Samples.At(int(j))
-			at := &h.offsets[s.Of]
-			h.sorted[*at] = column.Sample{Of: place, Extra: s.Extra, Time: s.Time, Bits: s.Bits}
+			at := &sh.offsets[s.Of]
+			sh.sorted[*at] = column.Sample{Of: place, Extra: s.Extra, Time: s.Time, Bits: s.Bits}
 			*at++
 		}
 	}
 }
 
 // single says whether a slot has one number, and no exemplar.
-func (h *sheet) single(b *column.Buffer, slot uint32) bool {
-	return b.Counts[slot] == 1 && h.cell(b, slot).Extra&column.IsHistogram == 0 && !h.isExemplary(slot)
+func (sh *sheet) single(b *column.Buffer, slot uint32) bool {
+	return b.Counts[slot] == 1 && sh.cell(b, slot).Extra&column.IsHistogram == 0 && !sh.isExemplary(slot)
 }
 
 // isExemplary says whether a slot, or one before it, has exemplars that are not yet written.
-func (h *sheet) isExemplary(slot uint32) bool {
-	return len(h.exemplars) > 0 && h.position[h.exemplars[0].Slot] <= h.position[slot]
+func (sh *sheet) isExemplary(slot uint32) bool {
+	return len(sh.exemplars) > 0 && sh.position[sh.exemplars[0].Slot] <= sh.position[slot]
 }
 
 // exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
-func (h *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exemplar {
-	if !h.isExemplary(slot) {
+func (sh *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exemplar {
+	if !sh.isExemplary(slot) {
 		return nil
 	}
 	before := func(x *column.Exemplar) bool {
-		return h.position[x.Slot] < h.position[slot] || x.Slot == slot && h.rank(x.Labels) < h.rank(r)
+		return sh.position[x.Slot] < sh.position[slot] || x.Slot == slot && sh.rank(x.Labels) < sh.rank(r)
 	}
 	i := 0
-	for i < len(h.exemplars) && before(&h.exemplars[i]) {
+	for i < len(sh.exemplars) && before(&sh.exemplars[i]) {
 		i++
 	}
 	n := i
-	for n < len(h.exemplars) && h.exemplars[n].Slot == slot && h.exemplars[n].Labels == r {
+	for n < len(sh.exemplars) && sh.exemplars[n].Slot == slot && sh.exemplars[n].Labels == r {
 		n++
 	}
-	own := h.exemplars[i:n]
-	h.exemplars = h.exemplars[n:]
+	own := sh.exemplars[i:n]
+	sh.exemplars = sh.exemplars[n:]
 	return own
 }
 
 // release lets go of what refers to the cache, and of space that has been much too large for a while.
-func (h *sheet) release() {
-	h.exemplars = nil
-	clear(h.resources)
-	u := &h.usually
-	u.sorted, u.series = max(len(h.sorted), u.sorted-u.sorted/16), max(len(h.order), u.series-u.series/16)
-	if cap(h.sorted) > 2*u.sorted+column.FewSamples {
-		h.sorted = nil
+func (sh *sheet) release() {
+	sh.exemplars = nil
+	clear(sh.resources)
+	u := &sh.usually
+	u.sorted, u.series = max(len(sh.sorted), u.sorted-u.sorted/16), max(len(sh.order), u.series-u.series/16)
+	if cap(sh.sorted) > 2*u.sorted+column.FewSamples {
+		sh.sorted = nil
 	}
-	h.arrangement.release(u.series)
+	sh.arrangement.release(u.series)
 }
