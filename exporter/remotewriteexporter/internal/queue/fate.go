@@ -85,7 +85,7 @@ func (q *Queue) seal(e *entry) {
 		close(s.sealed)
 	}
 	if f.blocks--; f.blocks == 0 {
-		q.batches -= f.Batches
+		q.batches.open -= f.Batches
 	}
 }
 
@@ -97,20 +97,28 @@ func (q *Queue) abandon(e *entry) {
 	}
 }
 
+// openBatches counts those of the pipeline that have no fate yet. Queue.mu guards it.
+type openBatches struct {
+	most, open int64 // 0 is any number
+}
+
+// crowd tells whether as many are without a fate as may be.
+func (b *openBatches) crowd() bool { return b.most > 0 && b.open >= b.most }
+
 // Take counts a batch as one that has no fate yet, and tells whether it is the last that there is room for. It ends with the fate
 // of a Push, or with Return.
 func (q *Queue) Take() (isLast bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.batches++
-	return q.crowded()
+	q.batches.open++
+	return q.batches.crowd()
 }
 
 // Return says that nothing was pushed of so many batches.
 func (q *Queue) Return(batches int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.batches -= batches
+	q.batches.open -= batches
 	q.roomChanged()
 }
 
@@ -118,8 +126,5 @@ func (q *Queue) Return(batches int64) {
 func (q *Queue) Open() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.batches
+	return q.batches.open
 }
-
-// crowded tells whether as many batches are without a fate as may be; the caller holds mu.
-func (q *Queue) crowded() bool { return q.cfg.Batches > 0 && q.batches >= q.cfg.Batches }

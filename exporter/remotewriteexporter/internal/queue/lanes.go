@@ -12,9 +12,9 @@ import (
 
 // A destination is one endpoint's view of the blocks. Queue.mu guards it.
 type destination struct {
-	wake    *sync.Cond
-	policy  Policy
-	senders int // half of which may be with tenants that are not served; 0 is any number
+	wake     *sync.Cond
+	policy   Policy
+	standing standing
 	fresh,
 	late row // what has waited for so long that fresh blocks go first
 	bytes  int64
@@ -25,12 +25,6 @@ type destination struct {
 	held   int // blocks with senders
 	// refused is the size of the block that was last left out for want of room.
 	refused int64
-	shares  map[uint32]int64  // bytes of each tenant that has blocks
-	paused  map[uint32]*pause // of tenants that the destination would not serve
-	// served is when the destination last took something of a tenant, if it refused nothing since; lastServed that of any.
-	served     map[uint32]time.Time
-	lastServed time.Time
-	unserved   int64 // bytes of tenants that are not among the served
 }
 
 // A row is blocks that go in the order of their epochs.
@@ -64,8 +58,8 @@ type lane struct {
 	until  time.Time // when that is tried again
 }
 
-func newDestination(wake *sync.Cond, policy Policy, senders int) *destination {
-	return &destination{wake: wake, policy: policy, senders: senders, shares: map[uint32]int64{}, paused: map[uint32]*pause{}, served: map[uint32]time.Time{}}
+func newDestination(wake *sync.Cond, policy Policy, standing standing) *destination {
+	return &destination{wake: wake, policy: policy, standing: standing}
 }
 
 func (d *destination) push(e *entry) {
@@ -73,17 +67,9 @@ func (d *destination) push(e *entry) {
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
 	d.items += e.items()
-	d.charge(e.tenant, int64(e.size))
+	d.standing.charge(e.tenant, int64(e.size))
 	d.blocks++
 	d.wake.Signal()
-}
-
-// charge adds bytes to what a tenant has queued, or takes them off.
-func (d *destination) charge(tenant uint32, bytes int64) {
-	d.shares[tenant] += bytes
-	if _, ok := d.served[tenant]; !ok {
-		d.unserved += bytes
-	}
 }
 
 // last finds or makes the group of an epoch that is none before the last.
@@ -125,9 +111,9 @@ func (g *group) leave(l *lane) {
 func (d *destination) lease(most Bound) (*lane, []*entry) {
 	now := time.Now()
 	d.age(now)
-	mayProbe := d.senders == 0 || d.probes() < max(1, d.senders/2)
+	mayProbe := d.standing.mayProbe()
 	free := func(l *lane) *entry {
-		if l.held > 0 || now.Before(l.until) || d.isPaused(l.key.tenant, now) || !mayProbe && d.paused[l.key.tenant] != nil {
+		if l.held > 0 || now.Before(l.until) || d.standing.waits(l.key.tenant, now, mayProbe) {
 			return nil
 		}
 		return l.entry(0)
@@ -139,9 +125,7 @@ func (d *destination) lease(most Bound) (*lane, []*entry) {
 	if best == nil {
 		return nil, nil
 	}
-	if p := d.paused[best.key.tenant]; p != nil {
-		p.probing = true
-	}
+	d.standing.probe(best.key.tenant, true)
 	best.held = best.within(most)
 	d.leased++
 	d.held += best.held
@@ -210,9 +194,7 @@ func (d *destination) release(l *lane, entries []*entry, done bool) {
 	} else {
 		d.shorten(l, entries, 0)
 	}
-	if p := d.paused[l.key.tenant]; p != nil {
-		p.probing = false
-	}
+	d.standing.probe(l.key.tenant, false)
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()
 }
@@ -289,10 +271,7 @@ func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
 	d.items -= e.items()
 	d.blocks--
-	if d.charge(e.tenant, -int64(e.size)); d.shares[e.tenant] == 0 {
-		delete(d.shares, e.tenant)
-		delete(d.paused, e.tenant)
-	}
+	d.standing.charge(e.tenant, -int64(e.size))
 }
 
 // oldest is the lane whose candidate came first, or nil without a candidate.

@@ -191,10 +191,10 @@ func (l *Lease) done(lost []error, answered bool) {
 	d := q.destinations[l.destination]
 	d.release(l.lane, l.entries, true)
 	if answered {
-		delete(d.paused, l.lane.key.tenant)
+		d.standing.answered(l.lane.key.tenant)
 	}
 	if delivered {
-		d.serve(l.lane.key.tenant)
+		d.standing.serve(l.lane.key.tenant)
 	}
 	q.roomChanged()
 }
@@ -205,4 +205,23 @@ func (l *Lease) Release() {
 	q.mu.Lock()
 	q.destinations[l.destination].release(l.lane, l.entries, false)
 	q.mu.Unlock()
+}
+
+// Later gives the blocks back, all but the first few that the destination is done with: it would not serve their tenant
+// for so long.
+func (l *Lease) Later(done int, lost []error, wait time.Duration) {
+	q := l.queue
+	rest := l.entries[done:]
+	if done > 0 {
+		l.shorten(done)
+		l.Done(lost)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := q.destinations[l.destination]
+	d.standing.refuse(rest[0].tenant, wait)
+	if done == 0 {
+		d.release(l.lane, l.entries, false)
+	}
+	q.wakeAfter(d, wait)
 }

@@ -105,7 +105,7 @@ func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
 	adopted := old.only != 0 && e.only == 0
 	e.block = &held{Block: old.block.Block}
 	e.block.Hold() // as the queue before still does, so that its memory is for none but these
-	e.tenant = q.number(e.block.Tenant)
+	e.tenant = q.tenants.number(e.block.Tenant)
 	for i, name := range q.cfg.Destinations {
 		switch {
 		case !q.isFor(&e, i):

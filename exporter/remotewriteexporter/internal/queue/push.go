@@ -6,6 +6,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -27,7 +28,7 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 		q.mu.Unlock()
 		return ErrClosed
 	}
-	if len(q.tenants) >= q.mostTenants {
+	if q.tenants.areMany() {
 		q.forgetTenants()
 	}
 	now := time.Now()
@@ -35,7 +36,7 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 	for i := range blocks {
 		e := newEntry(q.nextSeq+uint64(i), epoch, now, blocks[i])
 		e.block.Hold()
-		e.tenant, e.block.fate = q.number(blocks[i].Tenant), fate
+		e.tenant, e.block.fate = q.tenants.number(blocks[i].Tenant), fate
 		fate.expect(blocks[i].Tenant)
 		if to != nil && to[i] != All {
 			e.only = uint8(to[i] + 1)
@@ -66,6 +67,19 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 	q.mu.Unlock()
 	q.forget(finished)
 	return nil
+}
+
+// forgetTenants forgets the names of those that have nothing queued, and were not served lately; the caller holds mu.
+func (q *Queue) forgetTenants() {
+	q.tenants.forget(func(n uint32, before time.Time) bool {
+		if slices.ContainsFunc(q.destinations, func(d *destination) bool { return !d.standing.isIdle(n, before) }) {
+			return false
+		}
+		for _, d := range q.destinations {
+			delete(d.standing.served, n)
+		}
+		return true
+	})
 }
 
 func (q *Queue) apart(destination int) bool { return q.cfg.Apart != nil && q.cfg.Apart[destination] }
@@ -112,9 +126,9 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 			continue
 		}
 		d.taken += e.items()
-		if over := int64(e.size) - q.room(d, e.tenant); over > 0 && d.blocks > 0 {
+		if over := int64(e.size) - d.room(e.tenant); over > 0 && d.blocks > 0 {
 			policy := d.policy.OnFull
-			if policy == DropOldest && q.crowdedOut(d, e.tenant) {
+			if policy == DropOldest && d.standing.crowdedOut(e.tenant) {
 				policy = DropNewest // nothing older makes room for one more tenant
 			}
 			switch policy {

@@ -123,12 +123,9 @@ type Queue struct {
 
 	mu           sync.Mutex
 	destinations []*destination
-	tenants      map[string]uint32 // numbers
-	nextTenant   uint32
-	mostTenants  int       // so many names are kept before those are looked for that have nothing queued
-	forgot       time.Time // when that was
-	batches      int64     // of the pipeline, that have no fate yet
-	retained     int64     // bytes of stored bodies that are in memory too
+	tenants      tenants
+	batches      openBatches
+	retained     int64 // bytes of stored bodies that are in memory too
 	nextSeq      uint64
 	unstored     map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
 	changed      chan struct{}       // closed and replaced when room appears
@@ -139,14 +136,14 @@ type Queue struct {
 // Open makes a queue and takes up what its storage holds.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	q := &Queue{
-		cfg: cfg, changed: make(chan struct{}), tenants: map[string]uint32{}, mostTenants: minTenants, unstored: map[uint64]struct{}{},
+		cfg: cfg, changed: make(chan struct{}), tenants: newTenants(), batches: openBatches{most: cfg.Batches}, unstored: map[uint64]struct{}{},
 	}
 	for i := range cfg.Destinations {
 		policy := cfg.Policy
 		if cfg.Own != nil {
 			policy = cfg.Own[i]
 		}
-		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, cfg.Senders))
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, newStanding(cfg.Tenants, cfg.Senders)))
 	}
 	if cfg.Storage != nil {
 		q.disk = &disk{client: cfg.Storage}

@@ -110,7 +110,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovere
 			e = newEntry(0, 0, time.Time{}, block.New(salvage(stored), nil))
 		}
 		e.seq = seq
-		e.tenant = q.number(e.known().Tenant)
+		e.tenant = q.tenants.number(e.known().Tenant)
 		var only string
 		if e.done, only = parseDone(done); only != "" {
 			q.adopt(e, only)

@@ -3,7 +3,10 @@
 
 package queue
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // WaitRoom returns when every destination has room for what some tenants bring, or its queue makes room by dropping.
 func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
@@ -34,7 +37,7 @@ func (q *Queue) Blocks(tenants []string) bool {
 
 // full tells whether some destination that makes others wait has no room for one of the tenants; the caller holds mu.
 func (q *Queue) full(tenants []string) bool {
-	if q.cfg.OnFull == Block && q.crowded() {
+	if q.cfg.OnFull == Block && q.batches.crowd() {
 		return true
 	}
 	for _, d := range q.destinations {
@@ -42,7 +45,7 @@ func (q *Queue) full(tenants []string) bool {
 			continue
 		}
 		for _, tenant := range tenants {
-			if q.room(d, q.numberIfKnown(tenant)) <= 0 {
+			if d.room(q.tenants.numberIfKnown(tenant)) <= 0 {
 				return true
 			}
 		}
@@ -55,7 +58,7 @@ func (q *Queue) full(tenants []string) bool {
 func (q *Queue) Refuses(tenants []string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.cfg.OnFull == DropNewest && q.crowded() {
+	if q.cfg.OnFull == DropNewest && q.batches.crowd() {
 		return true
 	}
 	for _, d := range q.destinations {
@@ -63,7 +66,7 @@ func (q *Queue) Refuses(tenants []string) bool {
 			return false
 		}
 		for _, tenant := range tenants {
-			if q.room(d, q.numberIfKnown(tenant)) >= max(d.refused, 1) {
+			if d.room(q.tenants.numberIfKnown(tenant)) >= max(d.refused, 1) {
 				return false
 			}
 		}
@@ -89,6 +92,37 @@ func (q *Queue) Drain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// room is how many bytes more a tenant may queue. Without tenants it is all that is free; with them as much as is free beyond what it
+// has, so that there is a part left for whoever comes next. But there may always come more whom nobody serves, for anybody can make up
+// tenants: so while some are served, an eighth of the queue is for these, and another one for those that were not refused so far, which may
+// come to be served. What others have queued beyond that, while nobody was, is not taken off of what is for the served; nor does it keep out
+// those that may be served, of whom nothing is known after a start: a sixteenth beyond the size is for one request of each.
+func (d *destination) room(tenant uint32) int64 {
+	s, size := &d.standing, d.policy.Size
+	if s.tenants == 0 {
+		return size - d.bytes
+	}
+	share, newcomers := s.shares[tenant], size/8*7
+	if _, served := s.served[tenant]; served {
+		return size - (d.bytes - s.unserved) - min(s.unserved, newcomers) - share
+	}
+	if s.crowdedOut(tenant) {
+		return 0
+	}
+	most := newcomers
+	switch {
+	case time.Since(s.lastServed) > servedLately:
+		most = size
+	case s.paused[tenant] != nil:
+		most = size / 8 * 6
+	}
+	room := min(size-d.bytes, most-s.unserved) - share
+	if share == 0 && s.paused[tenant] == nil && d.policy.OnFull != DropOldest { // nobody has tried yet whether it is served
+		room = max(room, size/16*17-d.bytes)
+	}
+	return room
 }
 
 // roomChanged wakes those who wait for room or for emptiness.
