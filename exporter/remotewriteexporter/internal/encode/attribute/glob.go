@@ -30,6 +30,7 @@ func glob(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
+// MatchAny says whether a name matches one of some patterns: in each * stands for any text and ? for any byte.
 func MatchAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, name) })
 }

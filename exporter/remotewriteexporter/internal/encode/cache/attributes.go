@@ -22,6 +22,7 @@ type keys struct {
 	values *store.Slab[uint32] // of points with as many keys; nil for what is no point's
 }
 
+// ValuesOf are the values of a point by their number, 0 of which is none.
 func (k *keys) ValuesOf(n uint32) ids {
 	if n == 0 {
 		return nil
@@ -145,6 +146,7 @@ func (c *Cache) hashString(h uint64, s string) uint64 {
 	return store.Mix(h, maphash.String(c.Seed, s))
 }
 
+// HashMap goes on with a hash of what is before attributes.
 func (c *Cache) HashMap(h uint64, m pcommon.Map) uint64 {
 	for k, v := range m.All() {
 		h = c.hashString(h, k)

@@ -19,7 +19,7 @@ type Delta uint8
 // The choices.
 const (
 	DeltaDrop       Delta = iota // left out and counted
-	DeltaCumulative              // summed up, with state bounded by Config.MaxDelta
+	DeltaCumulative              // summed up, with state that is bounded
 )
 
 // Config says which series points become.

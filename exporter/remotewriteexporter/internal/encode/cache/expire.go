@@ -112,6 +112,7 @@ func (x *Expiry) series(tenants iter.Seq[*Tenant]) {
 	}
 }
 
+// KeepSeries keeps a series for whoever has it.
 func (x *Expiry) KeepSeries(s *Series) {
 	if s == nil || s.Layout == 0 || s.marked == x.mark {
 		return
@@ -174,6 +175,7 @@ func (x *Expiry) keepMeta(m *Meta) {
 	x.symbols[m.HelpRef], x.symbols[m.UnitRef] = true, true
 }
 
+// KeepLabels keeps those of a resource for whoever has them.
 func (x *Expiry) KeepLabels(l *ResourceLabels) {
 	if l.marked == x.mark {
 		return

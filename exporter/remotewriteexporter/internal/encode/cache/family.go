@@ -36,9 +36,9 @@ type Family struct {
 
 	First   atomic.Uint32          // its first point last time
 	Next    atomic.Pointer[Family] // the metric that followed last time
-	forms   []uint32               // under tableMu
+	forms   []uint32               // under Cache.mu
 	id      uint64
-	Dead    bool // not, or no longer, in the table; changes under Encoder.mu
+	Dead    bool // not, or no longer, in the table; changes in an Expiry
 	sibling *Family
 	marked  Mark
 }
@@ -74,6 +74,7 @@ type Shape struct {
 	temporality pmetric.AggregationTemporality
 }
 
+// ShapeOf is that of a metric.
 func ShapeOf(m pmetric.Metric) Shape {
 	s := Shape{Kind: m.Type(), temporality: pmetric.AggregationTemporalityCumulative}
 	switch s.Kind {
@@ -93,6 +94,7 @@ func ShapeOf(m pmetric.Metric) Shape {
 	return s
 }
 
+// Match says whether f is the family of a metric of a shape, in a resource and a scope.
 func (f *Family) Match(m pmetric.Metric, s Shape, schema *Schema, scope *Scope, scraped bool) bool {
 	return !f.Dead && f.Name == m.Name() && f.Kind == s.Kind && f.Schema == schema && f.Scope == scope &&
 		f.Scraped == scraped && f.Monotonic == s.monotonic && f.Temporality == s.temporality &&

@@ -32,6 +32,7 @@ const (
 	maxRuledLabels = 2000
 )
 
+// IsSeries says whether s is one, and does not stand for an outcome.
 func IsSeries(s *Series) bool { return s.Layout != 0 }
 
 // OutcomeOf is the series that stands for the outcome of a point with these parts; nil if it is none.

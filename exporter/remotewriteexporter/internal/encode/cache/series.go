@@ -30,8 +30,8 @@ type LabelRef struct {
 
 // Where a value is, if it is no symbol itself.
 const (
-	FromResource = 1 << 31 // in resourceLabels.values
-	FromPoint    = 1 << 30 // in series.values
+	FromResource = 1 << 31 // in ResourceLabels.Values
+	FromPoint    = 1 << 30 // in Series.Values
 	PlaceMask    = FromPoint - 1
 )
 
@@ -40,7 +40,7 @@ type Series struct {
 	Layout uint32
 	Values uint32 // the point's, in those of its layout's keys
 	Weight uint32 // bytes the labels and metadata may take up in a request
-	Slot   uint32 // where it is in the open buffer of its column, if it is there; under column.mu
+	Slot   uint32 // where it is in the open buffer of its column, if it is there; under that one's lock
 	Spread uint16 // decides the shard, however many there are
 	marked Mark
 }
@@ -52,6 +52,7 @@ type Row struct {
 	Values ids
 }
 
+// Row looks up what a series refers to.
 func (c *Cache) Row(s *Series) Row {
 	r := Row{Series: s, Layout: c.Layouts.One(s.Layout)}
 	if s.Values != 0 {

@@ -19,6 +19,7 @@ type Tenant struct {
 	None      *ResourceLabels // what contributes no labels
 }
 
+// NewTenant makes one of which nothing is known yet.
 func NewTenant() *Tenant {
 	return &Tenant{
 		families:  map[uint64]*Family{},

@@ -58,7 +58,7 @@ func (b *Buffer) End(i int) uint32 {
 	return uint32(b.Samples.Len())
 }
 
-// Sample is a value at a time. extra is 0, or says where in starts or, with isHistogram, in histograms to look.
+// Sample is a value at a time. Extra is 0, or says where in starts or, with IsHistogram, in histograms to look.
 type Sample struct {
 	Of    uint32 // the series' slot; once laid out, the resource's place
 	Extra uint32
@@ -66,6 +66,7 @@ type Sample struct {
 	Bits  uint64
 }
 
+// IsHistogram says in a sample's extra that it is one, and the rest where in histograms that is.
 const IsHistogram = 1 << 31
 
 // Start is the start timestamp of a number, zero if there is none.

@@ -40,6 +40,7 @@ type Column struct {
 	alone int // flushes in a row during which nothing came
 }
 
+// New makes n columns.
 func New(n int) []Column {
 	columns := make([]Column, n)
 	for i := range columns {
@@ -158,6 +159,7 @@ func (c *Column) Lock() *Buffer {
 	return c.open
 }
 
+// Unlock ends what Lock began.
 func (c *Column) Unlock() { c.mu.Unlock() }
 
 // Keep keeps what is not flushed yet, and says whether that is anything.

@@ -21,8 +21,10 @@ type samples struct {
 	n      int
 }
 
+// Len is how many samples there are.
 func (s *samples) Len() int { return s.n }
 
+// At is the i-th sample.
 func (s *samples) At(i int) *Sample { return &s.pieces[i>>pieceBits][i&(pieceSize-1)] }
 
 // Add makes room for one more, which holds anything.

@@ -34,7 +34,7 @@ const (
 )
 
 // Telemetry learns what was left out. Its methods are called from many goroutines, with locks held: they must not
-// block, nor call the Encoder.
+// block, nor call whoever counts.
 type Telemetry interface {
 	// Dropped counts n data points, or samples of one, that were not sent.
 	Dropped(reason Reason, n int)
@@ -52,6 +52,7 @@ type Counter struct {
 	known map[Reason]bool // there was something to count
 }
 
+// New makes a counter that tells telemetry.
 func New(telemetry Telemetry) *Counter {
 	return &Counter{telemetry: telemetry, known: map[Reason]bool{}}
 }

@@ -22,6 +22,7 @@ type Limits struct {
 	ratio      [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
 }
 
+// New makes limits that are never more than these.
 func New(samples, rawBytes, compressedBytes int) *Limits {
 	l := &Limits{samples: samples, rawBytes: rawBytes, compressedBytes: compressedBytes}
 	l.compressed.Store(int64(compressedBytes))

@@ -53,6 +53,7 @@ func (x *Index) Of(hash uint32) iter.Seq[uint32] {
 	}
 }
 
+// Insert adds an entry, which is not there yet.
 func (x *Index) Insert(hash, entry uint32) {
 	if isFull(x.used+1, len(x.Slots)) {
 		x.resize(slotsFor(x.used))

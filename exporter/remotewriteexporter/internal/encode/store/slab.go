@@ -32,6 +32,7 @@ type Slab[T any] struct {
 	Free   []uint32
 }
 
+// NewSlab makes a slab of entries that are width Ts each.
 func NewSlab[T any](width int) *Slab[T] {
 	s := &Slab[T]{width: width, bits: slabBits}
 	for s.bits > 1 && width<<s.bits > largestChunk {

@@ -34,6 +34,7 @@ const (
 	longSymbol = 1 << 8
 )
 
+// NewSymbols makes symbols of which there is none but the empty text.
 func NewSymbols() *Symbols {
 	return &Symbols{seed: maphash.MakeSeed(), text: []string{""}, packed: []bool{false}}
 }
@@ -114,6 +115,7 @@ func (t *Symbols) copy(s string) string {
 	return t.piece.String()[at:]
 }
 
+// Lookup finds a text. It is false if that is no symbol.
 func (t *Symbols) Lookup(s []byte) (uint32, bool) {
 	if len(s) == 0 {
 		return 0, true
@@ -135,6 +137,7 @@ func (t *Symbols) Snapshot() []string {
 	return t.text
 }
 
+// Size is how many there are, the empty text among them.
 func (t *Symbols) Size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
