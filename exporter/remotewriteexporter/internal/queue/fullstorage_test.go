@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+)
+
+func TestFullStorage(t *testing.T) {
+	const room = 3*(bodySize+80) + indexSize + reserves*3<<10
+	t.Run("tells whoever brings data", func(t *testing.T) {
+		m := newMedium()
+		m.limit = room + 5*(bodySize+80)
+		q, dropped := open(t, 1, 10, stored(on(m)))
+		held := 0
+		for q.Push(t.Context(), 0, []block.Block{blockOf(2*held, 0), blockOf(2*held+1, 0)}, nil) == nil {
+			held++
+		}
+		require.GreaterOrEqual(t, held, 4)
+		next(t, q, 0, 0).Done(nil)
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(100, 0)}, nil), storage.ErrStorageFull, "some room is left free")
+		for n := 1; n <= held; n++ {
+			next(t, q, 0, n).Done(nil)
+		}
+		push(t, q, 0, blockOf(101, 0))
+		var want []int
+		for n := held + 1; n < 2*held; n++ {
+			want = append(want, n)
+		}
+		require.Equal(t, append(want, 101), contents(t, q, 0), "of a failed push nothing is there")
+		require.Empty(t, dropped)
+	})
+	t.Run("drops the oldest", func(t *testing.T) {
+		m := newMedium()
+		m.limit = room
+		q, dropped := open(t, 1, 10, func(c *Config) { c.Storage, c.OnFull = on(m), DropOldest })
+		for n := range 9 {
+			push(t, q, 0, blockOf(n, 0))
+		}
+		require.Equal(t, []int{6, 7, 8}, contents(t, q, 0))
+		require.Equal(t, drops{ReasonFull: 6}, dropped)
+	})
+}
+
+// TestOldestAreNotDroppedInVain: where dropping makes no room, as the storage cannot delete, it stops.
+func TestOldestAreNotDroppedInVain(t *testing.T) {
+	client := on(newMedium())
+	q, dropped := open(t, 1, 100, func(c *Config) { c.Storage, c.OnFull = client, DropOldest })
+	for n := range 50 {
+		push(t, q, 0, blockOf(n, 0))
+	}
+	client.setFull(true)
+	require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(50, 0)}, nil), storage.ErrStorageFull)
+	require.LessOrEqual(t, dropped[ReasonFull], 2)
+	client.setFull(false)
+	push(t, q, 0, blockOf(51, 0))
+	require.LessOrEqual(t, dropped[ReasonFull], 2+50/4, "a part is left free")
+}
