@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +42,7 @@ type remoteWrite struct {
 
 	mu         sync.Mutex // guards what follows
 	stopped    bool
+	stored     string             // where the queue is kept; empty in memory
 	unregister func()             // of what is shown
 	cancel     context.CancelFunc // ends the senders
 	senders    sync.WaitGroup
@@ -79,10 +81,11 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	for i := range clients {
 		e.telemetry.addDestination(clients[i].client.Endpoint)
 	}
-	client, err := e.storage(ctx, host)
+	client, where, err := e.storage(ctx, host)
 	if err != nil {
 		return err
 	}
+	e.stored = where
 	q, err := queue.Open(ctx, queue.Config{
 		Destinations:  identities(clients),
 		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches
@@ -124,6 +127,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		}
 	}
 	e.intake.start(q, destinations, client != nil)
+	e.tellOfElsewhere()
 	e.unregister = inspect.Register(host, e.inspection())
 	return nil
 }
@@ -186,30 +190,34 @@ func (e *remoteWrite) queueDropped(destination int, reason string, h block.Heade
 	}
 }
 
-// storage opens what the queue is kept in; nil if that is memory.
-func (e *remoteWrite) storage(ctx context.Context, host component.Host) (storage.Client, error) {
+// storage opens what the queue is kept in, and tells where that is; nil if it is memory.
+func (e *remoteWrite) storage(ctx context.Context, host component.Host) (client storage.Client, where string, err error) {
 	id := e.cfg.Queue.Storage
 	switch {
 	case id == nil && e.cfg.Queue.Directory != "":
-		return e.openDirectory(ctx)
+		client, err = e.openDirectory(ctx)
+		return client, e.ownFolder(), err
 	case id == nil:
-		return nil, nil
+		return nil, "", nil
 	case e.cfg.Queue.Directory != "":
 		e.warnOfDirectory()
 	}
 	found, ok := host.GetExtensions()[*id]
 	if !ok {
-		return nil, fmt.Errorf("cannot find the extension %q of `queue.storage`: add it to `service.extensions`", id)
+		return nil, "", fmt.Errorf("cannot find the extension %q of `queue.storage`: add it to `service.extensions`", id)
 	}
 	extension, ok := found.(storage.Extension)
 	if !ok {
-		return nil, fmt.Errorf("cannot use the extension %q of `queue.storage`: it is no storage", id)
+		return nil, "", fmt.Errorf("cannot use the extension %q of `queue.storage`: it is no storage", id)
 	}
-	client, err := e.openStorage(ctx, extension)
+	client, err = e.openStorage(ctx, extension)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
+		return nil, "", fmt.Errorf("cannot open the storage %q of `queue.storage`: %w", id, err)
 	}
-	return client, nil
+	if folder, ok := folderOf(extension); ok {
+		return client, filepath.Join(folder, fileStorageName(e.set.ID)), nil
+	}
+	return client, id.String(), nil
 }
 
 // send is one sender of a destination.
@@ -297,6 +305,7 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	e.cancel()
 	<-done
 	e.leaveRest()
+	e.leaveStored()
 	for _, d := range e.destinations {
 		d.Close()
 	}

@@ -49,6 +49,7 @@ func start(t *testing.T, host component.Host, change func(*Config)) *remoteWrite
 
 func create(t *testing.T, change func(*Config)) *remoteWrite {
 	t.Helper()
+	t.Cleanup(forgetPlaces) // of which another test's exporters, which have the same name, would speak
 	cfg := NewDefaultConfig()
 	cfg.Batch.Timeout = 5 * time.Millisecond
 	cfg.Retry.InitialInterval = time.Millisecond

@@ -43,6 +43,19 @@ func (q *Queue) isFor(e *entry, destination int) bool {
 	return (e.only == 0 || int(e.only) == destination+1) && !slices.Contains(e.done, q.cfg.Destinations[destination])
 }
 
+// isForAnyBefore tells whether a destination before this one is to have e, and is not done with it.
+func (q *Queue) isForAnyBefore(e *entry, destination int) bool {
+	for i := range destination {
+		if q.isFor(e, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// inMemoryOnly tells, of an entry of a queue with a storage, that it could not be stored.
+func (e *entry) inMemoryOnly() bool { return e.block != nil && !e.kept }
+
 // others is among those done with what is a copy for one destination: all others have had what is in it.
 const others = "="
 

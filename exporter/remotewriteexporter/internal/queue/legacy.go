@@ -48,7 +48,7 @@ func (q *Queue) Leave() *Legacy {
 	for i, d := range q.destinations {
 		if q.disk != nil {
 			for e := range d.entries() {
-				if e.block != nil && !e.kept { // it could not be stored
+				if e.inMemoryOnly() {
 					leave(i, e)
 				}
 			}

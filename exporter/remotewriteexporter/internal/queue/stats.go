@@ -35,3 +35,28 @@ func (q *Queue) Taken(destination int) int64 {
 	defer q.mu.Unlock()
 	return q.destinations[destination].taken
 }
+
+// Rest is what a storage keeps for the next Open.
+type Rest struct {
+	Blocks              int
+	Bytes               int64
+	Samples, Histograms int64
+}
+
+// Rest is what the storage has that some destination waits for.
+func (q *Queue) Rest() (r Rest) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, d := range q.destinations {
+		for e := range d.entries() {
+			if q.disk == nil || q.isForAnyBefore(e, i) || e.inMemoryOnly() {
+				continue
+			}
+			r.Blocks++
+			r.Bytes += int64(e.size - entryOverhead)
+			r.Samples += int64(e.samples)
+			r.Histograms += int64(e.histograms)
+		}
+	}
+	return r
+}
