@@ -238,6 +238,12 @@ var writeBodies = []struct {
 		}
 		return cat(text(4, ""), text(4, "__name__"), text(4, string(bytes.Repeat([]byte("m"), 1000))), field(5, packed(1, refs...)))
 	}},
+	{name: "2.0 a megabyte for each of many series", v2: true, body: func() []byte {
+		return cat(longSymbol(), bytes.Repeat(field(5, cat(packed(1, 1, 2, 3, 3), field(2, varint(2, someMillisecond)))), 200_000))
+	}},
+	{name: "2.0 a megabyte for each of many exemplars", v2: true, body: func() []byte {
+		return cat(longSymbol(), bytes.Repeat(field(5, cat(packed(1, 1, 2, 3, 3), field(4, varint(3, someMillisecond)))), 200_000))
+	}},
 	{name: "2.0 spans without end", v2: true, body: func() []byte {
 		span := field(11, cat(varint(1, protowire.EncodeZigZag(math.MaxInt32)), varint(2, math.MaxUint32)))
 		return newSeries(field(3, cat(varint(1, 1), fixed(3, 0), varint(4, protowire.EncodeZigZag(3)), span, span, packed(12, 2), varint(15, someMillisecond))))
@@ -248,6 +254,11 @@ var writeBodies = []struct {
 			field(5, cat(packed(1, 1, 2), field(3, cat(varint(1, 1), fixed(3, 0), varint(4, 2), varint(6, 1), varint(15, someMillisecond))))),
 		)
 	}},
+}
+
+// longSymbol are symbols of 2.0, the third of which is a megabyte.
+func longSymbol() []byte {
+	return cat(text(4, ""), text(4, "__name__"), text(4, "m"), text(4, string(bytes.Repeat([]byte("m"), 1<<20))))
 }
 
 // pack compresses times copies of b, of which there is only one in memory unless it is snappy.

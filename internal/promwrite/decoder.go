@@ -21,6 +21,10 @@ var errDense = errors.New("more series or histograms than a body of this size ca
 
 // A Decoder decodes requests. Its zero value is ready; use one per goroutine.
 type Decoder struct {
+	// MaxText bounds the text that references of a request of 2.0 stand for, however often they stand for the same; 0 does not. What refers to
+	// a symbol has to be looked through, and may be written out by others, each time.
+	MaxText int
+
 	Series   []Series   // valid until the next Decode
 	Metadata []Metadata // 1.0 only; valid until the next Decode
 
@@ -36,6 +40,7 @@ type Decoder struct {
 	negative       buckets
 	customValues   []float64
 
+	text  int      // what references stood for so far, in bytes
 	most  int      // how many series, and how many histograms, the body can hold
 	count int      // series so far
 	dense int      // histograms so far
@@ -87,7 +92,7 @@ func (d *Decoder) decode(version Version, msg string) (err error) {
 // begin begins a request of so many bytes.
 func (d *Decoder) begin(length int) {
 	d.Reset()
-	d.most, d.count, d.dense = length/minSize+1, 0, 0
+	d.most, d.count, d.dense, d.text = length/minSize+1, 0, 0, 0
 }
 
 // add closes a series.

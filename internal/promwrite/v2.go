@@ -171,9 +171,21 @@ func (d *Decoder) appendLabels(dst []Label, refs []uint64) ([]Label, error) {
 		if top := max(name, value); top >= uint64(len(d.symbols)) {
 			return dst, d.noSymbol(top)
 		}
-		dst = append(dst, Label{Name: d.symbols[name], Value: d.symbols[value]})
+		l := Label{Name: d.symbols[name], Value: d.symbols[value]}
+		if err := d.Spell(len(l.Name) + len(l.Value)); err != nil {
+			return dst, err
+		}
+		dst = append(dst, l)
 	}
 	return dst, nil
+}
+
+// Spell counts so many bytes of text that references stand for. The error is that they are too many.
+func (d *Decoder) Spell(n int) error {
+	if d.text += n; d.text > d.MaxText && d.MaxText > 0 {
+		return fmt.Errorf("references to symbols stand for more than %d bytes: %w", d.MaxText, ErrTooLarge)
+	}
+	return nil
 }
 
 // inRefs says that decoding stopped in references to labels.
@@ -188,7 +200,8 @@ func (d *Decoder) symbol(f *field) (string, error) {
 	if ref >= uint64(len(d.symbols)) {
 		return "", d.noSymbol(ref)
 	}
-	return d.symbols[ref], nil
+	symbol := d.symbols[ref]
+	return symbol, d.Spell(len(symbol))
 }
 
 func (d *Decoder) noSymbol(ref uint64) error {

@@ -5,6 +5,7 @@ package remotewritereceiver
 
 import (
 	"encoding/hex"
+	"hash/maphash"
 	"slices"
 	"unicode/utf8"
 
@@ -15,13 +16,27 @@ import (
 
 // exemplars holds, by the labels of their series, those that came without a sample: Prometheus sends each exemplar as a
 // series of its own, beside that of the sample. Taken ones are deleted.
-type exemplars map[string][]promwrite.Exemplar
+type exemplars map[exemplarKey][]promwrite.Exemplar
+
+// exemplarKey stands for labels, whose text may be much longer than what refers to it: two hashes, of which nobody knows how to make the same.
+type exemplarKey [2]uint64
+
+var exemplarSeeds = [len(exemplarKey{})]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func exemplarKeyOf(labels []promwrite.Label) (key exemplarKey) {
+	for i, seed := range exemplarSeeds {
+		for _, l := range labels {
+			key[i] = mix(mix(key[i], maphash.String(seed, l.Name)), maphash.String(seed, l.Value))
+		}
+	}
+	return key
+}
 
 func (e exemplars) collect(s *promwrite.Series) {
 	if len(s.Samples)+len(s.Histograms) > 0 || len(s.Exemplars) == 0 {
 		return
 	}
-	key := string(appendKey(nil, s.Labels))
+	key := exemplarKeyOf(s.Labels)
 	for _, x := range s.Exemplars {
 		x.Labels = slices.Clone(x.Labels) // they are the decoder's
 		e[key] = append(e[key], x)
@@ -37,15 +52,6 @@ func (e exemplars) left() int {
 	return n
 }
 
-// appendKey appends labels, each text closed with a byte that is in no UTF-8 text.
-func appendKey(dst []byte, labels []promwrite.Label) []byte {
-	for _, l := range labels {
-		dst = append(append(dst, l.Name...), 0xff)
-		dst = append(append(dst, l.Value...), 0xff)
-	}
-	return dst
-}
-
 // addExemplars hangs a series' exemplars on its last point: each has a time of its own, so nothing is lost by that.
 func (t *translator) addExemplars(index int, s *promwrite.Series) {
 	if !t.hasLast {
@@ -54,9 +60,9 @@ func (t *translator) addExemplars(index int, s *promwrite.Series) {
 	}
 	t.appendExemplars(index, s.Exemplars)
 	if len(t.exemplars) > 0 {
-		t.key = appendKey(t.key[:0], s.Labels)
-		t.appendExemplars(index, t.exemplars[string(t.key)])
-		delete(t.exemplars, string(t.key))
+		key := exemplarKeyOf(s.Labels)
+		t.appendExemplars(index, t.exemplars[key])
+		delete(t.exemplars, key)
 	}
 }
 

@@ -62,28 +62,41 @@ func nested(size int, head string, outer, inner byte, again string) []byte {
 	return append(binary.AppendUvarint(body, uint64(len(in))), in...)
 }
 
+func symbol(text string) string {
+	return "\x22" + string(binary.AppendUvarint(nil, uint64(len(text)))) + text
+}
+
 // bombs are requests that would become as much as can be of so many bytes.
 func bombs(size int) map[string][]byte {
 	const symbols = "\x22\x00\x22\x08__name__\x22\x01x"
+	// Symbols 3 to 5; the last two are long, and differ at their end. Few series that refer to them have room behind them.
+	long := symbols + "\x22\x03job" + symbol(strings.Repeat("l", size*15/32)+"a") + symbol(strings.Repeat("l", size*15/32)+"b")
 	return map[string][]byte{
-		"1.0 samples":       bomb(size, "", 0x0a, "\x12\x00"),
-		"1.0 labels":        bomb(size, "", 0x0a, "\x0a\x00"),
-		"1.0 exemplars":     bomb(size, "", 0x0a, "\x1a\x00"),
-		"1.0 histograms":    bomb(size, "", 0x0a, "\x22\x00"),
-		"1.0 series":        bomb(size, "", 0, "\x0a\x00"),
-		"1.0 metadata":      bomb(size, "", 0, "\x1a\x00"),
-		"1.0 buckets":       nested(size, "", 0x0a, 0x22, "\x60\x02"),
-		"1.0 spans":         nested(size, "", 0x0a, 0x22, "\x5a\x00"),
-		"1.0 points":        bomb(size, "", 0, "\x0a\x1b\x0a\x0d\x0a\x08__name__\x12\x01x\x12\x0a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00"[:29]),
-		"2.0 symbols":       bomb(size, "\x22\x00", 0, "\x22\x00"),
-		"2.0 series":        bomb(size, symbols, 0, "\x2a\x00"),
-		"2.0 samples":       bomb(size, symbols, 0x2a, "\x12\x00"),
-		"2.0 exemplars":     bomb(size, symbols, 0x2a, "\x22\x00"),
-		"2.0 histograms":    bomb(size, symbols, 0x2a, "\x1a\x00"),
-		"2.0 references":    nested(size, symbols, 0x2a, 0x0a, "\x01\x02"),
-		"2.0 wide samples":  bomb(size, symbols+"\x2a\x92\x80\x02\x0a\x88\x04"+strings.Repeat("\x01\x02", 260), 0, "\x12\x00"),
-		"2.0 no protobuf":   bytes.Repeat([]byte("\xff"), size),
-		"2.0 thin samples":  bomb(size, symbols, 0, "\x2a\x0a\x0a\x02\x01\x02\x12\x02\x10\x01\x12\x00"),
+		"1.0 samples":        bomb(size, "", 0x0a, "\x12\x00"),
+		"1.0 labels":         bomb(size, "", 0x0a, "\x0a\x00"),
+		"1.0 exemplars":      bomb(size, "", 0x0a, "\x1a\x00"),
+		"1.0 histograms":     bomb(size, "", 0x0a, "\x22\x00"),
+		"1.0 series":         bomb(size, "", 0, "\x0a\x00"),
+		"1.0 metadata":       bomb(size, "", 0, "\x1a\x00"),
+		"1.0 buckets":        nested(size, "", 0x0a, 0x22, "\x60\x02"),
+		"1.0 spans":          nested(size, "", 0x0a, 0x22, "\x5a\x00"),
+		"1.0 points":         bomb(size, "", 0, "\x0a\x1b\x0a\x0d\x0a\x08__name__\x12\x01x\x12\x0a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00"[:29]),
+		"2.0 symbols":        bomb(size, "\x22\x00", 0, "\x22\x00"),
+		"2.0 series":         bomb(size, symbols, 0, "\x2a\x00"),
+		"2.0 samples":        bomb(size, symbols, 0x2a, "\x12\x00"),
+		"2.0 exemplars":      bomb(size, symbols, 0x2a, "\x22\x00"),
+		"2.0 histograms":     bomb(size, symbols, 0x2a, "\x1a\x00"),
+		"2.0 references":     nested(size, symbols, 0x2a, 0x0a, "\x01\x02"),
+		"2.0 wide samples":   bomb(size, symbols+"\x2a\x92\x80\x02\x0a\x88\x04"+strings.Repeat("\x01\x02", 260), 0, "\x12\x00"),
+		"2.0 no protobuf":    bytes.Repeat([]byte("\xff"), size),
+		"2.0 thin samples":   bomb(size, symbols, 0, "\x2a\x0a\x0a\x02\x01\x02\x12\x02\x10\x01\x12\x00"),
+		"2.0 long labels":    bomb(size, long, 0, "\x2a\x0a\x0a\x04\x01\x02\x04\x04\x12\x02\x10\x01"),
+		"2.0 long names":     bomb(size, long, 0, "\x2a\x08\x0a\x02\x01\x04\x12\x02\x10\x01"),
+		"2.0 long keys":      bomb(size, long, 0, "\x2a\x0a\x0a\x04\x01\x02\x04\x04\x22\x02\x18\x01"),
+		"2.0 long exemplars": bomb(size, long, 0, "\x2a\x10\x0a\x02\x01\x02\x12\x02\x10\x01\x22\x06\x0a\x02\x04\x04\x18\x01"),
+		"2.0 long help":      bomb(size, long, 0, "\x2a\x0c\x0a\x02\x01\x02\x12\x02\x10\x01\x2a\x02\x18\x04"),
+		"2.0 long jobs": bomb(size, long, 0, "\x2a\x0a\x0a\x04\x01\x02\x03\x04\x12\x02\x10\x01"+
+			"\x2a\x0a\x0a\x04\x01\x02\x03\x05\x12\x02\x10\x01"),
 		"2.0 thin elements": bomb(size, symbols, 0, "\x2a\x08\x0a\x02\x01\x02\x1a\x02\x78\x01"),
 	}
 }
@@ -232,6 +245,9 @@ func refuseBombs(t *testing.T, reused bool) {
 		assert.Equal(t, m.metrics.size, m.metrics.free, name)
 		assert.Equal(t, m.plain.size, m.plain.free, name)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(m.metrics.size+3*size), name)
+		if strings.Contains(name, "long") {
+			assert.ErrorIs(t, err, promwrite.ErrTooLarge, name)
+		}
 		if err == nil {
 			continue
 		}

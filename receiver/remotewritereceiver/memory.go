@@ -80,6 +80,10 @@ func (h *hold) forMetrics(ctx context.Context, body int, s *promwrite.Size) erro
 	return nil
 }
 
+// mostText is how many bytes references of a request may stand for: as many as its metrics may take up. Those of usual requests stand for less than
+// half of what their points take.
+func (h *hold) mostText() int { return min(h.of.metrics.size, maxRequest) }
+
 // forUsual takes what a request of so many bytes needs that was not measured, as it is decoded, less what its points need. It is false if that
 // is not there at once.
 func (h *hold) forUsual(length int) bool {

@@ -190,6 +190,9 @@ func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
 func (t *translator) recogniseV2(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	t.encoded = s.Encoded
 	if set = t.guess(t.isV2); set != nil {
+		if t.undecodable = t.decoder.Spell(len(t.job) + len(t.instance)); t.undecodable != nil {
+			return nil, nil, t.undecodable
+		}
 		of, err = t.target(resourceKey{t.job, t.instance, set.scope})
 		return set, of, err
 	}

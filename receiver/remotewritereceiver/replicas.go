@@ -5,6 +5,7 @@ package remotewritereceiver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,11 @@ const (
 	voteTake  vote = iota // it is the one elected
 	voteLeave             // another one is, and sends the same
 	voteFull              // there are too many clusters
+	voteLong              // its names are too long to be remembered
 )
+
+// maxReplicaText is how long the names of a tenant, a cluster and a replica may be together: as many as there may be clusters are remembered.
+const maxReplicaText = 4 << 10
 
 func newReplicas(cfg ReplicasConfig, log *zap.Logger) *replicas {
 	return &replicas{cfg: cfg, log: log, clusters: map[clusterKey]*election{}}
@@ -46,6 +51,9 @@ func newReplicas(cfg ReplicasConfig, log *zap.Logger) *replicas {
 // vote elects a replica where none is, or the one that was has not been heard of. That it was heard of is for heard to say,
 // once the pipeline has its data: should the pipeline refuse that for long, another replica may have more luck.
 func (r *replicas) vote(key clusterKey, replica string) (v vote, changed string) {
+	if len(key.tenant)+len(key.cluster)+len(replica) > maxReplicaText {
+		return voteLong, ""
+	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,5 +161,7 @@ func (b *ballot) tell() int {
 	}
 	return len(b.changed)
 }
+
+var errReplicaText = fmt.Errorf("the names of its tenant, cluster and replica are longer than %d bytes", maxReplicaText)
 
 var errClusters = errors.New("its cluster is one too many: raise `replicas.max_clusters`")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,30 @@ func TestClustersAreBounded(t *testing.T) {
 		require.Equal(t, voteLeave, got, "this one is not")
 		require.Len(t, r.clusters, 2)
 	})
+}
+
+// TestLongNamesAreNotRemembered: whoever sends clusters of a megabyte fills no memory with them.
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	r := electing(nil)
+	long := strings.Repeat("long", maxReplicaText/4)
+	for _, replica := range []replicaKey{{long, "a"}, {"north", long}} {
+		v, _ := r.vote(clusterKey{"t", replica.cluster}, replica.replica)
+		require.Equal(t, voteLong, v)
+	}
+	v, _ := r.vote(clusterKey{long, "north"}, "a")
+	require.Equal(t, voteLong, v)
+	require.Empty(t, r.clusters)
+
+	sink := new(consumertest.MetricsSink)
+	url := start(t, settings(), sink, func(c *Config) { c.Replicas.Deduplicate = true })
+	mixed := newV2()
+	for _, cluster := range []string{long, "north"} {
+		mixed.series(sample(1, 1000, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "", "", "__name__", "up", labelReplica, "a", labelCluster, cluster)
+	}
+	a := postV2(t, url, &mixed.Request)
+	require.Equal(t, http.StatusBadRequest, a.code)
+	require.Contains(t, a.body, "longer than")
+	require.Equal(t, promwrite.Written{Samples: 1}, a.written)
 }
 
 // TestReplicasAreDeduplicated: what the elected replica sends arrives without the label that tells them apart; what others send

@@ -46,7 +46,6 @@ type translator struct {
 	exemplars exemplars
 	buckets   bucketScratch
 	slabs     slab.Slabs
-	key       []byte // scratch
 
 	// Of the series at hand.
 	last    pmetric.ExemplarSlice
@@ -197,6 +196,9 @@ func (t *translator) series(s *promwrite.Series) error {
 		return nil
 	case voteFull:
 		t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errClusters)
+		return nil
+	case voteLong:
+		t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errReplicaText)
 		return nil
 	}
 	t.hasLast = false
@@ -359,9 +361,9 @@ func (t *translator) leave(s *promwrite.Series) {
 	t.left.Histograms += len(s.Histograms)
 	t.left.Exemplars += len(s.Exemplars)
 	if len(t.exemplars) > 0 {
-		t.key = appendKey(t.key[:0], s.Labels)
-		t.left.Exemplars += len(t.exemplars[string(t.key)])
-		delete(t.exemplars, string(t.key))
+		key := exemplarKeyOf(s.Labels)
+		t.left.Exemplars += len(t.exemplars[key])
+		delete(t.exemplars, key)
 	}
 }
 

@@ -50,6 +50,7 @@ func (w *worker) work(
 		return batch{}, err
 	}
 	length := len(text.String())
+	w.decoder.MaxText = m.mostText()
 	if b, ok := w.unmeasured(version, &text, m, ballot, into); ok { // fast path
 		return b, nil
 	}
