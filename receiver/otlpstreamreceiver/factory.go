@@ -54,17 +54,17 @@ func createDefaultConfig() component.Config {
 }
 
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.traces = next })
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.pipelines.traces = next })
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.metrics = next })
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.pipelines.metrics = next })
 }
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.logs = next })
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.pipelines.logs = next })
 }
 
 func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.profiles = next })
+	return shared(cfg.(*Config), set, func(r *otlpReceiver) { r.pipelines.profiles = next })
 }

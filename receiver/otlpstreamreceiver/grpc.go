@@ -37,7 +37,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 		return err
 	}
 	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
-		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.traffic)),
+		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.pipelines.traffic)),
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)),
 		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater))) //nolint:staticcheck // no other is for one server alone
@@ -83,7 +83,7 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 		})
 	}
 	for _, signal := range otlpstream.Signals() {
-		if !r.has(signal) {
+		if !r.pipelines.has(signal) {
 			continue
 		}
 		numbered := func() unaryRequest { return numberedRequest{r.request(), signal} }
@@ -107,7 +107,7 @@ func (r *otlpReceiver) maxMessage() int {
 
 func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
 	ctx := stream.Context()
-	if st := r.enter(ctx, client.FromContext(ctx).Addr); st != nil {
+	if st := r.places.enter(ctx, client.FromContext(ctx).Addr); st != nil {
 		return st.Err()
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -120,17 +120,17 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	uncompressed(ctx)
 	// At once: the client keeps what it has sent until it sees them.
 	if err := stream.SendHeader(header); err != nil {
-		r.memory.release(limits.Keep)
-		r.leave()
+		r.memory.Release(limits.Keep)
+		r.places.leave()
 		return err
 	}
 	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, limits)
 	if names := md.Get(otlpstream.HeaderSlot); len(names) == 1 {
-		s.seen = r.clients.enter(signal, names[0])
+		s.seen = r.clients.Enter(signal, names[0])
 	}
 	ended := make(chan error, 1)
 	go func() {
-		defer r.leave()
+		defer r.places.leave()
 		ended <- s.run(ctx).Err()
 	}()
 	select {
@@ -227,11 +227,11 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 	handle := func(ctx context.Context, request any) (any, error) {
 		m := request.(unaryRequest)
 		if fault := m.ready(); fault != nil {
-			r.count(transportUnary, otlpstream.FailedNoneRetryable.String(), 1)
+			r.counts.count(transportUnary, otlpstream.FailedNoneRetryable.String(), 1)
 			return nil, status.Error(codes.InvalidArgument, fault.Error())
 		}
 		st, rejected, refused := r.takeUnary(ctx, signal, transportUnary, formatProto, m.request())
-		r.count(transportUnary, resultName(resultOf(st), refused, rejected), 1)
+		r.counts.count(transportUnary, resultName(resultOf(st), refused, rejected), 1)
 		if st != nil {
 			return nil, st.Err()
 		}
@@ -253,11 +253,11 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 
 // takeUnary sees one request through from its bytes to the pipeline's answer.
 func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, rejected part, refused bool) {
-	held, st := r.admit(ctx, signal, r.obs[t], len(request.Data), request.Items)
+	held, st := r.pipelines.admit(ctx, signal, r.counts.obs[t], len(request.Data), request.Items)
 	if st != nil {
 		return st, part{}, true
 	}
-	defer held.release()
-	st, rejected = r.deliver(ctx, signal, r.obs[t], f, request, held)
-	return st, rejected, held.refused
+	defer held.Release()
+	st, rejected = r.pipelines.deliver(ctx, signal, r.counts.obs[t], f, request, held)
+	return st, rejected, held.Refused
 }

@@ -41,7 +41,7 @@ func allocated(f func()) int {
 // remembering has a receiver use the memory of metrics again, as it does before pipelines that let go of them.
 func remembering(r *sharedReceiver) {
 	if slab.Places() && !handback.Poisons() {
-		r.again.lists.Store(decode.NewLists(1 << 20))
+		r.pipelines.again.lists.Store(decode.NewLists(1 << 20))
 	}
 }
 
@@ -86,7 +86,7 @@ func TestWhatIsRefusedAsTooHeavyTakesNoMemory(t *testing.T) {
 				require.False(t, overload)
 			})
 			require.Less(t, took, 256<<10, "of a request of %d bytes", len(q.body))
-			require.Zero(t, r.admission.inFlight())
+			require.Zero(t, r.pipelines.admission.InFlight())
 		})
 	}
 }
@@ -122,14 +122,14 @@ func TestHeavyRequestsTakeMoreRoom(t *testing.T) {
 		})
 	}
 	eventually(t, func() bool { return len(p.seen()) == 2 }, "two are taken")
-	require.Equal(t, 2*room, r.admission.inFlight())
+	require.Equal(t, 2*room, r.pipelines.admission.InFlight())
 	took := allocated(func() {
 		code, overload := send()
 		require.Equal(t, codes.Unavailable, code)
 		require.True(t, overload)
 	})
 	require.Less(t, took, len(body), "it is not decoded for that")
-	require.Equal(t, 2*room, r.admission.inFlight())
+	require.Equal(t, 2*room, r.pipelines.admission.InFlight())
 
 	c := dialGRPC(t, r, otlpstream.CapDelay)
 	c.export(1, "a span")
@@ -137,19 +137,8 @@ func TestHeavyRequestsTakeMoreRoom(t *testing.T) {
 	open()
 	taken.Wait()
 	require.Equal(t, otlpstream.Response{ID: 1}, c.answer())
-	eventually(t, func() bool { return r.admission.inFlight() == 0 }, "all room is given back")
+	eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 }, "all room is given back")
 	code, overload := send()
 	require.Equal(t, codes.OK, code)
 	require.False(t, overload)
-}
-
-// A request that weighs more than all there is room for goes when it is alone, as a large one does.
-func TestAHeavyRequestGoesAlone(t *testing.T) {
-	a := &admission{limit: 1000}
-	h := hold{of: a, bytes: 100}
-	a.used = 100
-	require.NoError(t, h.makeRoom(1<<20))
-	require.Greater(t, a.inFlight(), 1000)
-	h.release()
-	require.Zero(t, a.inFlight())
 }

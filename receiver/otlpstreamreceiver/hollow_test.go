@@ -31,7 +31,7 @@ func TestHollowRequestsAreRefused(t *testing.T) {
 		require.Equal(t, codes.InvalidArgument, status.Code(err), "%v", err)
 	}
 	for _, body := range [][]byte{empty(1), in(empty(2), 1), in(empty(2), 2, 1), in(empty(1), 5, 2, 2, 1), in(empty(1), 10, 2, 2, 1), in(empty(7), 1, 5, 2, 2, 1)} {
-		_, _, err := new(otlpReceiver).decodeMetrics(formatProto, body, nil)
+		_, _, err := new(pipelines).decodeMetrics(formatProto, body, nil)
 		refused(err)
 	}
 	for _, body := range [][]byte{empty(1), in(empty(2), 2, 1)} {
@@ -40,7 +40,7 @@ func TestHollowRequestsAreRefused(t *testing.T) {
 		_, err = decodeLogs(formatProto, body, nil)
 		refused(err)
 	}
-	_, _, err := new(otlpReceiver).decodeMetrics(formatJSON, []byte(`{"resourceMetrics":`+strings.Repeat("[", 1_000_000)), nil)
+	_, _, err := new(pipelines).decodeMetrics(formatJSON, []byte(`{"resourceMetrics":`+strings.Repeat("[", 1_000_000)), nil)
 	refused(err)
 	require.ErrorContains(t, err, "nested deeper than")
 }
@@ -64,7 +64,7 @@ func TestRequestsThatAreNestedTooDeepAreRefused(t *testing.T) {
 		value = value[:0]
 		body := nested(depth)
 		for _, decodes := range []func() error{
-			func() error { _, _, err := new(otlpReceiver).decodeMetrics(formatProto, body, nil); return err },
+			func() error { _, _, err := new(pipelines).decodeMetrics(formatProto, body, nil); return err },
 			func() error { _, err := decodeTraces(formatProto, body, nil); return err },
 			func() error { _, err := decodeLogs(formatProto, body, nil); return err },
 		} {

@@ -141,11 +141,11 @@ func TestMemoryIsBoundedUnderHostileClients(t *testing.T) {
 			})
 			t.Logf("%d messages of %d KiB were sent, %d refused; memory grew by %d KiB", shot.Load(), message>>10, refused(r), grown>>10)
 			require.Less(t, grown, int64(withGarbage))
-			require.LessOrEqual(t, r.admission.inFlight(), 4*message)
+			require.LessOrEqual(t, r.pipelines.admission.InFlight(), 4*message)
 			cancel()
 			shooting.Wait()
 			release()
-			eventually(t, func() bool { return r.admission.inFlight() == 0 && r.Snapshot().Streams == 0 }, "nothing is left behind")
+			eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 && r.Snapshot().Streams == 0 }, "nothing is left behind")
 			c := dialGRPC(t, r, 0)
 			c.export(1, "still there")
 			require.Equal(t, otlpstream.Response{ID: 1}, c.answer())
@@ -183,7 +183,7 @@ func TestAClientThatNeverReadsIsCutOff(t *testing.T) {
 				}
 			})
 			eventually(t, func() bool { return r.Snapshot().Streams == 1 }, "it is there")
-			eventually(t, func() bool { return r.Snapshot().Streams == 0 && r.admission.inFlight() == 0 },
+			eventually(t, func() bool { return r.Snapshot().Streams == 0 && r.pipelines.admission.InFlight() == 0 },
 				"its answers fill all buffers, then it has to go; and what nobody hears takes no room from others")
 			c := dialGRPC(t, r, 0)
 			c.export(1, "good")
@@ -229,6 +229,6 @@ func FuzzWebSocket(f *testing.F) {
 		_, _ = c.Write(append([]byte(handshake), input...)) // it may hang up at any byte
 		_ = c.(*net.TCPConn).CloseWrite()
 		reading.Wait()
-		eventually(t, func() bool { return r.admission.inFlight() == 0 && r.Snapshot().Streams == 0 }, "nothing is left behind")
+		eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 && r.Snapshot().Streams == 0 }, "nothing is left behind")
 	})
 }

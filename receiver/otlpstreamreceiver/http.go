@@ -36,7 +36,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	}
 	mux := http.NewServeMux()
 	for _, signal := range otlpstream.Signals() {
-		if !r.has(signal) {
+		if !r.pipelines.has(signal) {
 			continue
 		}
 		mux.HandleFunc(signal.HTTPPath(), func(w http.ResponseWriter, req *http.Request) { r.serveHTTP(w, req, signal) })
@@ -52,7 +52,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
-	r.http.Handler = r.traffic.bodiesOf(r.http.Handler)
+	r.http.Handler = r.pipelines.traffic.bodiesOf(r.http.Handler)
 	listener, err := cfg.ToListener(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot listen on `protocols::http::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
@@ -98,14 +98,14 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 			code = http.StatusRequestEntityTooLarge
 		}
-		r.count(transportHTTP, otlpstream.FailedNoneRetryable.String(), 1)
+		r.counts.count(transportHTTP, otlpstream.FailedNoneRetryable.String(), 1)
 		st := status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err))
-		r.traffic.fail(req.Context(), code, 0, st.Message())
+		r.pipelines.traffic.fail(req.Context(), code, 0, st.Message())
 		writeStatus(w, f, code, st)
 		return
 	}
 	st, rejected, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
-	r.count(transportHTTP, resultName(resultOf(st), refused, rejected), 1)
+	r.counts.count(transportHTTP, resultName(resultOf(st), refused, rejected), 1)
 	if st != nil {
 		writeStatus(w, f, httpCode(st), st)
 		return

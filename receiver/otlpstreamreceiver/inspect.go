@@ -11,7 +11,7 @@ import (
 
 // inspection is what the receiver shows to whoever looks.
 func (r *otlpReceiver) inspection() inspect.Source {
-	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Flow: r.traffic.flow, Intake: r.intake, Tap: &r.tap}
+	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Flow: r.pipelines.traffic.flow, Intake: r.intake, Tap: &r.pipelines.tap}
 }
 
 func (r *otlpReceiver) intake() inspect.Intake {
@@ -19,7 +19,7 @@ func (r *otlpReceiver) intake() inspect.Intake {
 	out := inspect.Intake{
 		Streams: s.Streams, MaxStreams: s.MaxStreams,
 		InFlightBytes: int64(s.InFlightBytes), MaxInFlight: int64(s.MaxInFlightBytes), Requests: map[string]int64{},
-		Last: r.traffic.fault(),
+		Last: r.pipelines.traffic.fault(),
 	}
 	for _, address := range []string{s.GRPC, s.HTTP} {
 		if address != "" {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/order"
 )
 
 // about is a request with a span about each of these resources.
@@ -99,7 +100,7 @@ func TestOrderGoesOnAfterAFailure(t *testing.T) {
 		return nil
 	}}
 	c := dialGRPC(t, start(t, p), otlpstream.AllCaps|otlpstream.CapOrdered)
-	many := make([]int, maxResources+1)
+	many := make([]int, order.MaxResources+1)
 	for i := range many {
 		many[i] = i
 	}
@@ -117,38 +118,4 @@ func TestOrderGoesOnAfterAFailure(t *testing.T) {
 		ids = append(ids, name[0])
 	}
 	require.Contains(t, []string{"1234567", "1235467"}, string(ids))
-}
-
-func TestAnOrderForgetsWhatIsDone(t *testing.T) {
-	o := newOrder()
-	for i := range 20_000 {
-		turn := o.next(about(t, 1, i).Data)
-		turn.wait()
-		turn.end()
-		if i%1000 == 0 {
-			require.Less(t, len(o.last), 200)
-		}
-	}
-	var none *order
-	turn := none.next(nil)
-	turn.wait()
-	turn.end()
-}
-
-// BenchmarkOrder is what it costs to know a request's place.
-func BenchmarkOrder(b *testing.B) {
-	for _, n := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
-			resources := make([]int, n)
-			for i := range resources {
-				resources[i] = i
-			}
-			data, err := otlpstream.InOTLPForm(about(b, 1, resources...).Data)
-			require.NoError(b, err)
-			o := newOrder()
-			for b.Loop() {
-				o.next(data).end()
-			}
-		})
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
 )
 
 // stuck fills a receiver with one batch that does not leave until released.
@@ -48,7 +49,7 @@ func TestOverloadIsSignalled(t *testing.T) {
 		capable.export(1, big)
 		response := capable.answer()
 		require.Equal(t, otlpstream.FailedRetryable, response.Code)
-		require.GreaterOrEqual(t, response.Delay, minDelay)
+		require.GreaterOrEqual(t, response.Delay, admission.LeastDelay)
 		require.NoError(t, capable.send(&otlpstream.Request{ID: 2}))
 		require.Equal(t, otlpstream.Response{ID: 2}, capable.answer(), "the stream goes on")
 
@@ -59,7 +60,7 @@ func TestOverloadIsSignalled(t *testing.T) {
 		require.Equal(t, codes.Unavailable, st.Code())
 		delay, ok := otlpstream.RetryDelay(st)
 		require.True(t, ok)
-		require.GreaterOrEqual(t, delay, minDelay)
+		require.GreaterOrEqual(t, delay, admission.LeastDelay)
 	})
 
 	_, err := ptraceotlp.NewGRPCClient(grpcClient(t, r)).Export(testContext(t), ptraceotlp.NewExportRequestFromTraces(spanNamed(big)))
@@ -74,37 +75,10 @@ func TestOverloadIsSignalled(t *testing.T) {
 	require.NotEmpty(t, header.Get("Retry-After"))
 
 	release()
-	eventually(t, func() bool { return r.admission.inFlight() == 0 }, "it drains")
+	eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 }, "it drains")
 	c := dialGRPC(t, r, 0)
 	c.export(9, big)
 	require.Equal(t, otlpstream.Response{ID: 9}, c.answer())
-}
-
-func TestTheDelayFollowsHowLongRequestsStay(t *testing.T) {
-	a := admission{limit: 1000}
-	now := time.Unix(1000, 0)
-	refused := func() time.Duration {
-		wait, ok := a.acquire(1000, now)
-		require.False(t, ok)
-		return wait
-	}
-	_, ok := a.acquire(5000, now)
-	require.True(t, ok, "alone it goes, however large")
-	require.Equal(t, minDelay, refused(), "nothing is known yet")
-	now = now.Add(2 * time.Second)
-	require.Equal(t, 2*time.Second, refused(), "it stands still")
-	now = now.Add(time.Hour)
-	require.Equal(t, maxDelay, refused(), "it is stuck")
-	a.release(4000, now.Add(-8*time.Second), now)
-	require.Equal(t, time.Second, refused(), "it moves, if not fast")
-	for range 100 {
-		a.release(1, now, now)
-	}
-	require.Equal(t, minDelay, refused(), "it has recovered")
-	a.release(900, now, now)
-	require.Zero(t, a.inFlight())
-	_, ok = a.acquire(1000, now)
-	require.True(t, ok)
 }
 
 func TestAStreamStaysWithinItsWindow(t *testing.T) {
@@ -125,12 +99,12 @@ func TestAStreamStaysWithinItsWindow(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	gate := make(chan struct{})
 	r := prepare(t, &pipeline{do: func(context.Context, string) error { <-gate; return nil }}, func(cfg *Config) { cfg.Streams.Max = 1 })
-	r.placeWait = 10 * time.Millisecond
+	r.places.wait = 10 * time.Millisecond
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 	first := dialGRPC(t, r, 0)
 	first.export(1, "x")
-	eventually(t, func() bool { return r.admission.inFlight() > 0 }, "it is at work")
+	eventually(t, func() bool { return r.pipelines.admission.InFlight() > 0 }, "it is at work")
 	st, _ := dialGRPC(t, r, 0).end()
 	require.Equal(t, codes.Unavailable, st.Code())
 	code, _, _ := post(t, r, otlpstream.Traces.WebSocketPath(), "", nil)
@@ -213,5 +187,5 @@ func TestHostileClients(t *testing.T) {
 		c.export(1, "still there")
 		require.Equal(t, otlpstream.Response{ID: 1}, c.answer())
 	})
-	eventually(t, func() bool { return r.admission.inFlight() == 0 }, "nothing is left behind")
+	eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 }, "nothing is left behind")
 }

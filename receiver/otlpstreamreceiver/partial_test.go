@@ -62,7 +62,7 @@ func (fussy) ConsumeLogs(context.Context, plog.Logs) error {
 
 func startFussy(t *testing.T) *sharedReceiver {
 	r := prepare(t, &pipeline{})
-	r.traces, r.metrics, r.logs = fussy{}, fussy{}, fussy{}
+	r.pipelines.traces, r.pipelines.metrics, r.pipelines.logs = fussy{}, fussy{}, fussy{}
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 	return r

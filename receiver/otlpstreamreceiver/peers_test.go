@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/memory"
 )
 
 func TestStandardOTLPWorksOnTheSamePort(t *testing.T) {
@@ -121,7 +122,7 @@ func TestAcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 			gate := make(chan struct{})
 			p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
 			c := dial(t, start(t, p), caps)
-			require.Equal(t, (serverCaps &^ otlpstream.CapDelta).String(), c.header(otlpstream.HeaderCaps))
+			require.Equal(t, (memory.Caps &^ otlpstream.CapDelta).String(), c.header(otlpstream.HeaderCaps))
 			require.Equal(t, "256", c.header(otlpstream.HeaderWindowRequests))
 			const n = 200
 			for id := uint64(1); id <= n; id++ {

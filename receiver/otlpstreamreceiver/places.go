@@ -6,6 +6,7 @@ package otlpstreamreceiver
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,34 +24,71 @@ const (
 	minIdle, minStay = 2 * time.Second, 10 * time.Second
 )
 
+// places are those for streams, and the streams that have them.
+type places struct {
+	slots   chan struct{} // a token for each stream
+	waiting chan struct{} // for those who wait for a place
+
+	// Tests have less patience.
+	wait, minIdle, minStay time.Duration
+
+	// stopping is closed to make streams drain.
+	stopping chan struct{}
+
+	mu       sync.Mutex
+	stopped  bool
+	sessions map[*session]struct{}
+	streams  sync.WaitGroup // added to from outside only while not stopped
+}
+
+func newPlaces(n int) places {
+	return places{
+		slots: make(chan struct{}, n), waiting: make(chan struct{}, n),
+		wait: placeWait, minIdle: minIdle, minStay: minStay,
+		stopping: make(chan struct{}), sessions: map[*session]struct{}{},
+	}
+}
+
+// stop has no stream begin any more, and those there are drain. It tells whether that is news.
+func (p *places) stop() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return false
+	}
+	p.stopped = true
+	close(p.stopping)
+	return true
+}
+
 // enter takes one of the places for streams, and leave gives it back.
-func (r *otlpReceiver) enter(ctx context.Context, client net.Addr) *status.Status {
+func (p *places) enter(ctx context.Context, client net.Addr) *status.Status {
 	select {
-	case r.slots <- struct{}{}:
-		return r.entered()
+	case p.slots <- struct{}{}:
+		return p.entered()
 	default:
 	}
 	select {
-	case r.waiting <- struct{}{}:
-		defer func() { <-r.waiting }()
+	case p.waiting <- struct{}{}:
+		defer func() { <-p.waiting }()
 	default:
 		return otlpstream.Busy("too many streams are open, and as many wait", placeDelay)
 	}
-	wait := time.NewTimer(r.placeWait)
+	wait := time.NewTimer(p.wait)
 	defer wait.Stop()
-	again := time.NewTicker(min(r.placeWait/8, placeWait/8)) // a stream may have become idle since
+	again := time.NewTicker(min(p.wait/8, placeWait/8)) // a stream may have become idle since
 	defer again.Stop()
 	for sought := false; ; {
 		if !sought {
-			sought = r.makeRoom(hostOfClient(client), time.Now())
+			sought = p.makeRoom(hostOfClient(client), time.Now())
 		}
 		select {
-		case r.slots <- struct{}{}: // in the order in which they came
-			return r.entered()
+		case p.slots <- struct{}{}: // in the order in which they came
+			return p.entered()
 		case <-again.C:
 		case <-wait.C:
 			return otlpstream.Busy("too many streams are open", placeDelay)
-		case <-r.stopping:
+		case <-p.stopping:
 			return status.New(codes.Unavailable, "the server is shutting down")
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err())
@@ -59,34 +97,47 @@ func (r *otlpReceiver) enter(ctx context.Context, client net.Addr) *status.Statu
 }
 
 // entered notes that a stream has its place. Once the receiver stops, no stream begins.
-func (r *otlpReceiver) entered() *status.Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		<-r.slots
+func (p *places) entered() *status.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		<-p.slots
 		return status.New(codes.Unavailable, "the server is shutting down")
 	}
-	r.streams.Add(1)
+	p.streams.Add(1)
 	return nil
 }
 
-func (r *otlpReceiver) leave() {
-	<-r.slots
-	r.streams.Done()
+func (p *places) leave() {
+	<-p.slots
+	p.streams.Done()
+}
+
+// list shows a stream in snapshots, and unlist ends that.
+func (p *places) list(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[s] = struct{}{}
+}
+
+func (p *places) unlist(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sessions, s)
 }
 
 // makeRoom has a stream end for a client of that host, and tells whether there was one to end.
-func (r *otlpReceiver) makeRoom(host string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (p *places) makeRoom(host string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var idle *session
 	streams := map[string]int{}
-	for s := range r.sessions {
+	for s := range p.sessions {
 		if s.retired {
 			continue
 		}
 		streams[s.host]++
-		if s.idleFor(now) >= r.minIdle && (idle == nil || s.idleFor(now) > idle.idleFor(now)) {
+		if s.idleFor(now) >= p.minIdle && (idle == nil || s.idleFor(now) > idle.idleFor(now)) {
 			idle = s
 		}
 	}
@@ -98,8 +149,8 @@ func (r *otlpReceiver) makeRoom(host string, now time.Time) bool {
 				most = other
 			}
 		}
-		for s := range r.sessions {
-			if !s.retired && s.host == most && now.Sub(s.since) >= r.minStay && (victim == nil || s.since.Before(victim.since)) {
+		for s := range p.sessions {
+			if !s.retired && s.host == most && now.Sub(s.since) >= p.minStay && (victim == nil || s.since.Before(victim.since)) {
 				victim = s
 			}
 		}

@@ -21,7 +21,7 @@ import (
 // crowded is a receiver with two places for streams.
 func crowded(t *testing.T, p *pipeline, change func(*sharedReceiver)) *sharedReceiver {
 	r := prepare(t, p, func(cfg *Config) { cfg.Streams.Max = 2 })
-	r.placeWait, r.minIdle, r.minStay = patience, time.Millisecond, time.Hour
+	r.places.wait, r.places.minIdle, r.places.minStay = patience, time.Millisecond, time.Hour
 	if change != nil {
 		change(r)
 	}
@@ -98,7 +98,7 @@ func TestStreamsThatAreAtWorkTakeTurns(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		gate := make(chan struct{})
 		p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
-		r := crowded(t, p, func(r *sharedReceiver) { r.minStay = 0 })
+		r := crowded(t, p, func(r *sharedReceiver) { r.places.minStay = 0 })
 		var busy []*testClient
 		for i := range 2 {
 			c := dial(t, r, otlpstream.AllCaps)
@@ -124,7 +124,7 @@ func TestWhoFindsNoPlaceIsToldWhenToComeAgain(t *testing.T) {
 	gate := make(chan struct{})
 	defer close(gate)
 	p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
-	r := crowded(t, p, func(r *sharedReceiver) { r.placeWait = 10 * time.Millisecond })
+	r := crowded(t, p, func(r *sharedReceiver) { r.places.wait = 10 * time.Millisecond })
 	for i := range 2 {
 		dialGRPC(t, r, otlpstream.AllCaps).export(1, "x")
 		eventually(t, func() bool { return len(p.seen()) == i+1 }, "it is at work")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,9 +17,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
 )
 
-var errLimited = errors.New(memoryLimited)
+var errLimited = errors.New(admission.MemoryLimited)
 
 func TestMemoryLimiterSlowsClientsDown(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
@@ -41,10 +41,10 @@ func TestMemoryLimiterSlowsClientsDown(t *testing.T) {
 			answer := c.answer()
 			require.Equal(t, otlpstream.FailedRetryable, answer.Code)
 			require.Positive(t, answer.Delay, "%d is told how long to wait", id)
-			require.LessOrEqual(t, answer.Delay, mostPressure*3/2)
+			require.LessOrEqual(t, answer.Delay, admission.MostPressure*3/2)
 		}
 		// In so much time the gate may have opened a few times, and each time one was decoded.
-		require.LessOrEqual(t, len(p.seen()), 1+int(time.Since(began)/leastPressure), "they are refused before they are decoded")
+		require.LessOrEqual(t, len(p.seen()), 1+int(time.Since(began)/admission.LeastPressure), "they are refused before they are decoded")
 
 		_, err := ptraceotlp.NewGRPCClient(grpcClient(t, r)).Export(testContext(t), ptraceotlp.NewExportRequestFromTraces(spanNamed("x")))
 		_, asked := otlpstream.RetryDelay(status.Convert(err))
@@ -66,37 +66,4 @@ func TestMemoryLimiterSlowsClientsDown(t *testing.T) {
 		c.export(1001, "z")
 		require.Equal(t, otlpstream.Success, c.answer().Code, "and the next is let in at once")
 	})
-}
-
-func TestPressureGrowsAndPasses(t *testing.T) {
-	var p pressure
-	now := time.Now()
-	require.Zero(t, p.left(now))
-	for want := leastPressure; want < 20*mostPressure; want *= 2 {
-		delay := min(want, mostPressure)
-		told := p.refused(now)
-		require.GreaterOrEqual(t, told, delay)
-		require.LessOrEqual(t, told, delay*3/2)
-		require.GreaterOrEqual(t, p.refused(now.Add(delay/2)), delay/2, "another one that was let in before")
-		require.LessOrEqual(t, p.left(now.Add(delay/2)), delay, "does not make it longer")
-		now = now.Add(delay)
-		require.Zero(t, p.left(now))
-	}
-	p.taken()
-	require.LessOrEqual(t, p.refused(now), leastPressure*3/2)
-	p.taken()
-	require.Zero(t, p.left(now))
-}
-
-func TestOnlyMemoryLimitersMakePressure(t *testing.T) {
-	for err, want := range map[error]bool{
-		errLimited:                                  true,
-		fmt.Errorf("wrapped: %w", errLimited):       true,
-		errors.Join(errors.New("full"), errLimited): true,
-		errors.New("rpc error: " + memoryLimited):   false,
-		errors.New("sending queue is full"):         false,
-	} {
-		require.Equal(t, want, limited(err), strings.ReplaceAll(err.Error(), "\n", " "))
-	}
-	require.False(t, limited(nil))
 }

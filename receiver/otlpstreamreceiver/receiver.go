@@ -13,132 +13,86 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
-	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/memory"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/seen"
 )
 
+// otlpReceiver is the receiver of all signals: its servers, and what they share.
 type otlpReceiver struct {
-	cfg       *Config
-	settings  receiver.Settings
-	telemetry *metadata.TelemetryBuilder
-	obs       map[transport]*receiverhelper.ObsReport
-	parented  map[transport]*receiverhelper.ObsReport // see session
-	outcomes  map[outcome]*tally
-	resent    map[transport]*tally
-	traffic   traffic
-	tap       inspect.Tap // sees what is handed on
+	cfg      *Config
+	settings receiver.Settings
+
+	counts    *counts
+	pipelines pipelines
+	places    places
+	memory    memory.Memory
+	clients   seen.Clients
+	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
 	// propagates tells that traces go on from clients to the pipelines.
 	propagates bool
 
-	// The pipelines; nil where there is none for the signal.
-	traces   consumer.Traces
-	metrics  consumer.Metrics
-	logs     consumer.Logs
-	profiles xconsumer.Profiles
-
-	admission admission
-	memory    memory
-	clients   clients
-	again     again
-	pressure  [otlpstream.SignalCount]pressure
-	requests  sync.Pool     // of *otlpstream.Request, whose Buffer is reused
-	slots     chan struct{} // places for streams
-	waiting   chan struct{} // for those who wait for one
-
 	// Tests have less patience.
-	noticeInterval, placeWait, minIdle, minStay, sendTimeout, pingEvery, pingPatience time.Duration
+	noticeInterval, sendTimeout, pingEvery, pingPatience time.Duration
 
 	grpc     *grpc.Server
 	http     *http.Server
 	grpcAddr string
 	httpAddr string
+	frames   *otlpstream.Frames
+	servers  sync.WaitGroup
 
-	mu       sync.Mutex
-	stopped  bool
-	sessions map[*session]struct{}
-	streams  sync.WaitGroup // added to from outside only while not stopped
-
-	// stopping is closed to make streams drain; hardStop ends when that took too long.
-	stopping chan struct{}
+	// hardStop ends when streams took too long to drain.
 	hardStop context.Context
 	kill     context.CancelFunc
-	servers  sync.WaitGroup
-	frames   *otlpstream.Frames
 
 	unregister func() // of what is shown
 }
 
 func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	counts, err := newCounts(set)
 	if err != nil {
-		return nil, fmt.Errorf("cannot set up telemetry: %w", err)
+		return nil, err
 	}
 	r := &otlpReceiver{
-		cfg: cfg, settings: set, telemetry: telemetry,
-		admission: admission{limit: cfg.InFlight.Bytes},
-		memory:    memory{limit: cfg.Streams.Memory},
-		slots:     make(chan struct{}, cfg.Streams.Max),
-		waiting:   make(chan struct{}, cfg.Streams.Max),
-		stopping:  make(chan struct{}),
-		sessions:  map[*session]struct{}{},
+		cfg: cfg, settings: set,
+		counts:    counts,
+		pipelines: pipelines{admission: admission.Admission{Limit: cfg.InFlight.Bytes}},
+		places:    newPlaces(cfg.Streams.Max),
+		memory:    memory.Memory{Limit: cfg.Streams.Memory},
 
-		noticeInterval: noticeInterval, placeWait: placeWait, minIdle: minIdle, minStay: minStay, sendTimeout: cfg.DrainTimeout,
-		pingEvery: pingEvery, pingPatience: pingPatience,
-
-		obs:      map[transport]*receiverhelper.ObsReport{},
-		parented: map[transport]*receiverhelper.ObsReport{},
-		outcomes: map[outcome]*tally{},
-		resent:   map[transport]*tally{},
+		noticeInterval: noticeInterval, sendTimeout: cfg.DrainTimeout, pingEvery: pingEvery, pingPatience: pingPatience,
 
 		unregister: func() {},
 	}
 	if cfg.Deduplicate.Enabled {
-		r.clients.most = cfg.Deduplicate.MaxSlots
+		r.clients.Most = cfg.Deduplicate.MaxSlots
 	}
 	r.hardStop, r.kill = context.WithCancel(context.Background())
-	for _, t := range transports {
-		report := receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: t.protocol(), ReceiverCreateSettings: set}
-		if r.parented[t], err = receiverhelper.NewObsReport(report); err != nil {
-			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
-		}
-		// A stream's context lives as long as the stream: its requests' spans are roots, with a link to the stream's.
-		report.LongLivedCtx = t.streams()
-		if r.obs[t], err = receiverhelper.NewObsReport(report); err != nil {
-			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
-		}
-		r.resent[t] = &tally{options: []metric.AddOption{r.measuredOn(t)}}
-		for _, result := range results {
-			r.outcomes[outcome{t, result}] = &tally{options: []metric.AddOption{r.measuredOn(t, attribute.String("result", result))}}
-		}
-	}
 	return r, nil
 }
 
 // Start listens. Requests are served from then on.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
-	if r.metrics != nil {
-		r.again.decide(host, r.settings)
+	if r.pipelines.metrics != nil {
+		r.pipelines.again.decide(host, r.settings)
 	}
-	err := r.telemetry.RegisterReceiverOtlpstreamReuseCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(r.again.used(), r.measured())
+	err := r.counts.telemetry.RegisterReceiverOtlpstreamReuseCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(r.pipelines.again.used(), r.counts.measured())
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	err = r.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(r.admission.inFlight()), r.measured())
+	err = r.counts.telemetry.RegisterReceiverOtlpstreamInFlightBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(r.pipelines.admission.InFlight()), r.counts.measured())
 		return nil
 	})
 	if err != nil {
@@ -162,18 +116,13 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 // Shutdown takes no new requests, answers those that are in, lets clients end their streams, and cuts off what has
 // not ended when the drain timeout has passed, or ctx has ended.
 func (r *otlpReceiver) Shutdown(ctx context.Context) error {
-	r.mu.Lock()
-	again := r.stopped
-	r.stopped = true
-	r.mu.Unlock()
-	if again {
+	if !r.places.stop() {
 		return nil
 	}
 	r.unregister()
-	defer r.telemetry.Shutdown()
+	defer r.counts.telemetry.Shutdown()
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
 	defer cancel()
-	close(r.stopping)
 	var httpErr, cutErr error
 	var drained sync.WaitGroup
 	if r.grpc != nil {
@@ -182,7 +131,7 @@ func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 	if r.http != nil {
 		drained.Go(func() { httpErr = r.http.Shutdown(ctx) })
 	}
-	drained.Go(r.streams.Wait)
+	drained.Go(r.places.streams.Wait)
 
 	done := make(chan struct{})
 	go func() { drained.Wait(); close(done) }()
@@ -214,41 +163,9 @@ func (r *otlpReceiver) fatal(host component.Host, err error) {
 	componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 }
 
-// has tells whether there is a pipeline for the signal.
-func (r *otlpReceiver) has(signal otlpstream.Signal) bool {
-	switch signal {
-	case otlpstream.Traces:
-		return r.traces != nil
-	case otlpstream.Metrics:
-		return r.metrics != nil
-	case otlpstream.Logs:
-		return r.logs != nil
-	case otlpstream.Profiles:
-		return r.profiles != nil
-	}
-	return false
-}
-
-// admit lets a request in by its size, before any work is done for it. A status is the refusal.
-func (r *otlpReceiver) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) (*hold, *status.Status) {
-	now, why := time.Now(), memoryLimited
-	wait := r.pressure[signal].left(now)
-	if wait == 0 {
-		var ok bool
-		if wait, ok = r.admission.acquire(size, now); ok {
-			return &hold{of: &r.admission, bytes: size, since: now}, nil
-		}
-		why = tooMuchInFlight
-	}
-	st := otlpstream.Busy(why, wait)
-	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
-	r.traffic.fail(ctx, httpCode(st), 0, st.Message())
-	return nil, st
-}
-
 // greet returns what a stream is granted, and what it is capable of. What it may keep is given back by its session.
 func (r *otlpReceiver) greet(signal otlpstream.Signal, client otlpstream.Caps, maxMessage int) (otlpstream.Limits, otlpstream.Caps) {
-	keep, caps := r.memory.grant(signal, client)
+	keep, caps := r.memory.Grant(signal, client)
 	return otlpstream.Limits{
 		Requests: r.cfg.InFlight.RequestsPerStream, Bytes: r.cfg.InFlight.BytesPerStream, MaxMessage: maxMessage, Keep: keep,
 	}, caps

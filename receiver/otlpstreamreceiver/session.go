@@ -18,11 +18,13 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/order"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/seen"
 )
 
 // conn is a stream as its transport has it. One goroutine receives, another sends.
@@ -40,6 +42,8 @@ var errMalformed = errors.New("malformed request")
 // session is one stream. Three kinds of goroutines work for it: receive reads, take works on one request each, and
 // serve, which is the transport's own, sends all there is to send.
 type session struct {
+	standing
+
 	r         *otlpReceiver
 	conn      conn
 	signal    otlpstream.Signal
@@ -58,13 +62,6 @@ type session struct {
 	err      error
 	full     chan struct{} // closed when the stream has had as many requests as it may
 
-	// active is when it last took or answered a request. retire is closed when another stream is to have its place, and
-	// retired tells so; the receiver's lock guards it.
-	active  atomic.Int64
-	retire  chan struct{}
-	retired bool
-	host    string
-
 	// late fires when an answer cannot be sent because the client does not read; stuck is closed then.
 	late  *time.Timer
 	stuck chan struct{}
@@ -74,20 +71,28 @@ type session struct {
 	work inWork
 
 	// seen is what the client has sent on this stream and others; nil where nobody remembers.
-	seen *seen
+	seen *seen.Slot
 
 	// order belongs to receive; nil where requests may overtake each other.
-	order *order
-
-	// What a snapshot tells.
-	since    time.Time
-	client   net.Addr
-	answered [len(results)]atomic.Int64
-	resent   atomic.Int64
+	order *order.Order
 
 	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come. It keeps no more than that.
 	unpacker *otlpstream.Unpacker
 	keep     otlpstream.Keep
+}
+
+// standing is what others see of a stream: those who look at it, and those who want its place.
+type standing struct {
+	since    time.Time
+	client   net.Addr
+	host     string       // of the client
+	active   atomic.Int64 // when it last took or answered a request
+	answered [len(results)]atomic.Int64
+	resent   atomic.Int64
+
+	// retire is closed when another stream is to have its place, and retired tells so; the lock of the places guards it.
+	retire  chan struct{}
+	retired bool
 }
 
 // Why streams end, as counted.
@@ -111,19 +116,19 @@ type answer struct {
 
 func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, limits otlpstream.Limits) *session {
 	s := &session{
-		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.obs[t], parented: r.parented[t],
+		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.counts.obs[t], parented: r.counts.parented[t],
 		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
 		answers:  newOutbox(),
 		quit:     make(chan struct{}),
 		received: make(chan struct{}),
 		full:     make(chan struct{}),
-		retire:   make(chan struct{}),
+		standing: standing{retire: make(chan struct{})},
 		stuck:    make(chan struct{}),
 		unpacker: limits.Keep.NewUnpacker(limits.MaxMessage),
 		keep:     limits.Keep,
 	}
 	if caps&otlpstream.CapOrdered != 0 {
-		s.order = newOrder()
+		s.order = order.New()
 	}
 	s.late = time.AfterFunc(time.Hour, sync.OnceFunc(s.unread))
 	s.late.Stop()
@@ -132,21 +137,20 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 
 // run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
 func (s *session) run(ctx context.Context) *status.Status {
-	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, s.r.measuredOn(s.transport))
+	s.r.counts.opened(ctx, s.transport)
 	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
 	s.host = hostOfClient(s.client)
 	s.active.Store(moment(s.since))
-	s.r.list(s)
+	s.r.places.list(s)
 	end, reason := s.serve(ctx)
-	s.r.unlist(s)
-	s.r.clients.leave(s.seen)
+	s.r.places.unlist(s)
+	s.r.clients.Leave(s.seen)
 	select {
 	case <-s.stuck:
 		reason = endUnread
 	default:
 	}
-	s.r.telemetry.ReceiverOtlpstreamStreams.Add(ctx, -1, s.r.measuredOn(s.transport))
-	s.r.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, s.r.measuredOn(s.transport, attribute.String("reason", reason)))
+	s.r.counts.closed(ctx, s.transport, reason)
 	return end
 }
 
@@ -155,7 +159,7 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(s.r.hardStop, cancel)()
-	s.r.streams.Go(func() { s.receive(ctx) })
+	s.r.places.streams.Go(func() { s.receive(ctx) })
 
 	// Streams that were opened together do not end together.
 	jitter := 0.95 + rand.Float64()/10 //nolint:gosec // it is no secret
@@ -165,7 +169,7 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	defer func() { grace.Stop() }()
 	notices := s.notices()
 	defer notices.Stop()
-	stopping, full, retire := s.r.stopping, s.full, s.retire
+	stopping, full, retire := s.r.places.stopping, s.full, s.retire
 	reason = endClient
 
 	// drain lets the client end the stream, where it knows how; then nothing has to be sent twice.
@@ -323,55 +327,55 @@ func unwrap(signal otlpstream.Signal, request *otlpstream.Request) (err error) {
 func (s *session) forget() {
 	s.unpacker.Close()
 	s.unpacker = nil
-	s.r.memory.release(s.keep)
+	s.r.memory.Release(s.keep)
 }
 
 func (s *session) malformed(ctx context.Context, err error) {
-	s.r.traffic.fail(ctx, http.StatusBadRequest, 0, err.Error())
+	s.r.pipelines.traffic.fail(ctx, http.StatusBadRequest, 0, err.Error())
 }
 
 // take lets a request in, or refuses it.
 func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	if request.Attempt > 0 {
-		s.r.resend(s.transport)
+		s.r.counts.resend(s.transport)
 		s.resent.Add(1)
 	}
 	ctx, obs := s.traced(ctx, request)
 	taken := time.Now()
 	s.active.Store(moment(taken))
-	held, st := s.r.admit(ctx, s.signal, obs, len(request.Data), request.Items)
+	held, st := s.r.pipelines.admit(ctx, s.signal, obs, len(request.Data), request.Items)
 	if st != nil {
 		s.reply(answer{id: request.ID, status: st, refused: true})
 		s.r.recycle(request)
 		return
 	}
 	s.work.begin(request.ID, taken)
-	turn := s.order.next(request.Data)
-	s.r.streams.Go(func() {
+	turn := s.order.Next(request.Data)
+	s.r.places.streams.Go(func() {
 		id := request.ID
-		turn.wait()
+		turn.Wait()
 		st, rejected := s.deliver(ctx, obs, request, held)
-		turn.end()
+		turn.End()
 		s.r.recycle(request)
-		held.release()
+		held.Release()
 		s.work.end(id)
-		s.reply(answer{id: id, status: st, refused: held.refused, rejected: rejected})
+		s.reply(answer{id: id, status: st, refused: held.Refused, rejected: rejected})
 	})
 }
 
 // deliver hands a request on, unless the pipeline has it already.
-func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request, held *hold) (*status.Status, part) {
+func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request, held *admission.Hold) (*status.Status, part) {
 	if s.seen == nil {
-		return s.r.deliver(ctx, s.signal, obs, formatProto, request, held)
+		return s.r.pipelines.deliver(ctx, s.signal, obs, formatProto, request, held)
 	}
-	end := s.seen.begin(ctx, request.ID)
+	end := s.seen.Begin(ctx, request.ID)
 	if end == nil {
-		s.r.telemetry.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1, s.r.measuredOn(s.transport))
+		s.r.counts.duplicate(s.transport)
 		return nil, part{}
 	}
 	taken := false
 	defer func() { end(taken) }()
-	st, rejected := s.r.deliver(ctx, s.signal, obs, formatProto, request, held)
+	st, rejected := s.r.pipelines.deliver(ctx, s.signal, obs, formatProto, request, held)
 	taken = st == nil
 	return st, rejected
 }
@@ -393,7 +397,7 @@ func (s *session) send(a answer) error {
 		n += len(response.IDs)
 	}
 	result := resultName(response.Code, a.refused, a.rejected)
-	s.r.count(s.transport, result, n)
+	s.r.counts.count(s.transport, result, n)
 	s.answered[resultIndex(result)].Add(int64(n))
 	err := s.say(&response)
 	s.active.Store(moment(time.Now()))

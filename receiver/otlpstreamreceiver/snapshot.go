@@ -79,21 +79,21 @@ func (r *otlpReceiver) Snapshot() Snapshot {
 	s := Snapshot{
 		GRPC: r.grpcAddr, HTTP: r.httpAddr,
 		MaxStreams:    r.cfg.Streams.Max,
-		InFlightBytes: r.admission.inFlight(), MaxInFlightBytes: r.cfg.InFlight.Bytes,
+		InFlightBytes: r.pipelines.admission.InFlight(), MaxInFlightBytes: r.cfg.InFlight.Bytes,
 	}
 	for _, t := range transports {
-		s.Resent += r.resent[t].n.Load()
+		s.Resent += r.counts.resent[t].n.Load()
 		for _, result := range results {
-			if n := r.outcomes[outcome{t, result}].n.Load(); n > 0 {
+			if n := r.counts.outcomes[outcome{t, result}].n.Load(); n > 0 {
 				s.Requests = append(s.Requests, RequestCount{Transport: string(t), Result: result, Requests: n})
 			}
 		}
 	}
-	r.mu.Lock()
-	s.Stopping = r.stopped
-	s.Streams = len(r.sessions)
+	r.places.mu.Lock()
+	s.Stopping = r.places.stopped
+	s.Streams = len(r.places.sessions)
 	clients := map[string]*Client{}
-	for session := range r.sessions {
+	for session := range r.places.sessions {
 		stream := session.snapshot()
 		host := hostOf(stream.Address)
 		c := clients[host]
@@ -104,7 +104,7 @@ func (r *otlpReceiver) Snapshot() Snapshot {
 		c.Streams = append(c.Streams, stream)
 		c.Total.add(stream.Answers)
 	}
-	r.mu.Unlock()
+	r.places.mu.Unlock()
 	for _, c := range clients {
 		slices.SortFunc(c.Streams, func(a, b Stream) int { return a.Since.Compare(b.Since) })
 		s.Clients = append(s.Clients, *c)
@@ -132,17 +132,4 @@ func (s *session) snapshot() Stream {
 		stream.Address = s.client.String()
 	}
 	return stream
-}
-
-// list shows a stream in snapshots, and unlist ends that.
-func (r *otlpReceiver) list(s *session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sessions[s] = struct{}{}
-}
-
-func (r *otlpReceiver) unlist(s *session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sessions, s)
 }

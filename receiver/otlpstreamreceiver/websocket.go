@@ -26,14 +26,14 @@ const pingEvery, pingPatience = time.Minute, 20 * time.Second
 
 // serveWebSocket serves a stream over WebSocket.
 func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
-	if st := r.enter(req.Context(), client.FromContext(req.Context()).Addr); st != nil {
+	if st := r.places.enter(req.Context(), client.FromContext(req.Context()).Addr); st != nil {
 		if delay, ok := otlpstream.RetryDelay(st); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(delay.Seconds()))))
 		}
 		http.Error(w, st.Message(), http.StatusServiceUnavailable)
 		return
 	}
-	defer r.leave()
+	defer r.places.leave()
 	limit := int(r.cfg.Protocols.HTTP.Get().MaxRequestBodySize)
 	caps := otlpstream.ParseCaps(req.Header.Get(otlpstream.HeaderCaps))
 	limits, server := r.greet(signal, caps, limit)
@@ -45,17 +45,17 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	// message.
 	ws, err := websocket.Accept(w, req, limit+1)
 	if err != nil {
-		r.memory.release(limits.Keep)
+		r.memory.Release(limits.Keep)
 		return // it has answered
 	}
 	defer context.AfterFunc(r.hardStop, ws.CloseNow)()
-	c := &wsConn{ws: ws, frames: r.frames, wire: &r.traffic.wire}
+	c := &wsConn{ws: ws, frames: r.frames, wire: &r.pipelines.traffic.wire}
 	s := r.newSession(c, signal, caps, transportWebSocket, limits)
 	s.cut = ws.CloseNow
 	gone := make(chan struct{})
 	defer close(gone)
 	go ws.KeepAlive(gone, r.pingEvery, r.pingPatience)
-	s.seen = r.clients.enter(signal, req.Header.Get(otlpstream.HeaderSlot))
+	s.seen = r.clients.Enter(signal, req.Header.Get(otlpstream.HeaderSlot))
 	c.end(s.run(context.WithoutCancel(req.Context())))
 }
 

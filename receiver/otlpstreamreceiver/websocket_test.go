@@ -83,5 +83,5 @@ func TestAClientThatIsGoneIsAskedAndLeft(t *testing.T) {
 	require.NoError(t, err)
 	_, err = http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
-	eventually(t, func() bool { return len(r.slots) == 0 }, "its place is free")
+	eventually(t, func() bool { return len(r.places.slots) == 0 }, "its place is free")
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamreceiver
+package memory
 
 import (
 	"math/rand/v2"
@@ -14,24 +14,24 @@ import (
 
 func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
 	const limit, streams = 1 << 30, 10_000
-	m := memory{limit: limit}
-	first, caps := m.grant(otlpstream.Metrics, otlpstream.AllCaps)
+	m := Memory{Limit: limit}
+	first, caps := m.Grant(otlpstream.Metrics, otlpstream.AllCaps)
 	require.Equal(t, otlpstream.Keep{Window: otlpstream.FullWindow, History: mostHistory}, first)
 	require.NotZero(t, caps&otlpstream.CapDelta)
 	keeps := []otlpstream.Keep{first}
 	for len(keeps) < streams {
-		keep, _ := m.grant(otlpstream.Metrics, otlpstream.AllCaps)
+		keep, _ := m.Grant(otlpstream.Metrics, otlpstream.AllCaps)
 		keeps = append(keeps, keep)
-		require.LessOrEqual(t, m.inUse(), limit)
+		require.LessOrEqual(t, m.InUse(), limit)
 	}
 	// Each comes and goes, in any order.
 	for range 20 * streams {
 		i := rand.IntN(streams)
-		m.release(keeps[i])
-		keeps[i], _ = m.grant(otlpstream.Metrics, otlpstream.AllCaps)
-		require.LessOrEqual(t, m.inUse(), limit)
+		m.Release(keeps[i])
+		keeps[i], _ = m.Grant(otlpstream.Metrics, otlpstream.AllCaps)
+		require.LessOrEqual(t, m.InUse(), limit)
 	}
-	require.Greater(t, m.inUse(), limit/3)
+	require.Greater(t, m.InUse(), limit/3)
 	have := 0
 	for _, keep := range keeps {
 		if keep.History > 0 {
@@ -40,21 +40,21 @@ func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
 	}
 	require.Greater(t, have, streams*9/10, "all have come to have a part")
 	for _, keep := range keeps {
-		m.release(keep)
+		m.Release(keep)
 	}
-	require.Zero(t, m.inUse())
+	require.Zero(t, m.InUse())
 }
 
 func TestClientsAreGrantedWhatTheyKnow(t *testing.T) {
 	f := func(limit int, signal otlpstream.Signal, client otlpstream.Caps, window int, history bool) {
 		t.Helper()
-		m := memory{limit: limit}
-		keep, caps := m.grant(signal, client)
+		m := Memory{Limit: limit}
+		keep, caps := m.Grant(signal, client)
 		require.Equal(t, window, keep.Window)
 		require.Equal(t, history, keep.History > 0)
 		require.Equal(t, window != otlpstream.NoWindow, caps&otlpstream.CapWindow != 0)
 		require.Equal(t, history, caps&otlpstream.CapDelta != 0)
-		require.Equal(t, keep.Memory(), m.inUse())
+		require.Equal(t, keep.Memory(), m.InUse())
 	}
 	const all, old, full = otlpstream.AllCaps, otlpstream.AllCaps &^ otlpstream.CapDelta, otlpstream.FullWindow
 	f(1<<30, otlpstream.Metrics, all, full, true)

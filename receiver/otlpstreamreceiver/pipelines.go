@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,9 +23,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/internal/owned"
 	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
@@ -35,10 +39,57 @@ const (
 	formatJSON  format = "json"
 )
 
+// pipelines are those behind the receiver, what is let in to them, and what they make of it.
+type pipelines struct {
+	// nil where there is none for the signal
+	traces   consumer.Traces
+	metrics  consumer.Metrics
+	logs     consumer.Logs
+	profiles xconsumer.Profiles
+
+	admission admission.Admission
+	pressure  [otlpstream.SignalCount]admission.Pressure
+	again     again
+	tap       inspect.Tap // sees what is handed on
+	traffic   traffic
+}
+
+// has tells whether there is a pipeline for the signal.
+func (p *pipelines) has(signal otlpstream.Signal) bool {
+	switch signal {
+	case otlpstream.Traces:
+		return p.traces != nil
+	case otlpstream.Metrics:
+		return p.metrics != nil
+	case otlpstream.Logs:
+		return p.logs != nil
+	case otlpstream.Profiles:
+		return p.profiles != nil
+	}
+	return false
+}
+
+// admit lets a request in by its size, before any work is done for it. A status is the refusal.
+func (p *pipelines) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) (*admission.Hold, *status.Status) {
+	now, why := time.Now(), admission.MemoryLimited
+	wait := p.pressure[signal].Left(now)
+	if wait == 0 {
+		var held *admission.Hold
+		if held, wait = p.admission.Acquire(size, now); held != nil {
+			return held, nil
+		}
+		why = admission.TooMuchInFlight
+	}
+	st := otlpstream.Busy(why, wait)
+	refuse(ctx, signal, obs, int(min(items, uint64(size))), st.Err())
+	p.traffic.fail(ctx, httpCode(st), 0, st.Message())
+	return nil, st
+}
+
 // deliver decodes an OTLP request and hands it to the pipeline, in a span. The request is not kept. A nil status is
 // success.
-func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request, held *hold) (st *status.Status, refused part) {
-	r.traffic.raw.Add(int64(len(request.Data)))
+func (p *pipelines) deliver(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, f format, request *otlpstream.Request, held *admission.Hold) (st *status.Status, refused part) {
+	p.traffic.raw.Add(int64(len(request.Data)))
 	var items int
 	var err error
 	switch signal {
@@ -48,8 +99,8 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var td ptrace.Traces
 		if td, err = decodeTraces(f, request.Data, held); err == nil {
 			if items = td.SpanCount(); items > 0 {
-				r.tap.Traces(td)
-				err = owned.Traces(ctx, r.traces, td)
+				p.tap.Traces(td)
+				err = owned.Traces(ctx, p.traces, td)
 			}
 		}
 		refused = partOf(err, items)
@@ -59,13 +110,13 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		describe(ctx, request)
 		var md pmetric.Metrics
 		var again *reuse.Metrics // that md is in
-		if md, again, err = r.decodeMetrics(f, request.Data, held); err == nil {
+		if md, again, err = p.decodeMetrics(f, request.Data, held); err == nil {
 			if items = md.DataPointCount(); items > 0 {
-				r.tap.Metrics(md)
-				err = owned.Metrics(lend(ctx, again), r.metrics, md)
+				p.tap.Metrics(md)
+				err = owned.Metrics(lend(ctx, again), p.metrics, md)
 			}
 			if err == nil {
-				r.again.takeBack(again)
+				p.again.takeBack(again)
 			}
 		}
 		refused = partOf(err, items)
@@ -76,8 +127,8 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var ld plog.Logs
 		if ld, err = decodeLogs(f, request.Data, held); err == nil {
 			if items = ld.LogRecordCount(); items > 0 {
-				r.tap.Logs(ld)
-				err = owned.Logs(ctx, r.logs, ld)
+				p.tap.Logs(ld)
+				err = owned.Logs(ctx, p.logs, ld)
 			}
 		}
 		refused = partOf(err, items)
@@ -88,7 +139,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 		var pd pprofile.Profiles
 		if pd, err = decodeProfiles(f, request.Data, held); err == nil {
 			if items = pd.SampleCount(); items > 0 {
-				err = owned.Profiles(ctx, r.profiles, pd)
+				err = owned.Profiles(ctx, p.profiles, pd)
 			}
 		}
 		refused = partOf(err, items)
@@ -96,17 +147,17 @@ func (r *otlpReceiver) deliver(ctx context.Context, signal otlpstream.Signal, ob
 	}
 	if refused.items > 0 {
 		refuse(ctx, signal, obs, refused.items, err)
-		r.traffic.countPart(ctx, signal, items, refused)
+		p.traffic.countPart(ctx, signal, items, refused)
 		return nil, refused
 	}
 	st = statusOf(err)
 	switch {
 	case err == nil && items > 0:
-		r.pressure[signal].taken()
-	case limited(err) && retryable(st):
-		st = otlpstream.Busy(st.Message(), r.pressure[signal].refused(time.Now()))
+		p.pressure[signal].Taken()
+	case admission.Limited(err) && retryable(st):
+		st = otlpstream.Busy(st.Message(), p.pressure[signal].Refused(time.Now()))
 	}
-	r.traffic.count(ctx, signal, items, st)
+	p.traffic.count(ctx, signal, items, st)
 	return st, refused
 }
 
@@ -135,7 +186,7 @@ func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.O
 // What comes as protobuf is decoded here, and by pdata where it is unusual: it knows all that there is, and what is wrong
 // with what is malformed.
 
-func decodeTraces(f format, data []byte, held *hold) (ptrace.Traces, error) {
+func decodeTraces(f format, data []byte, held *admission.Hold) (ptrace.Traces, error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
@@ -148,16 +199,16 @@ func decodeTraces(f format, data []byte, held *hold) (ptrace.Traces, error) {
 	return request.Traces(), err
 }
 
-func (r *otlpReceiver) decodeMetrics(f format, data []byte, held *hold) (md pmetric.Metrics, again *reuse.Metrics, err error) {
+func (p *pipelines) decodeMetrics(f format, data []byte, held *admission.Hold) (md pmetric.Metrics, again *reuse.Metrics, err error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
 		var lists *decode.Lists
-		if again, lists = r.again.get(); again != nil {
+		if again, lists = p.again.get(); again != nil {
 			if d.MetricsAgain(data, again, lists) {
 				return again.Metrics(), again, nil
 			}
-			r.again.takeBack(again)
+			p.again.takeBack(again)
 		} else if md, ok := d.Metrics(data); ok {
 			return md, nil, nil
 		}
@@ -167,7 +218,7 @@ func (r *otlpReceiver) decodeMetrics(f format, data []byte, held *hold) (md pmet
 	return request.Metrics(), nil, err
 }
 
-func decodeLogs(f format, data []byte, held *hold) (plog.Logs, error) {
+func decodeLogs(f format, data []byte, held *admission.Hold) (plog.Logs, error) {
 	if f == formatProto {
 		d := decode.Get()
 		defer decode.Put(d)
@@ -181,7 +232,7 @@ func decodeLogs(f format, data []byte, held *hold) (plog.Logs, error) {
 }
 
 // decodeProfiles leaves all to pdata: profiles are few, and what they are made of still changes.
-func decodeProfiles(f format, data []byte, held *hold) (pprofile.Profiles, error) {
+func decodeProfiles(f format, data []byte, held *admission.Hold) (pprofile.Profiles, error) {
 	request := pprofileotlp.NewExportRequest()
 	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Profiles, f, data, held)
 	return request.Profiles(), err
@@ -191,7 +242,7 @@ func decodeProfiles(f format, data []byte, held *hold) (pprofile.Profiles, error
 // attributes have. pdata goes down by recursion, and a stack that has no more room ends the process.
 const maxDepth = 256
 
-func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte, held *hold) error {
+func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte, held *admission.Hold) error {
 	from := proto
 	var weight int
 	switch {
@@ -206,7 +257,7 @@ func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f forma
 		return status.Errorf(codes.InvalidArgument, "cannot decode %d bytes of %s: they would take more than %d of memory, since most of what they hold is empty",
 			len(data), f, decode.Room(len(data)))
 	}
-	if err := held.makeRoom(weight); err != nil {
+	if err := held.MakeRoom(weight); err != nil {
 		return err
 	}
 	if err := from(data); err != nil {

@@ -1,49 +1,46 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamreceiver
+// Package order has requests that are about the same resources wait for each other.
+package order
 
 import (
 	"hash/maphash"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// serverCaps are what the receiver is capable of.
-const serverCaps = otlpstream.AllCaps | otlpstream.CapOrdered
-
-// order has the requests of a stream wait for those before them that are about the same resources; all others overtake each
+// Order has the requests of a stream wait for those before them that are about the same resources; all others overtake each
 // other. It belongs to the goroutine that receives, but for what its turns have of their own. Nil keeps no order.
-type order struct {
+type Order struct {
 	seed maphash.Seed
 	// last is the request that came last of those about a resource, and barrier the last one about so many that
 	// nobody passes it. Those that are done stay in it until they are met, or swept.
-	last    map[uint64]*turn
-	barrier *turn
+	last    map[uint64]*Turn
+	barrier *Turn
 	swept   int // what was left of last
 }
 
-// turn is a request's place in the order.
-type turn struct {
-	before []*turn
+// Turn is a request's place in the order.
+type Turn struct {
+	before []*Turn
 	done   chan struct{} // closed when the pipeline has answered
 }
 
-// maxResources is how many resources of a request are told apart.
-const maxResources = 4096
+// MaxResources is how many resources of a request are told apart.
+const MaxResources = 4096
 
-func newOrder() *order {
-	return &order{seed: maphash.MakeSeed(), last: map[uint64]*turn{}}
+// New returns one that nobody waits in.
+func New() *Order {
+	return &Order{seed: maphash.MakeSeed(), last: map[uint64]*Turn{}}
 }
 
-// next gives a request its place, in the order of arrival.
-func (o *order) next(data []byte) *turn {
+// Next gives a request its place, in the order of arrival.
+func (o *Order) Next(data []byte) *Turn {
 	if o == nil {
 		return nil
 	}
-	t := &turn{done: make(chan struct{})}
+	t := &Turn{done: make(chan struct{})}
 	t.after(o.barrier)
 	keys, ok := o.resources(data)
 	if !ok {
@@ -63,7 +60,7 @@ func (o *order) next(data []byte) *turn {
 }
 
 // sweep forgets requests that are done, whenever there are twice as many resources as the last time.
-func (o *order) sweep() {
+func (o *Order) sweep() {
 	if len(o.last) < 2*o.swept+64 {
 		return
 	}
@@ -76,11 +73,11 @@ func (o *order) sweep() {
 }
 
 // resources are hashes of the resources of a payload in OTLP form. What has too many, or is malformed, has none.
-func (o *order) resources(data []byte) (keys []uint64, ok bool) {
+func (o *Order) resources(data []byte) (keys []uint64, ok bool) {
 	const fieldResource = 1 // of a payload, and in it, of what belongs to a resource
 	for len(data) > 0 {
 		number, _, tag := protowire.ConsumeTag(data)
-		if tag < 0 || len(keys) == maxResources {
+		if tag < 0 || len(keys) == MaxResources {
 			return nil, false
 		}
 		content, n := protowire.ConsumeBytes(data[tag:])
@@ -113,14 +110,14 @@ func (o *order) resources(data []byte) (keys []uint64, ok bool) {
 }
 
 // after has a request wait for another, if there is one that is not done.
-func (t *turn) after(other *turn) {
+func (t *Turn) after(other *Turn) {
 	if other == nil || other == t || other.isDone() || len(t.before) > 0 && t.before[len(t.before)-1] == other {
 		return
 	}
 	t.before = append(t.before, other)
 }
 
-func (t *turn) isDone() bool {
+func (t *Turn) isDone() bool {
 	select {
 	case <-t.done:
 		return true
@@ -129,8 +126,8 @@ func (t *turn) isDone() bool {
 	}
 }
 
-// wait returns when it is the request's turn, end when it is that of those behind it.
-func (t *turn) wait() {
+// Wait returns when it is the request's turn.
+func (t *Turn) Wait() {
 	if t == nil {
 		return
 	}
@@ -140,7 +137,8 @@ func (t *turn) wait() {
 	t.before = nil
 }
 
-func (t *turn) end() {
+// End lets those behind it go on.
+func (t *Turn) End() {
 	if t != nil {
 		close(t.done)
 	}

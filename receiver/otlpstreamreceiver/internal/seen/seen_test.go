@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamreceiver
+package seen
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 func TestWhatIsTakenIsRemembered(t *testing.T) {
-	s := &seen{working: map[uint64]chan struct{}{}}
+	s := &Slot{working: map[uint64]chan struct{}{}}
 	taken, highest := map[uint64]bool{}, uint64(0)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50_000 {
@@ -26,7 +26,7 @@ func TestWhatIsTakenIsRemembered(t *testing.T) {
 		if random.IntN(5000) == 0 {
 			id += uint64(random.IntN(3 * seenNumbers))
 		}
-		end := s.begin(context.Background(), id)
+		end := s.Begin(context.Background(), id)
 		known := highest < id || highest-id < seenNumbers
 		require.Equal(t, known && taken[id], end == nil, "%d of %d", id, highest)
 		if end == nil {
@@ -43,13 +43,13 @@ func TestWhatIsTakenIsRemembered(t *testing.T) {
 func TestARequestInWorkIsWaitedFor(t *testing.T) {
 	for _, taken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &seen{working: map[uint64]chan struct{}{}}
-			first := s.begin(t.Context(), 7)
+			s := &Slot{working: map[uint64]chan struct{}{}}
+			first := s.Begin(t.Context(), 7)
 			var fresh, done atomic.Int64
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
-					if end := s.begin(t.Context(), 7); end != nil {
+					if end := s.Begin(t.Context(), 7); end != nil {
 						fresh.Add(1)
 						end(true)
 					}
@@ -60,7 +60,7 @@ func TestARequestInWorkIsWaitedFor(t *testing.T) {
 			require.Zero(t, done.Load())
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			s.begin(ctx, 7)(true)
+			s.Begin(ctx, 7)(true)
 			synctest.Wait()
 			require.Zero(t, done.Load(), "who does not wait changes nothing")
 			first(taken)
@@ -72,20 +72,20 @@ func TestARequestInWorkIsWaitedFor(t *testing.T) {
 
 func TestSlotsOfClientsAreForgotten(t *testing.T) {
 	const traces, logs = otlpstream.Traces, otlpstream.Logs
-	c := clients{most: 2}
-	a, b := c.enter(traces, "a"), c.enter(traces, "b")
-	require.Same(t, a, c.enter(traces, "a"))
-	require.Nil(t, c.enter(logs, "a"), "another signal has other numbers, and both places are taken")
-	c.leave(a)
-	require.Nil(t, c.enter(traces, "c"), "it has another stream")
-	c.leave(a)
-	c.leave(b)
-	c.leave(nil)
-	require.NotNil(t, c.enter(traces, "c"))
-	require.Same(t, b, c.enter(traces, "b"))
-	require.Nil(t, c.enter(traces, "a"), "it was gone for longest")
+	c := Clients{Most: 2}
+	a, b := c.Enter(traces, "a"), c.Enter(traces, "b")
+	require.Same(t, a, c.Enter(traces, "a"))
+	require.Nil(t, c.Enter(logs, "a"), "another signal has other numbers, and both places are taken")
+	c.Leave(a)
+	require.Nil(t, c.Enter(traces, "c"), "it has another stream")
+	c.Leave(a)
+	c.Leave(b)
+	c.Leave(nil)
+	require.NotNil(t, c.Enter(traces, "c"))
+	require.Same(t, b, c.Enter(traces, "b"))
+	require.Nil(t, c.Enter(traces, "a"), "it was gone for longest")
 
-	require.Nil(t, (&clients{}).enter(traces, "a"))
-	require.Nil(t, c.enter(traces, ""))
-	require.Nil(t, c.enter(traces, fmt.Sprintf("%065d", 1)))
+	require.Nil(t, (&Clients{}).Enter(traces, "a"))
+	require.Nil(t, c.Enter(traces, ""))
+	require.Nil(t, c.Enter(traces, fmt.Sprintf("%065d", 1)))
 }

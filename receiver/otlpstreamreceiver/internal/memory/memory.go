@@ -1,13 +1,17 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamreceiver
+// Package memory shares out what streams may keep from message to message.
+package memory
 
 import (
 	"sync"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
+
+// Caps are what the receiver is capable of where there is memory.
+const Caps = otlpstream.AllCaps | otlpstream.CapOrdered
 
 const (
 	// mostHistory is the largest history of a stream: of a thousand targets of one kind and more.
@@ -16,22 +20,22 @@ const (
 	fewStreams = 8
 )
 
-// memory is what streams may keep from message to message: the windows of packed payloads, and the histories of deltas.
-type memory struct {
-	limit int
+// Memory is what streams may keep from message to message: the windows of packed payloads, and the histories of deltas.
+type Memory struct {
+	Limit int
 
 	mu      sync.Mutex
 	granted int
 	streams int
 }
 
-// grant returns what one more stream may keep, and what it is capable of by that. What is left is for all who may come, so none
+// Grant returns what one more stream may keep, and what it is capable of by that. What is left is for all who may come, so none
 // gets more of it than its share: as streams come and go, all come to have the same, and half is free for who comes next.
-func (m *memory) grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpstream.Keep, otlpstream.Caps) {
+func (m *Memory) Grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpstream.Keep, otlpstream.Caps) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.streams++
-	share := (m.limit - m.granted) / max(fewStreams, m.streams)
+	share := (m.Limit - m.granted) / max(fewStreams, m.streams)
 	keep := otlpstream.Keep{Window: otlpstream.FullWindow}
 	knows := client&otlpstream.CapDelta != 0 // others know of no smaller window
 	window := share
@@ -42,13 +46,13 @@ func (m *memory) grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpst
 		keep.Window /= 2
 	}
 	if keep.Memory() > share {
-		return otlpstream.Keep{Window: otlpstream.NoWindow}, serverCaps &^ (otlpstream.CapWindow | otlpstream.CapDelta)
+		return otlpstream.Keep{Window: otlpstream.NoWindow}, Caps &^ (otlpstream.CapWindow | otlpstream.CapDelta)
 	}
-	caps := serverCaps &^ otlpstream.CapDelta
+	caps := Caps &^ otlpstream.CapDelta
 	if knows && signal == otlpstream.Metrics {
 		if history := min(mostHistory, share-keep.Memory()); history >= leastHistory {
 			keep.History = history
-			caps = serverCaps
+			caps = Caps
 		}
 	}
 	m.granted += keep.Memory()
@@ -58,15 +62,16 @@ func (m *memory) grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpst
 // leastHistory is the smallest history that is worth anything: that of one small page.
 const leastHistory = 16 << 10
 
-// release takes back what a stream was granted.
-func (m *memory) release(keep otlpstream.Keep) {
+// Release takes back what a stream was granted.
+func (m *Memory) Release(keep otlpstream.Keep) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.streams--
 	m.granted -= keep.Memory()
 }
 
-func (m *memory) inUse() int {
+// InUse is what streams have of it.
+func (m *Memory) InUse() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.granted

@@ -1,7 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpstreamreceiver
+// Package seen remembers which requests of a client the pipeline has taken, so that none is handed on twice.
+package seen
 
 import (
 	"context"
@@ -14,9 +15,9 @@ import (
 // seenNumbers is how many requests of a client's slot are told apart: of numbers further back nothing is known.
 const seenNumbers = 4096
 
-// seen is what is known of the requests of one slot of a client, on all streams that it ever has: which the pipeline has taken, and
+// Slot is what is known of the requests of one slot of a client, on all streams that it ever has: which the pipeline has taken, and
 // which it is at work on. A request that is sent again because its answer was lost keeps its number.
-type seen struct {
+type Slot struct {
 	mu      sync.Mutex
 	highest uint64
 	taken   [seenNumbers / 64]uint64 // of the numbers up to highest
@@ -27,9 +28,9 @@ type seen struct {
 	used    time.Time
 }
 
-// begin notes that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
+// Begin notes that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
 // is worked on already it waits for that; it returns nil where the pipeline has taken it.
-func (s *seen) begin(ctx context.Context, id uint64) (end func(taken bool)) {
+func (s *Slot) Begin(ctx context.Context, id uint64) (end func(taken bool)) {
 	for {
 		s.mu.Lock()
 		if s.has(id) {
@@ -51,7 +52,7 @@ func (s *seen) begin(ctx context.Context, id uint64) (end func(taken bool)) {
 	}
 }
 
-func (s *seen) end(id uint64, taken bool) {
+func (s *Slot) end(id uint64, taken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.working[id])
@@ -61,11 +62,11 @@ func (s *seen) end(id uint64, taken bool) {
 	}
 }
 
-func (s *seen) has(id uint64) bool {
+func (s *Slot) has(id uint64) bool {
 	return id <= s.highest && s.highest-id < seenNumbers && s.taken[id/64%uint64(len(s.taken))]&(1<<(id%64)) != 0
 }
 
-func (s *seen) note(id uint64) {
+func (s *Slot) note(id uint64) {
 	switch {
 	case id > s.highest && id-s.highest >= seenNumbers:
 		clear(s.taken[:])
@@ -81,12 +82,12 @@ func (s *seen) note(id uint64) {
 	s.taken[id/64%uint64(len(s.taken))] |= 1 << (id % 64)
 }
 
-// clients are the slots of clients, by the name that they give them.
-type clients struct {
-	most int // 0 remembers nobody
+// Clients are the slots of clients, by the name that they give them.
+type Clients struct {
+	Most int // 0 remembers nobody
 
 	mu     sync.Mutex
-	byName map[clientKey]*seen
+	byName map[clientKey]*Slot
 }
 
 type clientKey struct {
@@ -94,11 +95,11 @@ type clientKey struct {
 	name   string
 }
 
-// enter returns what is known of a slot, for one more stream. It is nil where nobody is remembered, or the client has no name for
+// Enter returns what is known of a slot, for one more stream. It is nil where nobody is remembered, or the client has no name for
 // it, or all that are remembered have streams. For a new one, the one that is gone for longest is forgotten.
-func (c *clients) enter(signal otlpstream.Signal, name string) *seen {
+func (c *Clients) Enter(signal otlpstream.Signal, name string) *Slot {
 	const longest = 64
-	if c.most == 0 || name == "" || len(name) > longest {
+	if c.Most == 0 || name == "" || len(name) > longest {
 		return nil
 	}
 	c.mu.Lock()
@@ -106,12 +107,12 @@ func (c *clients) enter(signal otlpstream.Signal, name string) *seen {
 	key := clientKey{signal, name}
 	s := c.byName[key]
 	if s == nil {
-		if len(c.byName) >= c.most && !c.forget() {
+		if len(c.byName) >= c.Most && !c.forget() {
 			return nil
 		}
-		s = &seen{working: map[uint64]chan struct{}{}}
+		s = &Slot{working: map[uint64]chan struct{}{}}
 		if c.byName == nil {
-			c.byName = map[clientKey]*seen{}
+			c.byName = map[clientKey]*Slot{}
 		}
 		c.byName[key] = s
 	}
@@ -119,7 +120,7 @@ func (c *clients) enter(signal otlpstream.Signal, name string) *seen {
 	return s
 }
 
-func (c *clients) forget() bool {
+func (c *Clients) forget() bool {
 	var oldest clientKey
 	var since time.Time
 	for key, s := range c.byName {
@@ -131,7 +132,8 @@ func (c *clients) forget() bool {
 	return !since.IsZero()
 }
 
-func (c *clients) leave(s *seen) {
+// Leave notes that a stream of a slot has ended; nil is none.
+func (c *Clients) Leave(s *Slot) {
 	if s == nil {
 		return
 	}
