@@ -152,14 +152,18 @@ func (*runtimeProfile) NotReady() error { return nil }
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
-	var look, roomLook <-chan time.Time // nil unless the profile looks more often
-	if thrifty, ok := e.cfg.Profile.thrifty(); ok {
-		ticker, roomTicker := time.NewTicker(thrifty.every), time.NewTicker(roomEvery)
+	var look <-chan time.Time // nil unless the profile looks more often
+	roomLook := time.NewTimer(roomEvery)
+	roomLook.Stop() // likewise
+	defer roomLook.Stop()
+	thrifty, ok := e.cfg.Profile.thrifty()
+	if ok {
+		ticker := time.NewTicker(thrifty.every)
 		defer ticker.Stop()
-		defer roomTicker.Stop()
-		look, roomLook = ticker.C, roomTicker.C
+		look = ticker.C
+		roomLook.Reset(roomEvery)
 	}
-	room := newEmptyRoom(readSample())
+	room := newEmptyRoom(readSample(), thrifty.much)
 	start := time.NewTimer(releaseDelay) // and what follows it
 	start.Stop()
 	defer start.Stop()
@@ -177,11 +181,12 @@ func (e *runtimeProfile) run(ctx context.Context) {
 			return
 		case <-look:
 			e.refresh()
-		case <-roomLook:
+		case <-roomLook.C:
 			if room.isDue(readSample()) {
 				e.giveBack()
 				room.gave(readSample())
 			}
+			roomLook.Reset(room.wait)
 		case <-refresh.C:
 			e.refresh()
 			if !released.IsZero() && time.Since(released) > rest {

@@ -4,6 +4,7 @@
 package runtimeprofileextension
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,12 @@ type filling struct {
 	now         sample
 	took        float64 // by a cycle, in CPU seconds
 	own, others int     // cycles: those that give room back, and the runtime's
+	most        int64   // that stood empty when it was given back
 }
 
 func newFilling(live int64, gogc int, took float64) *filling {
 	f := &filling{now: sample{live: live, objects: live, knobs: knobs{gogc: gogc}}, took: took}
-	f.emptyRoom = newEmptyRoom(f.now)
+	f.emptyRoom = newEmptyRoom(f.now, 12*mib)
 	f.collect(&f.others)
 	return f
 }
@@ -36,8 +38,17 @@ func (f *filling) collect(count *int) {
 	f.now.objects = f.now.live
 }
 
-// look lets garbage come while some CPU is used, and looks.
-func (f *filling) look(garbage int64, used float64) {
+// look lets garbage come while some CPU is used, for as long as there is between two looks where little happens, and looks.
+func (f *filling) look(garbage int64, used float64) { f.pass(roomEvery, garbage, used) }
+
+// watch is look, as often as it is looked.
+func (f *filling) watch(garbage int64, used float64) {
+	part := f.wait.Seconds() / roomEvery.Seconds()
+	f.pass(f.wait, int64(part*float64(garbage)), part*used)
+}
+
+func (f *filling) pass(wait time.Duration, garbage int64, used float64) {
+	f.now.at = f.now.at.Add(wait)
 	f.now.objects += garbage
 	f.now.used += used
 	f.now.free = max(0, f.now.free-garbage)
@@ -45,9 +56,11 @@ func (f *filling) look(garbage int64, used float64) {
 		f.collect(&f.others)
 	}
 	if f.isDue(f.now) {
+		f.most = max(f.most, f.now.empty())
 		f.collect(&f.own)
 		f.now.free = 0
 		f.now.used += f.took
+		f.now.at = f.now.at.Add(time.Millisecond)
 		f.gave(f.now)
 	}
 }
@@ -62,13 +75,42 @@ func TestRoomIsGivenBackWhenItWasEmptyForLong(t *testing.T) {
 		empty += float64(f.now.free+f.now.objects-f.now.live) / float64(f.now.live) / looks
 	}
 	assert.Equal(t, 1, f.others)
-	share := float64(f.own) * f.took / f.now.used
-	assert.InDelta(t, worth*empty, share, 0.002)
+	share := float64(f.own) * (f.took + touching*float64(f.most)) / f.now.used
+	assert.InDelta(t, worth*empty, share, 0.003)
 	assert.Less(t, empty, 0.2)
+}
+
+// Where garbage comes fast, a cycle gives it back as soon as that is worth it, and no sooner: collecting takes as much as room is worth.
+func TestRoomForGarbageIsGivenBackWhenItIsFull(t *testing.T) {
+	for _, garbage := range []int64{4 * mib, 10 * mib, 30 * mib} {
+		f := newFilling(100*mib, 100, 0.1)
+		begun, seconds, empty := f.now, 0.0, 0.0
+		for range 2000 {
+			wait := f.wait.Seconds()
+			before := f.now.empty()
+			f.watch(garbage, 0.5)
+			seconds += wait
+			empty += wait * float64(before+f.now.empty()) / 2
+		}
+		assert.LessOrEqual(t, f.others, 2, garbage)
+		used := f.now.used - begun.used
+		most, live := float64(f.most), float64(f.now.live)
+		assert.InEpsilon(t, worth*most/2/live, (float64(f.own)*(f.took+touching*most))/used, 0.15, garbage)
+		assert.Greater(t, f.most, int64(12*mib))
+	}
+}
+
+func TestRoomIsLookedAtSeldomWhereNothingHappens(t *testing.T) {
+	f := newFilling(100*mib, 50, 0.1)
+	for range 100 {
+		f.watch(0, 0.001)
+		assert.Equal(t, roomEvery, f.wait)
+	}
 }
 
 func TestRoomThatIsFullSoonIsNotGivenBack(t *testing.T) {
 	f := newFilling(100*mib, 20, 0.1)
+	f.much = math.MaxInt64
 	for range 200 {
 		f.look(4*mib, 0.1) // five looks
 	}
@@ -80,15 +122,33 @@ func TestRoomThatIsFullSoonIsNotGivenBack(t *testing.T) {
 func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
 	const looks = 1000
 	f := newFilling(100*mib, 200, 0.1)
-	cheap := 0
-	for i := range looks {
-		f.look(mib, 0.1)
-		f.now.gcSeconds += 10
-		if i == looks/2 {
-			cheap, f.own, f.took = f.own, 0, 0.4
+	run := func() int {
+		f.own = 0
+		for range looks {
+			f.look(mib, 0.1)
+			f.now.gcSeconds += 10
 		}
+		return f.own
 	}
-	assert.InDelta(t, cheap/2, f.own, 2)
+	cheap := run()
+	f.took = 0.4
+	learning := run()
+	assert.Less(t, learning, cheap)
+	assert.InDelta(t, cheap/2, run(), 3)
+	f.took = 0.1
+	assert.InDelta(t, cheap, run(), 2, "at once")
+}
+
+// What else is done while a cycle is under way is no part of it.
+func TestACycleIsNotTakenForDearByWhatElseIsDone(t *testing.T) {
+	f := newFilling(100*mib, 200, 0.1)
+	for range 3 {
+		f.look(mib, 1)
+		f.now.used, f.now.at = f.now.used+0.1, f.now.at.Add(time.Second/10)
+		f.collect(&f.own)
+		f.gave(f.now)
+	}
+	assert.InDelta(t, 0.05/(100*mib), f.cost, 1e-12)
 }
 
 func TestRoomIsNotGivenBackWhereThatIsDear(t *testing.T) {

@@ -3,10 +3,14 @@
 
 package runtimeprofileextension
 
-import "runtime/metrics"
+import (
+	"runtime/metrics"
+	"time"
+)
 
 // sample is one look at the runtime, a few microseconds of work.
 type sample struct {
+	at    time.Time
 	knobs knobs
 
 	live     int64 // heap the last cycle found in use
@@ -52,6 +56,7 @@ func readSample() sample {
 		used = cpuSeconds
 	}
 	return sample{
+		at:         time.Now(),
 		knobs:      knobs{gogc: int(n(0)), limit: n(1)},
 		live:       n(2),
 		roots:      n(3) + n(4),

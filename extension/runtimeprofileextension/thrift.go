@@ -14,6 +14,7 @@ type thriftiness struct {
 	begins int           // the one of them until a collection has shown what it takes
 	ratio  float64       // the share of the process's CPU that collection may take where GOGC is below the highest; 0 where room has a price
 	room   float64       // what a heap may grow by between two collections, however small it is
+	much   int64         // of room is given back at once where that is worth it, so that GOGC is to be beyond
 	every  time.Duration // how often GOGC is looked at
 }
 
@@ -23,6 +24,7 @@ var (
 		ladder: []int{15, 20, 25, 30, 35, 40, 45, 50},
 		begins: 50,
 		room:   12 << 20, // to save some of that is to save nothing
+		much:   12 << 20,
 		every:  15 * time.Second,
 	}
 	// leanThrift is for one that may be nearly idle, and may have all the work that there is.
@@ -31,6 +33,7 @@ var (
 		begins: 25,
 		ratio:  0.04,
 		room:   2 << 20,
+		much:   math.MaxInt64,
 		every:  5 * time.Second, // what a gateway is sent changes faster than what a node has
 	}
 )
@@ -52,7 +55,8 @@ func (p Profile) thrifty() (t thriftiness, ok bool) {
 // it gets.
 //
 // Minimal pays for room what emptyRoom does: CPU that is taken by collecting is worth the room that it spares. With constant garbage the
-// two come to the least where collecting takes as much as the room is worth.
+// two come to the least where collecting takes as much as the room is worth. There emptyRoom gives it back, and the runtime is to collect
+// what comes faster than is looked.
 //
 // How much it takes is reckoned from what a cycle took and how much garbage there is. To wait for cycles would take minutes where they
 // are far apart, which is where there is most to save.
@@ -89,7 +93,7 @@ func (t *thrift) choose(s sample) int {
 	}
 	// A GOGC of 100 has a cycle when there is as much garbage as heap.
 	ratio := t.cycle * t.garbage / heap / t.used
-	need := max(100*t.worthwhile(ratio), 100*t.room/heap)
+	need := 100 * max(t.beyond(t.worthwhile(ratio)), t.room/heap)
 	if need > float64(t.gogc) {
 		t.gogc = t.atLeast(need)
 	} else {
@@ -99,12 +103,20 @@ func (t *thrift) choose(s sample) int {
 }
 
 // worthwhile is the room that is to be had, as a part of the heap, where collecting takes a share of the CPU when there is room for as much
-// garbage as heap.
+// garbage as heap. What emptyRoom gives back is empty again at first, and half as large in the mean.
 func (t *thriftiness) worthwhile(ratio float64) float64 {
 	if t.ratio > 0 {
 		return ratio / t.ratio
 	}
-	return math.Sqrt(ratio / worth)
+	return math.Sqrt(2 * ratio / worth)
+}
+
+// beyond is where the runtime is to collect so that emptyRoom comes before it, which gives back what it collects.
+func (t *thriftiness) beyond(room float64) float64 {
+	if t.ratio > 0 {
+		return room
+	}
+	return margin * room
 }
 
 // atLeast is the lowest rung that is not below a value, or the highest.

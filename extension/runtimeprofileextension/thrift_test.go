@@ -57,13 +57,12 @@ func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 			assert.Equal(t, want, p.look(), "%d MiB, %v", liveMiB, share)
 		}
 	}
-	f(100, 0.005, 15)
-	f(100, 0.01, 15)
-	f(100, 0.02, 20)
-	f(100, 0.04, 25)
-	f(100, 0.06, 35)
-	f(100, 0.10, 40)
-	f(100, 0.20, 50)
+	f(100, 0.001, 15)
+	f(100, 0.005, 20)
+	f(100, 0.01, 25)
+	f(100, 0.02, 35)
+	f(100, 0.03, 40)
+	f(100, 0.06, 50)
 	f(100, 0.30, 50)
 	f(1000, 0.001, 15)
 	f(30, 0.005, 50) // there is little to save
@@ -86,9 +85,9 @@ func TestMinimalTakesNoCycleForDearerThanUsual(t *testing.T) {
 		}
 		return p.gogc
 	}
-	assert.Equal(t, 20, f(0.7))
-	assert.Equal(t, 25, f(1))
-	assert.Equal(t, 25, f(5))
+	assert.Equal(t, 35, f(0.7))
+	assert.Equal(t, 45, f(1))
+	assert.Equal(t, 45, f(5))
 }
 
 // As much as room for garbage is worth, by the price of room that stands empty, so much is paid for having no more of it.
@@ -97,9 +96,9 @@ func TestMinimalHasOnePriceForRoom(t *testing.T) {
 		p := newThrift(ProfileMinimal)
 		room := p.worthwhile(garbage)
 		collecting := garbage / room
-		assert.InDelta(t, worth*room, collecting, 1e-9)
+		assert.InDelta(t, worth*room/2, collecting, 1e-9)
 		for _, other := range []float64{0.9 * room, 1.1 * room} {
-			assert.Greater(t, garbage/other+worth*other, collecting+worth*room)
+			assert.Greater(t, garbage/other+worth*other/2, collecting+worth*room/2)
 		}
 	}
 }
@@ -123,12 +122,12 @@ func TestLeanTakesWhatCollectionCosts(t *testing.T) {
 }
 
 func TestMinimalGivesRoomBackWhenGarbageComes(t *testing.T) {
-	p := newProcess(ProfileMinimal, 100, 0.005)
+	p := newProcess(ProfileMinimal, 100, 0.001)
 	assert.Equal(t, 15, p.settle())
 	p.share = 0.40
 	p.look()
 	assert.Equal(t, 50, p.look(), "soon")
-	p.share = 0.005
+	p.share = 0.001
 	assert.Equal(t, 15, p.settle())
 	p.now.live = 20 * mib
 	assert.Equal(t, 50, p.look())
