@@ -158,8 +158,8 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	}
 	if sh := c.shape(t, e, setting, false); sh != nil {
 		if isWhole && sh.isSole() {
-			body := sole(sh.name, e.Text)
-			l := c.mouldSole(sh, e, setting, &body, nil)
+			body, tail := c.alone(sh.name, e)
+			l := c.mouldSole(sh, e, setting, &body, tail)
 			c.Lines.insert(l, hash)
 			return l, nil
 		}

@@ -48,6 +48,9 @@ func sole[T string | []byte](n *Name, t T) piece {
 
 func (t *text) isWhole() bool { return t.tail == nil }
 
+// isAlone tells whether no other text has a part of it but for the head.
+func (t *text) isAlone() bool { return t.tail == aloneTail }
+
 // Match returns the length of the text if b starts with it, or 0. own is for its slots.
 func (t *text) Match(b []byte, own []string) int {
 	if t.tail == slotted {
@@ -181,8 +184,18 @@ func (c *Catalog) cut(e *expo.Entry) []int {
 	return c.cuts
 }
 
-// noTail is that of a text with few labels.
-var noTail = new(piece)
+// noTail is that of a text with few labels, and aloneTail that of one whose body has all labels, and is its own.
+var noTail, aloneTail = new(piece), new(piece)
+
+// alone returns the body of a text of which no other has a part, and the tail: all that is behind the head where there is one, which the name
+// has once for all that come and go.
+func (c *Catalog) alone(n *Name, e *expo.Entry) (body piece, tail *piece) {
+	if cuts := c.cut(e); len(cuts) > 0 && n.startsAll(e.Text[:cuts[0]]) {
+		c.cuts = cuts[:1]
+		return piece(e.Text[cuts[0]:]), aloneTail
+	}
+	return sole(n, e.Text), nil
+}
 
 func (c *Catalog) piece(b []byte) *piece {
 	if len(b) == 0 {
@@ -201,10 +214,10 @@ func (c *Catalog) piece(b []byte) *piece {
 
 // About returns the labels that tell what a line is about: the first few.
 func (c *Catalog) About(l *Line) string {
-	s := string(*l.body)
-	if !l.isWhole() {
-		return strings.TrimRight(s, "}")
+	if !l.isWhole() && !l.isAlone() {
+		return strings.TrimRight(string(*l.body), "}")
 	}
+	s := l.String()
 	if e, ok := c.reread.line(l, slotMarks); ok {
 		if cuts := c.cut(e); len(cuts) > 1 {
 			s = s[cuts[0]:cuts[1]]
