@@ -93,7 +93,7 @@ func (r *emptyRoom) isWorth(in time.Duration) bool {
 func (r *emptyRoom) gave(now sample) {
 	used := now.used - r.last.used
 	if anyway := r.pace * now.at.Sub(r.last.at).Seconds(); now.live > 0 {
-		cost := max(used-anyway, used/4) / float64(now.live)
+		cost := max(used-anyway, used*2/3) / float64(now.live) // others may have been in its way, so that much else was done
 		r.cost = min(cost, r.cost+(cost-r.cost)/costlier)
 	}
 	pace := r.pace

@@ -143,12 +143,17 @@ func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
 func TestACycleIsNotTakenForDearByWhatElseIsDone(t *testing.T) {
 	f := newFilling(100*mib, 200, 0.1)
 	for range 3 {
-		f.look(mib, 1)
-		f.now.used, f.now.at = f.now.used+0.1, f.now.at.Add(time.Second/10)
+		f.look(mib, 0.2)
+		f.now.used, f.now.at = f.now.used+0.1, f.now.at.Add(time.Second/4)
 		f.collect(&f.own)
 		f.gave(f.now)
 	}
-	assert.InDelta(t, 0.05/(100*mib), f.cost, 1e-12)
+	assert.InDelta(t, 0.075/(100*mib), f.cost, 1e-12)
+	f.look(mib, 0.2)
+	f.now.used, f.now.at = f.now.used+0.1, f.now.at.Add(time.Second)
+	f.collect(&f.own)
+	f.gave(f.now)
+	assert.InDelta(t, 0.1*2/3/(100*mib), f.cost, 1e-12, "nor for cheap, where it took long")
 }
 
 func TestRoomIsNotGivenBackWhereThatIsDear(t *testing.T) {

@@ -77,7 +77,21 @@ type Scrape struct {
 	builder labels.ScratchBuilder
 }
 
-var scrapes = sync.Pool{New: func() any { return &Scrape{builder: labels.NewScratchBuilder(8)} }}
+// scrapes are those that no page has now, and largeScrapes those that had one of many samples. Else small pages would have the memory of large
+// ones, and these make it once more.
+var scrapes, largeScrapes = sync.Pool{New: newScrape}, sync.Pool{New: newScrape}
+
+func newScrape() any { return &Scrape{builder: labels.NewScratchBuilder(8)} }
+
+// manySamples is from how many on a page is large.
+const manySamples = 1 << 12
+
+func scrapesOf(samples int) *sync.Pool {
+	if samples >= manySamples {
+		return &largeScrapes
+	}
+	return &scrapes
+}
 
 // Begin starts reading a page of the target that was asked for at a time.
 func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
@@ -89,7 +103,11 @@ func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 }
 
 func (t *Target) begin(at time.Time, f format) *Scrape {
-	s := scrapes.Get().(*Scrape)
+	samples := 0
+	if t.Plan != nil {
+		samples = len(t.Plan.Lines)
+	}
+	s := scrapesOf(samples).Get().(*Scrape)
 	s.target, s.at = t, at.UnixMilli()
 	s.own = t.Own
 	t.format = f
@@ -155,7 +173,7 @@ func (s *Scrape) recycle() {
 		replacement: replacement{slots: s.slots[:0]}, places: s.places[:0],
 		builder: s.builder, entry: s.entry,
 	}
-	scrapes.Put(s)
+	scrapesOf(cap(s.values)).Put(s)
 }
 
 // Feed reads on. chunk is borrowed; it may end anywhere. After an error, End is all that is left to call.
