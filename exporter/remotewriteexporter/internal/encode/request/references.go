@@ -4,6 +4,7 @@
 package request
 
 import (
+	"math"
 	"slices"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -16,12 +17,13 @@ import (
 // references are the numbers of texts in a request of 2.0: each gets the next one when it is first mentioned.
 type references struct {
 	all      *store.Symbols
-	text     []string   // of symbols, by id
-	local    []localRef // of symbols, by id
-	epoch    uint32     // of local; counts requests
-	count    uint32     // of symbols in the request
-	symbols  []byte     // their fields
-	mentions mentions   // of texts that are no symbols
+	text     []string // of symbols, by id
+	local    []uint32 // of symbols, by id: their number in the request, and base; up to base, that of one before
+	base     uint32
+	epoch    uint32   // counts requests
+	count    uint32   // of symbols in the request
+	symbols  []byte   // their fields
+	mentions mentions // of texts that are no symbols
 
 	resources []*cache.ResourceLabels // by place
 	known     []uint32                // the references of their values, stride of them for each place; 0 if there is none yet
@@ -40,24 +42,22 @@ func (r *references) takeResources(list []*cache.ResourceLabels) {
 // release lets go of what is the cache's.
 func (r *references) release() { r.text, r.resources = nil, nil }
 
-// localRef is a symbol's number within the request of an epoch.
-type localRef struct {
-	epoch, ref uint32
-}
-
 // look takes in all symbols that there are.
 func (r *references) look() {
 	r.text = r.all.Snapshot()
 	if n := len(r.text); n > len(r.local) {
-		r.local = append(r.local, make([]localRef, n-len(r.local))...)
+		r.local = append(r.local, make([]uint32, n-len(r.local))...)
 	}
 }
 
 // begin forgets the request before.
 func (r *references) begin(version promwrite.Version) {
 	if r.epoch++; r.epoch == 0 { // after 4 billion requests a stamp could be taken for new
-		clear(r.local)
 		r.epoch = 1
+	}
+	if r.base += r.count; r.base > math.MaxUint32/2 { // a request has far fewer symbols than are left
+		clear(r.local)
+		r.base = 0
 	}
 	r.count, r.symbols = 0, r.symbols[:0]
 	if version == promwrite.V2 {
@@ -73,12 +73,12 @@ func (r *references) of(id uint32) uint32 {
 		return 0
 	}
 	l := &r.local[id]
-	if l.epoch != r.epoch {
+	if *l <= r.base {
 		r.count++
-		*l = localRef{r.epoch, r.count}
+		*l = r.base + r.count
 		r.symbols = wire.AppendBytes(r.symbols, wire.SymbolV2, r.text[id])
 	}
-	return l.ref
+	return *l - r.base
 }
 
 // ofValue is that of a value of the resource in a place.

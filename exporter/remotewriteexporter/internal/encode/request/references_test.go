@@ -5,6 +5,7 @@ package request
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -33,4 +34,26 @@ func TestMentionsAreOneEach(t *testing.T) {
 		require.Equal(t, uint32(len(seen)), refs.count)
 	}
 	require.LessOrEqual(t, len(refs.mentions.places), manyMentions, "those of a start do not stay")
+}
+
+// TestSymbolsAreNumberedInEachRequest: they are told apart from those of requests before, however many there were.
+func TestSymbolsAreNumberedInEachRequest(t *testing.T) {
+	refs := references{all: store.NewSymbols()}
+	var ids []uint32
+	for i := range 100 {
+		ids = append(ids, refs.all.Intern(fmt.Sprint("text ", i)))
+	}
+	refs.look()
+	for request := range 300 {
+		refs.begin(promwrite.V2)
+		if request == 100 {
+			refs.base = math.MaxUint32/2 - 500
+		}
+		for range 2 {
+			for i := range 100 {
+				require.Equal(t, uint32(i+1), refs.of(ids[(i+request)%100]), "request %d", request)
+			}
+		}
+	}
+	require.Less(t, refs.base, uint32(math.MaxUint32/4), "they have begun anew")
 }
