@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
@@ -49,7 +48,7 @@ func TestWhatIsLeftElsewhereIsTold(t *testing.T) {
 		{"the first place", inDirectory(one), true, nil},
 		{"memory in the end", inMemory, true, nil},
 	} {
-		var host component.Host = componenttest.NewNopHost()
+		host := componenttest.NewNopHost()
 		if step.name == "a storage" {
 			host = newFiles(t, files, nil)
 		}
