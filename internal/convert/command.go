@@ -185,9 +185,12 @@ func (c *Command) noCollectors(path string, kind Kind) error {
 	return fmt.Errorf("cannot use %s: it is %s", path, kind)
 }
 
-// warn says of files to start with what they do not mean any more. It is no mistake: a text may have a dollar in it.
+// warn says of files to start with what they do not mean, or not any more. It is no mistake: a text may have a dollar in it.
 func (c *Command) warn(files []written) {
 	for _, f := range files {
+		if line := furtherDocument(f.text); line > 0 {
+			_, _ = fmt.Fprintf(c.Stderr, "Warning: %s:%d: %s\n", f.name, line, anotherDocument)
+		}
 		for _, finding := range tookForVariables(f.name, f.text) {
 			_, _ = fmt.Fprintln(c.Stderr, "Warning:", strings.TrimPrefix(finding.String(), string(Changed)+": "))
 		}

@@ -244,6 +244,9 @@ service: {pipelines: {metrics: {receivers: [otlp], exporters: [otlp]}}}
 func TestStrangersWithSectionsAreToldByName(t *testing.T) {
 	for text, want := range map[string]string{
 		"mode: daemonset\nconfig:\n  exporters: {debug: }\n  service: {pipelines: {}}\n": "values of a Helm chart",
+		"[Unit]\n[Service]\nExecStart=/usr/bin/prometheus --config.file=/etc/a.yml\n":    "a unit of systemd that starts no vmagent",
+		"[Service]\nExecStart=/usr/bin/agent -remoteWrite.url=http://a\n":                "flags or a scrape configuration of vmagent: make one of a collector by `godwit-agent convert a.yaml",
+		"{global: {}, scrape_configs: []}":                                               "a configuration of Prometheus: make one of a collector by",
 		"services:\n  otel:\n    image: otel\n    command: [--config=/a.yaml]\n":         "a file of Docker Compose",
 	} {
 		exit, done, _, stderr := run(t, nil, map[string]string{"a.yaml": text}, "--config", "a.yaml")
@@ -263,4 +266,11 @@ func TestChecksWhatIsPicked(t *testing.T) {
 	exit, _, stdout, _ := run(t, validate, files, "check", "a.yaml", "--pick", "b")
 	assert.Zero(t, exit)
 	assert.Contains(t, stdout, "it is what is in OpenTelemetryCollector b")
+}
+
+// Of a second document nobody says that it is not read.
+func TestStartsWithAWordOnFurtherDocuments(t *testing.T) {
+	exit, done, _, stderr := run(t, nil, map[string]string{"a.yaml": "---\n# a comment\n" + aCollector + "---\n# none\n---\n" + aCollector}, "--config", "a.yaml")
+	assert.False(t, done, "%d: it is the collector's to start", exit)
+	assert.Equal(t, "Warning: a.yaml:9: another document begins here: only the first of a file is read\n", stderr)
 }

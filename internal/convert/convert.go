@@ -12,6 +12,7 @@
 package convert
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -137,6 +138,8 @@ func newInput(source Source) *input {
 	return in
 }
 
+const anotherDocument = "another document begins here: only the first of a file is read"
+
 // stdin names the standard input.
 const stdin = "-"
 
@@ -175,7 +178,9 @@ func (in *input) load() (Kind, error) {
 		case in.source.Pick != "":
 			return "", fmt.Errorf("cannot convert %s: it is no manifest with configurations to pick from", name)
 		default:
-			in.furtherDocuments()
+			if line := furtherDocument(text); line > 0 {
+				in.report.add(Finding{Kind: Note, File: name, Line: line, Text: anotherDocument + ", there as here"})
+			}
 		}
 	}
 	kind := in.source.From
@@ -213,19 +218,23 @@ func (in *input) take(w *wrapped) {
 	}
 }
 
-// furtherDocuments says of a file which nobody reads as a whole where it ends for them.
-func (in *input) furtherDocuments() {
+// furtherDocument is the line of the first document that nobody reads, 0 for none.
+func furtherDocument(text []byte) int {
+	if !bytes.Contains(text, []byte("\n---")) {
+		return 0
+	}
 	first := true
-	for _, document := range documents(in.first) {
+	for _, document := range documents(text) {
 		root, err := parseLoosely(document)
 		switch {
 		case err != nil || isNull(root):
 		case first:
 			first = false
 		default:
-			in.report.add(Finding{Kind: Note, File: in.name(), Line: root.Line, Text: "another document begins here: only the first of a file is read, there as here"})
+			return root.Line
 		}
 	}
+	return 0
 }
 
 // detect says what the first file is. Of Prometheus' and vmagent's, which look the same, it is vmagent's if the files that it names are.

@@ -26,6 +26,7 @@ const (
 	jobs     Kind = "a list of jobs: give it beside the file that names it under `scrape_config_files`, or put it under `scrape_configs` of a file"
 	relabels Kind = "rules for labels: give it beside the flags or the configuration that name it"
 	sums     Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
+	unit     Kind = "a unit of systemd that starts no vmagent: convert the file that its command names"
 	unfilled Kind = "a template: convert what it makes, which `helm template` shows of a chart"
 	unknown  Kind = "unknown"
 )
@@ -186,7 +187,10 @@ var alloyBlock = expression(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
 // strangers says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.
 func strangers(text []byte) Kind {
-	if isFlags(text) {
+	switch {
+	case isUnit(string(text)) && isFlags(text) && !bytes.Contains(text, []byte("vmagent")) && !scriptFlag().Match(text):
+		return unit
+	case isFlags(text):
 		return VMAgent
 	}
 	if bytes.Contains(text, []byte("service:")) || bytes.Contains(text, []byte("exporters:")) || bytes.Contains(text, []byte("processors:")) {
