@@ -109,7 +109,7 @@ func Detect(text []byte) Kind {
 		return rules
 	case has("metrics") && find(find(root, "metrics"), "configs") != nil, has("prometheus") && find(find(root, "prometheus"), "configs") != nil:
 		return grafanaAgent
-	case !has("remote_write", "rule_files", "alerting") && ofVMAgent(root):
+	case has("scrape_configs", "scrape_config_files") && !has("remote_write", "rule_files", "alerting") && !has(collectorSections...) && ofVMAgent(root):
 		return VMAgent
 	case has(prometheusSections...):
 		return Prometheus

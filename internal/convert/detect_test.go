@@ -28,6 +28,8 @@ func TestDetect(t *testing.T) {
 		"scrape_configs: [{static_configs: [{targets: ['${A}:1']}]}]":                Prometheus,
 		"scrape_configs: [{relabel_configs: [{regex: [a, b], source_labels: [c]}]}]": VMAgent,
 		"scrape_configs: [{yandexcloud_sd_configs: []}]":                             VMAgent,
+		"receivers: {file_log: {operators: [{regex: '%{a}'}]}}":                      Collector,
+		"processors: {transform: {a: '%{b}'}}":                                       Collector,
 		"config: {processors: {batch: }}":                                            chart,
 		"-remoteWrite.url=http://a\n":                                                VMAgent,
 		"# a comment\n--promscrape.config=a --remoteWrite.url=b\n":                   VMAgent,
