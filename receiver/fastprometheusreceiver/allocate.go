@@ -5,12 +5,7 @@ package fastprometheusreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-
-	promconfig "github.com/prometheus/prometheus/config"
 
 	"go.opentelemetry.io/collector/component"
 
@@ -56,32 +51,3 @@ func (r *scraper) allocate() {
 		}
 	})
 }
-
-// accept applies an offer. Jobs of it that cannot be used stay as they were, if they were there.
-func (r *scraper) accept(own []*promconfig.ScrapeConfig, offered allocator.Answer) verdict {
-	s, err := r.prepare(own, offered)
-	if err != nil {
-		r.count(err)
-		return verdict{err: err}
-	}
-	r.offered = offered
-	before := r.broken
-	r.broken = s.broken
-	if isAsBroken(s.broken, before) && reflect.DeepEqual(s.allocated, r.allocatedJobs()) {
-		return verdict{s.broken, s.logs.close()} // it was offered again, and is still wrong
-	}
-	if err = r.apply(s); err == nil && len(s.broken) > 0 {
-		r.count(errBroken)
-	} else {
-		r.count(err)
-	}
-	return verdict{s.broken, err}
-}
-
-// isAsBroken tells whether the same jobs are wrong as before, and some are.
-func isAsBroken(now, before map[string]error) bool {
-	return len(now) > 0 && maps.EqualFunc(now, before, func(error, error) bool { return true })
-}
-
-// errBroken is what counts as a change for the worse, though some of it was applied.
-var errBroken = errors.New("some jobs of the target allocator cannot be used")

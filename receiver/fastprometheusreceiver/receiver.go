@@ -39,6 +39,8 @@ const lastScrapes = 256
 
 // A scraper is the receiver.
 type scraper struct {
+	jobTable
+
 	cfg       *Config // with limits in place of those that nobody has set
 	limits    limits
 	settings  receiver.Settings
@@ -79,18 +81,8 @@ type scraper struct {
 
 	allocator *allocator.Client // nil if there is none
 	offers    chan offer
-	offered   allocator.Answer // the last one; only follow has to do with it, and with
-	broken    map[string]error // what of it is wrong
-	following context.Context  // ends when the receiver stops following the allocator
+	following context.Context // ends when the receiver stops following the allocator
 	unfollow  context.CancelFunc
-
-	mu        sync.Mutex
-	jobs      map[string]*job
-	logs      failureLogs
-	made      int                        // jobs, ever
-	allocated []*promconfig.ScrapeConfig // by the target allocator
-	applied   time.Time                  // when the configuration last changed
-	rejected  bool                       // a change since then was wrong
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*scraper, error) {
@@ -108,7 +100,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 	r := &scraper{
 		cfg: limits.applied(cfg), limits: limits, settings: set, next: next, obsreport: obsreport, telemetry: telemetry,
 		shard:    discover.Shard{Members: cfg.Sharding.Members, Index: cfg.Sharding.Index, Replication: cfg.Sharding.Replication},
-		jobs:     map[string]*job{},
+		jobTable: jobTable{jobs: map[string]*job{}},
 		skips:    skips{log: set.Logger},
 		offers:   make(chan offer),
 		registry: prometheus.NewRegistry(),
@@ -148,7 +140,8 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	if err := r.serve(ctx, host); err != nil {
 		return errors.Join(err, r.Shutdown(context.Background()))
 	}
-	r.watch.Go(func() { r.follow(watched) })
+	f := follower{scraper: r, current: watched}
+	r.watch.Go(f.run)
 	if r.allocator != nil {
 		r.watch.Go(r.allocate)
 	}
@@ -163,52 +156,6 @@ func (r *scraper) begin(own []*promconfig.ScrapeConfig) error {
 		return err
 	}
 	return r.apply(s)
-}
-
-// follow takes up what discovery finds, what scrape_config_files become and what the allocator offers, until the source
-// closes.
-func (r *scraper) follow(current reading) {
-	var check <-chan time.Time
-	if r.cfg.ReloadInterval > 0 && r.cfg.Prometheus.hasFiles() {
-		ticker := time.NewTicker(r.cfg.ReloadInterval)
-		defer ticker.Stop()
-		check = ticker.C
-	}
-	for {
-		select {
-		case update, ok := <-r.source.Updates():
-			if !ok {
-				return
-			}
-			r.sync(update)
-		case <-check:
-			current = r.reload(current)
-		case o := <-r.offers:
-			o.answer <- r.accept(current.jobs, o.Answer)
-		}
-	}
-}
-
-// sync brings all jobs up to date with discovery.
-func (r *scraper) sync(update discover.Update) {
-	for _, j := range r.allJobs() {
-		// An update from before a change of the configuration does not know the jobs that came with it, or knows more.
-		if found, known := update.Groups[j.name]; known && !j.ended {
-			j.sync(found, update.At)
-		}
-	}
-}
-
-// forget drops a job that has ended and has nothing left to do.
-func (r *scraper) forget(j *job) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.ended && len(j.targets)+len(j.leaving) == 0 {
-		delete(r.jobs, j.name)
-		j.tools.client.Close()
-	}
 }
 
 // deliver hands a target's metrics to the pipeline, those of a large page part by part, and releases the slot. What the
@@ -324,9 +271,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		}
 		j.tools.client.Close()
 	}
-	logs := r.logs
-	r.logs = nil
-	return errors.Join(err, logs.close())
+	return errors.Join(err, r.closeLogs())
 }
 
 // scrapeOnce scrapes all targets now, as far as that can be done within ctx.
@@ -356,16 +301,6 @@ func (r *scraper) scrapeOnce(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func (r *scraper) allJobs() []*job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]*job, 0, len(r.jobs))
-	for _, j := range r.jobs {
-		out = append(out, j)
-	}
-	return out
 }
 
 // plans returns how many plans there are and the memory they take.

@@ -137,7 +137,7 @@ func TestPagesWithTimestampsArePlannedToo(t *testing.T) {
 	require.True(t, target.Settled)
 	s := target.begin(start, textFormat)
 	require.NoError(t, s.Feed([]byte("a{x=\"1\"} 1 1\na{x=\"2\"} 1 2\nb 1\n")))
-	require.True(t, s.exact())
+	require.True(t, (&ending{Scrape: s}).exact())
 	s.End(Report{})
 }
 

@@ -109,19 +109,17 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 			continue
 		}
 		s.entry.HasTS, s.entry.Exemplar.Found = false, false
-		if l := s.expect(text); l != nil && l.Kind == m.Kind {
+		if l := s.expectedAs(text); l != nil && l.Kind == m.Kind {
 			s.hit(l, 0)
 			continue
 		}
 		s.miss(s.metadata(text, family, m))
-		if s.times != nil {
-			s.times = append(s.times, plan.NoTime)
-		}
+		s.passTime()
 	}
 }
 
-// expect returns the plan's next line if it has the text.
-func (s *Scrape) expect(text []byte) *catalog.Line {
+// expectedAs returns the plan's next line if it has the text.
+func (s *Scrape) expectedAs(text []byte) *catalog.Line {
 	if s.next < len(s.expected) && s.expected[s.next].Is(text) {
 		return s.expected[s.next]
 	}
@@ -145,7 +143,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		text, ts, v = p.Series()
 	}
 	s.spendLongest(textCopies * int64(len(text)))
-	l := s.expect(text)
+	l := s.expectedAs(text)
 	if l != nil && l.Kind != catalog.DroppedLine && l.Kind != catalog.SeriesLine || s.strayed && l != nil && l.Setting > catalog.AnySetting && l.Setting != s.in {
 		l = nil
 	}

@@ -14,7 +14,9 @@
 //
 // A Job has cohorts: targets whose labels have the same names, which share a catalog, a book of plans and pools of trees. A Target
 // has what a catalog asks it (catalog.Identity), what its last pages came to (plan.History) and what its metrics bear (tree.Owner).
-// A Scrape reads one page; a Result has what came of it.
+// A Scrape reads one page; a Result has what came of it. While it reads, a Scrape has a course, which goes along with the lines of the
+// plan as long as the page does; samples, which are what lines say; a budget of memory; and what the page teaches about values of its
+// target's own: learning, and the replacement of some by others.
 //
 // A point takes many times the memory of its value. So the metrics of a large page are not made at once but in parts, each
 // after the one before has been consumed and let go: only once the whole page has been accepted, what several metrics say

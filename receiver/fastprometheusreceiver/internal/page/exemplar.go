@@ -14,12 +14,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// exemplify takes an exemplar of the last sample, which has a time of its own or none.
-func (s *Scrape) exemplify(x *expo.Exemplar, time int64) {
-	placed := plan.PlacedExemplar{Exemplar: exemplar.Exemplar{Value: x.Value, Ts: s.at}, Sample: int32(len(s.values) - 1)}
-	if time != plan.NoTime {
-		placed.Ts = time
-	}
+// exemplify takes an exemplar of the last sample, which is of some time, and returns what memory that takes.
+func (s *samples) exemplify(x *expo.Exemplar, time int64) int64 {
+	placed := plan.PlacedExemplar{Exemplar: exemplar.Exemplar{Value: x.Value, Ts: time}, Sample: int32(len(s.values) - 1)}
 	if x.HasTS {
 		placed.Ts, placed.HasTs = x.TS, true
 	}
@@ -30,8 +27,8 @@ func (s *Scrape) exemplify(x *expo.Exemplar, time int64) {
 		s.builder.Sort()
 		placed.Labels = s.builder.Labels()
 	}
-	s.spend(exemplarBytes + 3*int64(placed.Labels.ByteSize()))
 	s.exemplars = append(s.exemplars, placed)
+	return exemplarBytes + 3*int64(placed.Labels.ByteSize())
 }
 
 // idsOf returns the ids of an exemplar that has no other labels, and no ids of another length or in other letters.

@@ -53,9 +53,6 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// A place is where the text of a line is in the bytes at hand.
-type place struct{ begin, end int }
-
 // follow reads the line b starts with, if it is the expected one, has nothing but a number, and comes after another that was expected. It
 // returns its length, and that of its text. page is what b is the end of.
 func (s *Scrape) follow(page, b, before []byte) (length, text int) {
@@ -127,9 +124,7 @@ func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
 	v, end, ok := expo.FastNumber(b[text+1:])
 	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
 		s.hit(l, v)
-		if s.times != nil {
-			s.times = append(s.times, plan.NoTime)
-		}
+		s.passTime()
 		return end + 1, text
 	}
 	n, err := s.parser.Tail(b[text:], &s.entry)
@@ -143,13 +138,9 @@ func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
 
 // hit takes the expected line.
 func (s *Scrape) hit(l *catalog.Line, v float64) {
-	s.next++
-	s.lost = 0
+	s.step(l)
 	s.values = append(s.values, v)
-	if s.strayed {
-		s.lines = append(s.lines, l)
-	}
-	if s.times != nil && l.Kind.IsMetadata() {
-		s.times = append(s.times, plan.NoTime)
+	if l.Kind.IsMetadata() {
+		s.passTime()
 	}
 }

@@ -58,31 +58,38 @@ const (
 	exemplarBytes = 320
 )
 
-// spend takes memory for the page.
-func (s *Scrape) spend(n int64) { s.left -= n }
-
-// afford returns an error when more memory was taken than there was.
-func (s *Scrape) afford() error {
-	if s.left < 0 {
-		return MemoryError(s.target.cohort.job.cfg.MaxMemory)
-	}
-	return nil
+// A budget is the memory that a page may take.
+type budget struct {
+	left    int64
+	longest int64 // that a line took of it while it was read
+	of      int64 // as it was configured
 }
 
-// budget is the memory that a page may take.
-func (j *Job) budget() int64 {
+// budget returns that of a page.
+func (j *Job) budget() budget {
 	if j.cfg.MaxMemory <= 0 {
-		return math.MaxInt64 / 2 // nothing that is added to it wraps around
+		return budget{left: math.MaxInt64 / 2} // nothing that is added to it wraps around
 	}
-	return j.cfg.MaxMemory
+	return budget{left: j.cfg.MaxMemory, of: j.cfg.MaxMemory}
 }
+
+// spend takes memory for the page.
+func (b *budget) spend(n int64) { b.left -= n }
 
 // spendLongest takes memory for a line, or a part of one, while it is read: lines share it.
-func (s *Scrape) spendLongest(n int64) {
-	if n > s.longest {
-		s.spend(n - s.longest)
-		s.longest = n
+func (b *budget) spendLongest(n int64) {
+	if n > b.longest {
+		b.spend(n - b.longest)
+		b.longest = n
 	}
+}
+
+// afford returns an error when more memory was taken than there was.
+func (b *budget) afford() error {
+	if b.left < 0 {
+		return MemoryError(b.of)
+	}
+	return nil
 }
 
 // mostWeight bounds what a line of a page adds to its weight, besides its text, which may be there twice.
@@ -90,8 +97,8 @@ const mostWeight = catalog.LineBytes + catalog.PointBytes + catalog.PieceBytes +
 
 // fits tells whether lines that were read, some of which were known, are together within the budget. Nearly always there is no
 // need to weigh them.
-func (s *Scrape) fits(lines []*catalog.Line) bool {
-	c := s.target.cohort
-	budget := c.job.budget()
-	return 3*s.size+mostWeight*int64(len(lines)) <= budget || c.Weigh(lines, sampleBytes, metricBytes) <= budget
+func (e *ending) fits(lines []*catalog.Line) bool {
+	c := e.target.cohort
+	most := c.job.budget().left
+	return 3*e.size+mostWeight*int64(len(lines)) <= most || c.Weigh(lines, sampleBytes, metricBytes) <= most
 }

@@ -11,6 +11,19 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
+// learning is what a page teaches about the values that are its target's own.
+type learning struct {
+	held  []*catalog.Line // found by their text
+	fresh int             // lines that were not known
+	since uint32          // the highest number of a line before the first that was looked for
+
+	learned  bool     // values were taken from another target's plan
+	mixed    bool     // lines may have values that the page has shown to be the target's own since
+	renamed  []string // the target's own values, where some that are new take the place of others
+	searched bool     // the page was looked through
+	found    []string // the target's own values, by that
+}
+
 // learn matches a line of another target's plan, and takes the values that stand where the target has none yet for its own.
 func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 	t := s.target
@@ -71,7 +84,7 @@ func (s *Scrape) hasValue(own []string, slot int, value []byte) bool {
 		}
 		c := s.target.cohort
 		c.mu.Lock()
-		isApart := c.IsApart(slot, other)
+		isApart := c.Own.AreApart(slot, other)
 		c.mu.Unlock()
 		if !isApart {
 			return true
@@ -89,8 +102,8 @@ func (s *Scrape) mix() {
 	c := s.target.cohort
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.mixed = c.HasSeveral(&s.target.Identity)
-	c.CountOwn(&s.target.Identity)
+	s.mixed = c.Own.HasSeveral(&s.target.Identity)
+	c.Own.Count(&s.target.Identity)
 }
 
 // renames finds out whether what the page tells of that is new takes the place of what is gone.
@@ -102,8 +115,8 @@ func (s *Scrape) renames() bool {
 	c := t.cohort
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.HasSeveral(&t.Identity) {
-		s.renamed = c.Renamed(&t.Identity, s.lines, s.held)
+	if c.Own.HasSeveral(&t.Identity) {
+		s.renamed = c.Own.Renamed(&t.Identity, s.lines, s.held)
 	}
 	return s.renamed != nil
 }
@@ -140,23 +153,20 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	defer c.charge(s, c.Held())
 	if s.renamed != nil {
 		t.Own = s.renamed
-		c.CountOwn(&t.Identity)
+		c.Own.Count(&t.Identity)
 		t.Version++
-		t.Restated, s.lines = c.RestateRenamed(&t.Identity, t.Last(), lines, s.held, was)
-		s.strayed = true
-		return s.lines
+		t.Restated, lines = c.Own.RestateRenamed(&t.Identity, t.Last(), lines, s.held, was)
+		return s.exchange(lines)
 	}
 	own := s.ownValues(lines)
 	if !s.mixed && slices.Equal(own, was) {
 		return lines
 	}
 	t.Own = own
-	c.CountOwn(&t.Identity)
+	c.Own.Count(&t.Identity)
 	t.Version++
-	t.Restated = c.RestateAll(&t.Identity, t.Last(), was)
-	s.lines = c.RestateAll(&t.Identity, lines, was)
-	s.strayed = true
-	return s.lines
+	t.Restated = c.Own.RestateAll(&t.Identity, t.Last(), was)
+	return s.exchange(c.Own.RestateAll(&t.Identity, lines, was))
 }
 
 // isAmple tells whether there is memory for what the lines are now, and what they would be, which is there together for a while.
@@ -193,7 +203,7 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	if since == 0 {
 		since = c.LastID
 	}
-	isFresh, hasSeveral := s.isFresh(lines), c.HasSeveral(&t.Identity)
+	isFresh, hasSeveral := s.isFresh(lines), c.Own.HasSeveral(&t.Identity)
 	if !isFresh && (!hasSeveral || !s.isRenewed(lines)) {
 		return t.Own
 	}
@@ -215,14 +225,14 @@ func (s *Scrape) findOwn(lines []*catalog.Line, since uint32, hasSeveral bool) [
 	t := s.target
 	c := t.cohort
 	if !hasSeveral {
-		if own := c.OwnValues(&t.Identity, lines, false); own != nil && c.Shares(&t.Identity, lines, own, false, since) {
+		if own := c.Own.Of(&t.Identity, lines, false); own != nil && c.Own.Shares(&t.Identity, lines, own, false, since) {
 			return own
 		}
-		if !s.isStrange(lines) || !c.AreStrangers(lines) {
+		if !s.isStrange(lines) || !c.Own.AreStrangers(lines) {
 			return nil
 		}
 	}
-	if own := c.OwnValues(&t.Identity, lines, true); own != nil && c.Shares(&t.Identity, lines, own, true, since) {
+	if own := c.Own.Of(&t.Identity, lines, true); own != nil && c.Own.Shares(&t.Identity, lines, own, true, since) {
 		return own
 	}
 	return nil

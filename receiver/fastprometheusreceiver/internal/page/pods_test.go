@@ -171,7 +171,7 @@ func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 			}
 		}
 		for _, target := range targets {
-			if target.cohort.HasSeveral(&target.Identity) {
+			if target.cohort.Own.HasSeveral(&target.Identity) {
 				several++
 			}
 		}

@@ -90,8 +90,7 @@ func (s *Scrape) slotUse() *catalog.SlotUse {
 func (s *Scrape) putBack() error {
 	own, slots := s.own, s.slots
 	s.replacement = replacement{own: s.target.Own, slots: slots[:0], barred: true}
-	s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
-	s.text, s.strayed, s.lost = nil, true, 0
+	s.leave()
 	in := s.in
 	defer func() { s.in = in }()
 	var (
@@ -118,25 +117,25 @@ func (s *Scrape) putBack() error {
 }
 
 // inherit emits a page that is as planned, but for what has taken the place of something else: that ends.
-func (s *Scrape) inherit(r Report, res Result) (Result, bool) {
-	t, p := s.target, s.plan
+func (e *ending) inherit() bool {
+	t, p := e.target, e.plan
 	c := t.cohort
-	if !s.exact() || s.times != nil || s.natives != nil {
-		return res, false
+	if !e.exact() || e.times != nil || e.natives != nil {
+		return false
 	}
-	res = res.with(p.Tally)
+	res := e.res.with(p.Tally)
 	if over(c.job, res.PostRelabel) {
-		return res, false
+		return false
 	}
 	c.mu.Lock()
-	x, added := c.Replace(p, s.use, s.slots, &s.VaryingRoom)
+	x, added := c.Replace(p, e.use, e.slots, &e.VaryingRoom)
 	if x == nil {
 		c.mu.Unlock()
-		return res, false
+		return false
 	}
 	before := t.owner.Having(t.Own)
-	t.Own = s.own
-	c.CountOwn(&t.Identity)
+	t.Own = e.own
+	c.Own.Count(&t.Identity)
 	t.Version++
 	t.Succeed()
 	if t.Forget() {
@@ -144,17 +143,18 @@ func (s *Scrape) inherit(r Report, res Result) (Result, bool) {
 	}
 	c.mu.Unlock()
 
-	res.Added = added
-	s.report(r, &res)
+	e.res = res
+	e.res.Added = added
+	e.report()
 	for range x.Ended {
-		s.values = append(s.values, plan.StaleMarker)
+		e.values = append(e.values, plan.StaleMarker)
 	}
-	v := tree.View{Owner: &t.owner, Before: before, At: pcommon.Timestamp(s.at * 1e6), Values: s.values, Variation: x}
-	if len(s.exemplars) > 0 {
-		s.exemplars = plan.Deal(s.exemplars, p.Owners())
-		v.Exemplars = s.exemplars
+	v := tree.View{Owner: &t.owner, Before: before, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Variation: x}
+	if len(e.exemplars) > 0 {
+		e.exemplars = plan.Deal(e.exemplars, p.Owners())
+		v.Exemplars = e.exemplars
 	}
 	x.Extra.Behind(p.Layout)
-	s.render(p.Layout, s.free(p), &v, &res)
-	return res, true
+	e.render(p.Layout, e.free(p), &v)
+	return true
 }

@@ -185,7 +185,7 @@ func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 					if got.Hits > 0 && targets[i].Version != was && got.Added > 0 && n > 2 {
 						exchanged++
 					}
-					if isSpoilt && targets[i].cohort.HasSeveral(&targets[i].Identity) {
+					if isSpoilt && targets[i].cohort.Own.HasSeveral(&targets[i].Identity) {
 						spoilt++
 					}
 					last.Release()
@@ -217,7 +217,7 @@ func TestPodsInThePlaceOfOthersAreNotLookedUp(t *testing.T) {
 	several := 0
 	for n := range 20 {
 		for i, h := range all {
-			if !targets[i].cohort.HasSeveral(&targets[i].Identity) {
+			if !targets[i].cohort.Own.HasSeveral(&targets[i].Identity) {
 				continue
 			}
 			several++

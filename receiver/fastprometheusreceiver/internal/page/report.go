@@ -26,22 +26,18 @@ func reportNames(extra bool) []string {
 }
 
 // report appends the values of the report, whose lines come last.
-func (s *Scrape) report(r Report, res *Result) {
-	j := s.target.cohort.job
+func (e *ending) report() {
+	j, res := e.target.cohort.job, &e.res
 	up := 0.0
 	if res.Err == nil {
 		up = 1
 	}
-	s.values = append(s.values, up, r.Duration.Seconds(),
+	e.values = append(e.values, up, e.about.Duration.Seconds(),
 		float64(res.Samples), float64(res.PostRelabel), float64(res.Added))
 	if len(j.rules.Report) > 5 {
-		s.values = append(s.values, s.target.timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(r.BodyBytes))
+		e.values = append(e.values, e.target.timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(e.about.BodyBytes))
 	}
-	if s.times != nil {
-		for len(s.times) < len(s.values) {
-			s.times = append(s.times, plan.NoTime)
-		}
-	}
+	e.passTimes()
 }
 
 // Fail reports a scrape that brought no page.
@@ -52,7 +48,7 @@ func (t *Target) Fail(at time.Time, r Report) Result {
 // Retire ends what the target had with stale markers, the report's series included, and lets go of what it shares. The
 // target may be begun anew, as one never scraped.
 func (t *Target) Retire(at time.Time) Result {
-	var res Result
+	e := ending{Scrape: &Scrape{target: t}}
 	c := t.cohort
 	if t.Past && !c.job.cfg.NoStaleMarkers {
 		c.mu.Lock()
@@ -69,10 +65,9 @@ func (t *Target) Retire(at time.Time) Result {
 		}
 		l := p.Lay(0, c.ReportLines, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
-		s := Scrape{target: t}
-		s.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values}, &res)
-		res.tree, res.lender = nil, nil // nobody will show the like again
+		e.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values})
+		e.res.tree, e.res.lender = nil, nil // nobody will show the like again
 	}
 	t.leave()
-	return res
+	return e.res
 }

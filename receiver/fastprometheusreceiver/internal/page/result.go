@@ -52,20 +52,21 @@ func (t *Target) Families(r Result, yield func(Family)) {
 }
 
 // render makes metrics of the scrape, or the first part of them.
-func (s *Scrape) render(l *plan.Layout, t *tree.Tree, v *tree.View, res *Result) {
+func (e *ending) render(l *plan.Layout, t *tree.Tree, v *tree.View) {
+	res := &e.res
 	res.layout = l
 	j, n := v.Owner.Tree, v.Size(l)
-	keeps := j.IsLarge(n) || !j.Reuse || s.target.cohort.pools.Keeps(l, v.At, j) || t != nil
+	keeps := j.IsLarge(n) || !j.Reuse || e.target.cohort.pools.Keeps(l, v.At, j) || t != nil
 	switch {
 	case j.IsLarge(n) || !keeps && j.Divides(n):
-		s.lent, res.lender = true, s
+		e.lent, res.lender = true, e.Scrape
 		res.parts = tree.NewParts(l, v)
 		res.Metrics = res.parts.Next()
 	case !keeps:
 		res.Metrics, res.passing = tree.Pass(l, v)
 	default:
 		res.Metrics, res.tree = tree.Render(l, t, v)
-		res.pools = &s.target.cohort.pools
+		res.pools = &e.target.cohort.pools
 	}
 }
 

@@ -21,67 +21,36 @@ import (
 // A Scrape reads one page. Its samples are numbered as the page has them, metadata included, so that as long as every
 // line is the plan's next the numbers are the plan's.
 type Scrape struct {
+	course      // how the page goes along with what was expected
+	samples     // what its lines say
+	budget      // the memory that it may take
+	learning    // what is found out about values of the target's own
+	replacement // what has taken the place of some of these
 	plan.VaryingRoom
-	replacement
 
 	target *Target
 	at     int64 // milliseconds
-	whole  bool  // the page is collected and parsed at its end
+
+	whole  bool // the page is collected and parsed at its end
 	parser expo.Parser
 	entry  expo.Entry
 	in     catalog.Setting
-	err    error
+	carry  []byte // the start of a line whose end is in the next chunk
+	retry  int    // carry is not worth another look while it is shorter
+	size   int64  // of what was fed
 	ended  bool
-	size   int64 // of what was fed
-	lent   bool  // its values are held by the parts of its result, until these are released
+	err    error
+	vain   error // there is no use in reading on
 
-	left    int64 // of the memory that the page may take
-	longest int64 // that a line took of it while it was read
-
-	plan     *plan.Plan
-	borrowed bool            // it is not the target's
-	held     []*catalog.Line // found by their text
-	fresh    int             // lines that were not known
-	since    uint32          // the highest number of a line before the first that was looked for
-	learned  bool            // values of the target's own
-	renamed  []string        // values of the target's own, where some that are new take the place of others
-	searched bool            // for values of the target's own
-	found    []string        // these, then
-	mixed    bool            // lines may have values that the page has shown to be the target's own since
-	expected []*catalog.Line // the last page's
-	text     *plan.Text      // of the first of them, as long as the page has what was expected and nothing else
-	texts    int             // how many these are
-	places   []place         // of those that were read from the bytes at hand, if there is a text
-	placed   int             // the first of them
-	next     int             // of expected
-	search   plan.Search
-	strayed  bool  // from the plan: lines has what came instead
-	lost     int   // lines in a row that were not the next
-	look     int   // how many samples there are when it is time to look for repeats
-	vain     error // there is no use in reading on
-
-	lines     []*catalog.Line
-	values    []float64
-	times     []int64 // nil until a sample has one
-	natives   map[int32]plan.NativeValue
-	exemplars []plan.PlacedExemplar
-	refused   int // samples that failed the page
-	tooLarge  int // samples before the first histogram with too many buckets
-
-	carry []byte // the start of a line whose end is in the next chunk
-	retry int    // carry is not worth another look while it is shorter
-
-	page    []*catalog.Line // expected, when it is not the plan's
-	aligned []float64       // values in the order of the plan
-	spare   []int64         // for times
-	builder labels.ScratchBuilder
+	aligned []float64 // values in the order of the plan
+	lent    bool      // its values are held by the parts of its result, until these are released
 }
 
 // scrapes are those that no page has now, and largeScrapes those that had one of many samples. Else small pages would have the memory of large
 // ones, and these make it once more.
 var scrapes, largeScrapes = sync.Pool{New: newScrape}, sync.Pool{New: newScrape}
 
-func newScrape() any { return &Scrape{builder: labels.NewScratchBuilder(8)} }
+func newScrape() any { return &Scrape{samples: samples{builder: labels.NewScratchBuilder(8)}} }
 
 // manySamples is from how many on a page is large.
 const manySamples = 1 << 12
@@ -115,7 +84,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	s.parser.OpenMetrics = f == openMetricsFormat
 	s.in = catalog.PlainSetting
 	c := t.cohort
-	s.left = c.job.budget()
+	s.budget = c.job.budget()
 	s.look = manyLines
 	if s.plan = t.Plan; s.plan == nil && t.Pin == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
@@ -124,14 +93,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 		c.mu.Unlock()
 	}
 	if s.plan != nil {
-		s.expected = s.plan.Body
-		s.text, s.texts = s.plan.Text(), len(s.expected)
-		s.search = s.plan.Among(nil)
-		if s.plan == t.Plan && !t.Diff.IsEmpty() {
-			s.search = s.plan.Among(t.Diff.Extras)
-			s.page = t.Diff.Apply(slices.Grow(s.page[:0], len(s.expected)+len(t.Diff.Extras)), s.expected)
-			s.expected, s.texts = s.page, t.Diff.First()
-		}
+		s.expect(t)
 		s.values = slices.Grow(s.values, len(s.expected)+len(c.ReportLines))
 	}
 	return s
@@ -167,11 +129,11 @@ func (s *Scrape) recycle() {
 	clear(s.held[:cap(s.held)])
 	clear(s.page[:cap(s.page)])
 	*s = Scrape{
-		lines: s.lines[:0], values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0],
-		carry: s.carry[:0], held: s.held[:0], page: s.page[:0], aligned: s.aligned[:0],
+		course:   course{places: s.places[:0], lines: s.lines[:0], page: s.page[:0]},
+		samples:  samples{values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0], builder: s.builder},
+		learning: learning{held: s.held[:0]}, replacement: replacement{slots: s.slots[:0]},
 		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0], Lost: s.Lost[:0]},
-		replacement: replacement{slots: s.slots[:0]}, places: s.places[:0],
-		builder: s.builder, entry: s.entry,
+		entry:       s.entry, carry: s.carry[:0], aligned: s.aligned[:0],
 	}
 	scrapesOf(cap(s.values)).Put(s)
 }
@@ -247,20 +209,18 @@ func (s *Scrape) note(l *catalog.Line) {
 	if e.HasTS && s.target.cohort.job.cfg.Scrape.HonorTimestamps {
 		time = e.TS
 		if s.times == nil {
-			if s.spare == nil {
-				s.spare = make([]int64, 0, max(len(s.expected), 64))
-			}
-			s.times, s.text = s.spare[:0], nil
-			for len(s.times) < len(s.values)-1 {
-				s.times = append(s.times, plan.NoTime)
-			}
+			s.beginTimes(len(s.expected))
+			s.text = nil
 		}
 	}
 	if s.times != nil {
 		s.times = append(s.times, time)
 	}
 	if e.Exemplar.Found && l.Kind == catalog.SeriesLine {
-		s.exemplify(&e.Exemplar, time)
+		if time == plan.NoTime {
+			time = s.at
+		}
+		s.spend(s.exemplify(&e.Exemplar, time))
 	}
 }
 
@@ -309,9 +269,7 @@ func (s *Scrape) take() error {
 	}
 	s.miss(l)
 	if l.Kind.IsMetadata() {
-		if s.times != nil {
-			s.times = append(s.times, plan.NoTime)
-		}
+		s.passTime()
 		return nil
 	}
 	s.values[len(s.values)-1] = e.Value
@@ -364,19 +322,11 @@ func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Li
 	return c.hold(s, l), nil
 }
 
-// miss takes a line that is not the plan's next, and looks for the place in the plan where to go on.
+// miss takes a line that is not the plan's next.
 func (s *Scrape) miss(l *catalog.Line) {
-	if !s.strayed {
-		s.strayed, s.text = true, nil
-		s.lines = append(slices.Grow(s.lines[:0], len(s.expected)+len(s.expected)/16), s.expected[:s.next]...)
-	}
-	s.lines = append(s.lines, l)
+	s.stray(l)
 	s.values = append(s.values, 0)
 	s.spend(sampleBytes)
-	s.lost++
-	if i := s.search.Ahead(s.expected, s.next, s.lost, l); i >= 0 {
-		s.next, s.lost = i+1, 0
-	}
 }
 
 // manyHeld is how many lines a page holds that was not expected to have them.
@@ -419,12 +369,4 @@ func (s *Scrape) finish() error {
 		return errors.New("cannot read page: data does not end with # EOF")
 	}
 	return nil
-}
-
-// seen returns the lines of the page up to here.
-func (s *Scrape) seen() []*catalog.Line {
-	if s.strayed {
-		return s.lines
-	}
-	return s.expected[:s.next]
 }

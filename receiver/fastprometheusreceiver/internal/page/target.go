@@ -87,7 +87,7 @@ func (t *Target) leave() {
 	c := t.cohort
 	c.mu.Lock()
 	c.Leave(&t.History)
-	c.DiscountOwn(&t.Identity)
+	c.Own.Discount(&t.Identity)
 	c.mu.Unlock()
 	j := c.job
 	j.mu.Lock()

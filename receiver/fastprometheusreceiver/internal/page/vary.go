@@ -14,29 +14,29 @@ import (
 
 // vary emits a page that differs from a plan by series which come and go within families that stay. Everything else
 // that a page may change about the meaning of others is left to settle.
-func (s *Scrape) vary(r Report, res Result) (Result, bool) {
-	t, p := s.target, s.plan
+func (e *ending) vary() bool {
+	t, p := e.target, e.plan
 	c := t.cohort
-	if p == nil || t.Turned || s.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || s.times != nil || s.natives != nil || t.Timed != nil || !t.Follows(p) {
-		return res, false
+	if p == nil || t.Turned || e.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || e.times != nil || e.natives != nil || t.Timed != nil || !t.Follows(p) {
+		return false
 	}
-	if s.findsOwn(s.seen()) {
-		return res, false
+	if e.findsOwn(e.seen()) {
+		return false
 	}
 	d := t.Diff
-	if t.Plan != p || s.strayed || s.next != len(s.expected) {
+	if t.Plan != p || !e.isThrough() {
 		var ok bool
-		if d, ok = plan.Compare(p, s.seen(), len(d.Extras)); !ok {
-			return res, false
+		if d, ok = plan.Compare(p, e.seen(), len(d.Extras)); !ok {
+			return false
 		}
 	}
-	s.aligned = d.Align(s.aligned[:0], s.values, len(p.Body))
+	e.aligned = d.Align(e.aligned[:0], e.values, len(p.Body))
 	c.mu.Lock()
-	x, n := c.Vary(p, d, &t.Identity, &t.History, &s.VaryingRoom)
-	res = res.with(n)
+	x, n := c.Vary(p, d, &t.Identity, &t.History, &e.VaryingRoom)
+	res := e.res.with(n)
 	if x == nil || over(c.job, res.PostRelabel) {
 		c.mu.Unlock()
-		return res, false
+		return false
 	}
 	if t.Plan != p {
 		c.adopt(t, p)
@@ -48,37 +48,38 @@ func (s *Scrape) vary(r Report, res Result) (Result, bool) {
 		t.Settled = false
 	}
 	c.Differ(&t.History, d)
-	c.Discard(s.Lost)
-	delete(c.reading, s) // not before: until here nothing else has the extras
+	c.Discard(e.Lost)
+	delete(c.reading, e.Scrape) // not before: until here nothing else has the extras
 	c.sweep()
 	c.mu.Unlock()
 
-	s.values, s.aligned = s.aligned, s.values
-	s.report(r, &res)
-	s.values = d.Beyond(s.values, s.aligned)
+	e.values, e.aligned = e.aligned, e.values
+	e.res = res
+	e.report()
+	e.values = d.Beyond(e.values, e.aligned)
 	for range x.Ended {
-		s.values = append(s.values, plan.StaleMarker)
+		e.values = append(e.values, plan.StaleMarker)
 	}
-	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(s.at * 1e6), Values: s.values, Variation: x}
-	if len(s.exemplars) > 0 {
-		d.Renumber(s.exemplars, len(p.Lines))
+	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Variation: x}
+	if len(e.exemplars) > 0 {
+		d.Renumber(e.exemplars, len(p.Lines))
 		owner := append(slices.Clone(p.Owners()), x.Extra.Owners(len(p.Lines), len(d.Extras))...)
 		for i := len(p.Lines); i < len(owner); i++ {
 			if owner[i] >= 0 {
 				owner[i] += int32(len(p.Layout.Points))
 			}
 		}
-		s.exemplars = plan.Deal(s.exemplars, owner)
-		v.Exemplars = s.exemplars
+		e.exemplars = plan.Deal(e.exemplars, owner)
+		v.Exemplars = e.exemplars
 	}
 	x.Extra.Behind(p.Layout)
-	s.render(p.Layout, s.free(p), &v, &res)
-	return res, true
+	e.render(p.Layout, e.free(p), &v)
+	return true
 }
 
 // free returns a tree to fill for a plan, if there is one.
-func (s *Scrape) free(p *plan.Plan) *tree.Tree {
-	c := s.target.cohort
+func (e *ending) free(p *plan.Plan) *tree.Tree {
+	c := e.target.cohort
 	if !c.job.tree.Reuse {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"math"
 	"strconv"
-	"strings"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/common/model"
@@ -21,58 +20,31 @@ import (
 // A Catalog knows what the lines in use by some targets mean. Who uses it has a lock for that.
 type Catalog struct {
 	asked
-	ownSlots
 
 	Rules       *Rules
 	labels      []labels.Label // the targets' public labels, with marks for what may differ
 	ReportLines []*Line        // of the series that a scrape reports about itself
 
-	Lines  table[Line, *Line]
-	metas  map[*Line]Meta
-	Bounds Bounds
-	// exposed has the final labels of lines that are not placed yet, or, being in unspelled too, whose text cannot give them again.
-	exposed     map[*Line]labels.Labels
-	exposedPeak int // how many it has held
-	unspelled   map[*Line]struct{}
-
-	pieces  table[piece, *piece] // of texts, since the last sweep
-	forms   map[string]*form     // likewise
-	written int64                // bytes of pieces and forms that are there, about
-
-	names      table[Name, *Name]
-	bases      table[base, *base]
-	families   map[familyID]*Family // beyond the first of a base
-	resources  map[[2]string]*Resource
-	scopes     map[string]*Scope
-	keySets    map[string]*keys
-	named      map[string][]*keys // by their names
-	attributes map[string]string  // their names
-	shapes     map[uint64]*shape  // by the hash of their keys; nil until the second line
-	shapeCount int                // about
-	points     table[Point, *Point]
+	Lines    table[Line, *Line]
+	metas    map[*Line]Meta
+	Bounds   Bounds
+	unplaced unplaced
+	pieces   pieces
+	shapes   shapes
+	metrics  metrics
+	points   points
+	Own      OwnValues
 
 	epoch      uint32 // of the last who marked something
-	LinesEpoch uint32 // of the last who marked lines; see markLines
-	LastID     uint32
-	size       int64 // bytes of what is known, about
-	swept      int   // lines left by the last sweep
-	lost       int   // since then, about
-	discarded  int   // likewise
-	sweptSize  int64 // and bytes
+	LinesEpoch uint32 // of the last who marked lines; see MarkLines
+	LastID     uint32 // of a line
+	size       int64  // bytes of lines, but for their pieces and what they refer to, about
+	litter     litter
 
 	// Memory that is used again.
 	reread    reread
 	exposing  labels.ScratchBuilder
 	finishing *labels.Builder
-	cuts      []int
-	keying    []byte
-	packing   []byte
-}
-
-type familyID struct {
-	base     *base
-	resource *Resource
-	scope    *Scope
 }
 
 var seed = maphash.MakeSeed()
@@ -80,10 +52,8 @@ var seed = maphash.MakeSeed()
 // Init makes an empty catalog for targets with such labels, of which so many values may differ.
 func (c *Catalog) Init(r *Rules, ls []labels.Label, variables int) {
 	*c = Catalog{
-		Rules: r, labels: ls, asked: newAsked(variables), ownSlots: newOwnSlots(),
-		metas: map[*Line]Meta{}, exposed: map[*Line]labels.Labels{}, unspelled: map[*Line]struct{}{}, forms: map[string]*form{},
-		families: map[familyID]*Family{}, resources: map[[2]string]*Resource{}, scopes: map[string]*Scope{}, keySets: map[string]*keys{},
-		named: map[string][]*keys{}, attributes: map[string]string{}, shapes: map[uint64]*shape{},
+		Rules: r, labels: ls, asked: newAsked(variables), Own: newOwnValues(c),
+		metas: map[*Line]Meta{}, unplaced: newUnplaced(), shapes: newShapes(), metrics: newMetrics(), points: newPoints(),
 		exposing: labels.NewScratchBuilder(16), finishing: labels.NewBuilder(labels.EmptyLabels()),
 	}
 	c.asking.Catalog = c
@@ -94,8 +64,8 @@ func (c *Catalog) Init(r *Rules, ls []labels.Label, variables int) {
 			b.Set(l.Name, l.Value)
 		}
 		set := c.external(b.Labels())
-		l := c.NewLine(Whole(c.name(set.Get(model.MetricNameLabel), n, nil), n+"\xff"), ReportLine, AnySetting)
-		c.exposed[l], c.unspelled[l] = set, struct{}{}
+		l := c.NewLine(Whole(c.metrics.name(set.Get(model.MetricNameLabel), n, nil), n+"\xff"), ReportLine, AnySetting)
+		c.unplaced.keepUnspelled(l, set)
 		c.ReportLines = append(c.ReportLines, l)
 	}
 }
@@ -152,18 +122,14 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	if l := c.hashed(t, hash, e.Text, setting); l != nil {
 		return l, nil
 	}
-	keep := c.text
-	if isWhole {
-		keep = func(n *Name, e *expo.Entry) text { return Whole(n, e.Text) }
-	}
 	if sh := c.shape(t, e, setting, false); sh != nil {
 		if isWhole && sh.isSole() {
-			body, tail := c.alone(sh.name, e)
+			body, tail := c.pieces.alone(sh.name, e)
 			l := c.mouldSole(sh, e, setting, &body, tail)
 			c.Lines.insert(l, hash)
 			return l, nil
 		}
-		l := c.mould(sh, e, setting, keep(sh.name, e))
+		l := c.mould(sh, e, setting, c.text(sh.name, e, isWhole))
 		c.Lines.insert(l, hash)
 		return l, nil
 	}
@@ -172,7 +138,15 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	if had != nil || err != nil {
 		return had, err
 	}
-	return c.addSeries(keep(c.nameOf(exposed, set, cond), e), setting, set, true), nil
+	return c.addSeries(c.text(c.nameOf(exposed, set, cond), e, isWhole), setting, set, true), nil
+}
+
+// text keeps the text of an entry, in one piece where there are few lines or that is wanted.
+func (c *Catalog) text(n *Name, e *expo.Entry, isWhole bool) text {
+	if isWhole || c.Lines.count < c.Rules.MostWhole {
+		return Whole(n, e.Text)
+	}
+	return c.pieces.text(n, e)
 }
 
 // Refused returns the line that drops a series which a target may not have.
@@ -229,23 +203,18 @@ func (c *Catalog) expose(e *expo.Entry, in Setting) labels.Labels {
 	return c.exposing.Labels()
 }
 
-// mostExposed bounds the labels that are kept from when a line is seen to when it is placed. Beyond, as on the first of a
-// large page, a line is read again, if its text tells them.
-const mostExposed = 1 << 12
-
 func (c *Catalog) addSeries(t text, in Setting, set labels.Labels, isSpelled bool) *Line {
 	l := c.NewLine(t, SeriesLine, in)
-	if !isSpelled {
-		c.unspelled[l] = struct{}{}
-	}
 	if set.IsEmpty() {
 		l.Kind = DroppedLine
-	} else if !isSpelled || len(c.exposed) < mostExposed {
-		c.exposed[l] = set
-		c.exposedPeak = max(c.exposedPeak, len(c.exposed))
 	}
-	if !isSpelled {
+	switch {
+	case !isSpelled:
+		c.unplaced.keepUnspelled(l, set)
 		c.size += unspelledBytes + int64(set.ByteSize())
+	case l.Kind == SeriesLine:
+		c.unplaced.keep(l, set)
+	default:
 	}
 	c.Lines.Add(l)
 	return l
@@ -259,7 +228,7 @@ func (c *Catalog) Metadata(b, family []byte, m Meta) *Line {
 	}
 	l := c.shared(b, in)
 	if l == nil {
-		l = c.NewLine(Whole(c.name(string(family), string(family), nil), b), m.Kind, in)
+		l = c.NewLine(Whole(c.metrics.name(string(family), string(family), nil), b), m.Kind, in)
 		c.Lines.Add(l)
 		c.metas[l] = m
 		c.size += MetaBytes + int64(len(m.Text))
@@ -269,23 +238,7 @@ func (c *Catalog) Metadata(b, family []byte, m Meta) *Line {
 
 // nameOf returns the name of a series: no final one if relabeling dropped it.
 func (c *Catalog) nameOf(exposed, set labels.Labels, cond *Condition) *Name {
-	return c.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel), cond)
-}
-
-func (c *Catalog) name(final, exposed string, cond *Condition) *Name {
-	asked := Name{Final: final, exposed: exposed, Cond: cond}
-	hash := asked.hash()
-	n := c.names.find(hash, func(n *Name) bool { return n.Final == final && n.exposed == exposed && n.Cond == cond })
-	if n == nil {
-		n = &Name{Final: strings.Clone(final), Cond: cond}
-		n.exposed = n.Final
-		if exposed != final {
-			n.exposed = strings.Clone(exposed)
-		}
-		c.size += n.bytes()
-		c.names.insert(n, hash)
-	}
-	return n
+	return c.metrics.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel), cond)
 }
 
 // Place finds out which part of which point a line is.
@@ -293,12 +246,9 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 	if as == Classic && c.settle(l, b) {
 		return
 	}
-	set, ok := c.exposed[l]
+	set, ok := c.unplaced.take(l)
 	if !ok {
 		set = c.again(l)
-	}
-	if _, unspelled := c.unspelled[l]; !unspelled {
-		delete(c.exposed, l)
 	}
 	l.Point, l.Role = nil, NoRole
 	metric := set.Get(model.MetricNameLabel)
@@ -308,7 +258,7 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 	r := c.resource(set, l.Name.Cond)
 	if metric == translator.TargetInfoMetricName {
 		l.Role = TargetInfoRole
-		l.Point = c.intern(c.family(b, r, nil), l, set, func(n string) bool {
+		l.Point = c.points.of(c.metrics.family(b, r, nil), l, set, func(n string) bool {
 			return n == model.JobLabel || n == model.InstanceLabel || n == model.MetricNameLabel
 		})
 		return
@@ -326,7 +276,7 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 		c.Bounds.set(l, bound)
 	}
 	l.Role = role
-	l.Point = c.intern(c.family(b, r, c.scope(set)), l, set, func(n string) bool {
+	l.Point = c.points.of(c.metrics.family(b, r, c.metrics.scope(set, c.Rules.Version)), l, set, func(n string) bool {
 		switch n {
 		case model.BucketLabel:
 			return b.Kind == pmetric.MetricTypeHistogram || b.Kind == pmetric.MetricTypeExponentialHistogram
@@ -355,15 +305,9 @@ func (c *Catalog) again(l *Line) labels.Labels {
 	return set
 }
 
+// resource returns the one that labels name.
 func (c *Catalog) resource(set labels.Labels, cond *Condition) *Resource {
-	k := [2]string{c.own(set, model.JobLabel, cond), c.own(set, model.InstanceLabel, cond)}
-	r := c.resources[k]
-	if r == nil {
-		r = &Resource{job: strings.Clone(k[0]), instance: strings.Clone(k[1])}
-		c.resources[[2]string{r.job, r.instance}] = r
-		c.size += r.bytes()
-	}
-	return r
+	return c.metrics.resource(c.own(set, model.JobLabel, cond), c.own(set, model.InstanceLabel, cond))
 }
 
 // own returns the value of a label, empty when it is the target's.
@@ -375,64 +319,4 @@ func (c *Catalog) own(set labels.Labels, name string, cond *Condition) string {
 		}
 	}
 	return v
-}
-
-func (c *Catalog) scope(set labels.Labels) *Scope {
-	isDefault := true
-	set.Range(func(l labels.Label) { isDefault = isDefault && !strings.HasPrefix(l.Name, scopePrefix) })
-	if kept := c.scopes[""]; isDefault && kept != nil {
-		return kept
-	}
-	s := Scope{isDefault: isDefault}
-	var key []byte
-	set.Range(func(l labels.Label) {
-		switch {
-		case !strings.HasPrefix(l.Name, scopePrefix):
-			return
-		case l.Name == translator.ScopeNameLabelKey:
-			s.Name = l.Value
-		case l.Name == translator.ScopeVersionLabelKey:
-			s.Version = l.Value
-		case l.Name == translator.ScopeSchemaURLLabelKey:
-			s.Schema = l.Value
-		default:
-			s.Attributes = append(s.Attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
-		}
-		key = append(append(key, strconv.Quote(l.Name)...), strconv.Quote(l.Value)...) // AppendQuote copies all that is there
-	})
-	k := string(key)
-	if s.isDefault {
-		s.Name, s.Version = DefaultScope, c.Rules.Version
-	}
-	kept := c.scopes[k]
-	if kept == nil {
-		s.Name, s.Version, s.Schema = strings.Clone(s.Name), strings.Clone(s.Version), strings.Clone(s.Schema)
-		kept = &s
-		c.scopes[k] = kept
-		c.size += s.bytes(len(k))
-	}
-	return kept
-}
-
-// DefaultScope is the stock receiver's: dashboards and rules may name it.
-const DefaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
-
-func (c *Catalog) family(b *base, r *Resource, s *Scope) *Family {
-	if f := b.family; f != nil && f.Resource == r && f.Scope == s {
-		return f
-	}
-	k := familyID{b, r, s}
-	f := c.families[k]
-	if f == nil {
-		c.LastID++
-		f = &Family{ID: c.LastID, Base: b, Resource: r, Scope: s}
-		c.size += FamilyBytes
-		if b.family == nil {
-			b.family = f
-		} else {
-			c.families[k] = f
-			c.size += FamilyBytes
-		}
-	}
-	return f
 }

@@ -43,23 +43,22 @@ func (c *Catalog) turnLine(t *Identity, l *Line) *Line {
 		return own
 	}
 	var set labels.Labels
-	_, unspelled := c.unspelled[l]
 	if l.Kind == SeriesLine {
 		var ok bool
-		if set, ok = c.exposed[l]; !ok {
+		if set, ok = c.unplaced.labels[l]; !ok {
 			set = c.again(l)
 		}
 		b := labels.NewBuilder(set)
 		set.Range(func(l labels.Label) { b.Set(l.Name, t.resolve(l.Value)) })
 		set = b.Labels()
 	}
-	n := c.name(l.Name.Final, l.Name.exposed, t.Pin)
+	n := c.metrics.name(l.Name.Final, l.Name.exposed, t.Pin)
 	if l.Kind == DroppedLine {
 		own := c.NewLine(Whole(n, text), DroppedLine, l.Setting)
 		c.Lines.Add(own)
 		return own
 	}
-	return c.addSeries(Whole(n, text), l.Setting, set, !unspelled)
+	return c.addSeries(Whole(n, text), l.Setting, set, !c.unplaced.isUnspelled(l))
 }
 
 // Clashes tells whether lines of a page, and that differ for other targets, are the same series for this one: a

@@ -239,14 +239,7 @@ func (p *PageMetadata) resolve(n *Name, as Native) *base {
 	if p.catalog.Rules.TrimSuffixes {
 		b.Out = translator.TrimPromSuffixes(b.Name, b.Kind, b.unit)
 	}
-	hash := b.hash()
-	kept := p.catalog.bases.find(hash, b.equals)
-	if kept == nil {
-		kept = new(base)
-		*kept = b
-		p.catalog.bases.insert(kept, hash)
-		p.catalog.size += BaseBytes
-	}
+	kept := p.catalog.metrics.base(b)
 	p.resolved[familyKey{b.Name, isNative}] = kept
 	return kept
 }

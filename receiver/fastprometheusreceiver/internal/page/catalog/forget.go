@@ -3,12 +3,7 @@
 
 package catalog
 
-import (
-	"iter"
-	"maps"
-
-	"github.com/prometheus/prometheus/model/labels"
-)
+import "iter"
 
 // sweepBytes are those that may be too many without a sweep.
 const sweepBytes = 4 << 20
@@ -23,8 +18,21 @@ const (
 	discardedTimes = 8
 )
 
+// litter is what may be out of use since the last sweep.
+type litter struct {
+	lost      int // lines, about
+	discarded int // likewise
+	swept     int // lines that the last sweep left
+	sweptSize int64
+}
+
+// isMuch tells whether more may be out of use than what the last sweep left, of so many lines and bytes.
+func (t *litter) isMuch(lines int, held int64) bool {
+	return t.lost > lines/lostPart+fewLost || t.discarded > discardedTimes*lines+fewLost || lines > 2*t.swept+1000 || held > 2*t.sweptSize+sweepBytes
+}
+
 // Lose notes that pages have lost so many lines, which nothing may have any more.
-func (c *Catalog) Lose(lines int) { c.lost += lines }
+func (c *Catalog) Lose(lines int) { c.litter.lost += lines }
 
 // share notes that others than the page which a line came with may have it. It may be nil.
 func (l *Line) share() *Line {
@@ -46,7 +54,7 @@ func Share(lines []*Line) {
 func (c *Catalog) Discard(lines []*Line) {
 	for _, l := range lines {
 		if !c.discard(l) {
-			c.lost++
+			c.litter.lost++
 		}
 	}
 }
@@ -57,17 +65,15 @@ func (c *Catalog) discard(l *Line) bool {
 		return false
 	}
 	c.size -= l.bytes()
-	if p.Family.shape == nil && c.points.remove(p) { // it was placed
-		c.size -= PointBytes
+	if p.Family.shape == nil { // it was placed
+		c.points.remove(p)
 	}
-	c.discarded++
+	c.litter.discarded++
 	return true
 }
 
 // IsLitter tells whether more may be out of use than what the last sweep left.
-func (c *Catalog) IsLitter() bool {
-	return c.lost > c.Lines.count/lostPart+fewLost || c.discarded > discardedTimes*c.Lines.count+fewLost || c.Lines.count > 2*c.swept+1000 || c.Held() > 2*c.sweptSize+sweepBytes
-}
+func (c *Catalog) IsLitter() bool { return c.litter.isMuch(c.Lines.count, c.Held()) }
 
 // Sweep forgets all but the lines and points that are in use, and those of the report.
 func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
@@ -87,17 +93,24 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 		}
 	}
 	keep(c.ReportLines)
+	stays := c.sweepLines(mark)
+	c.pieces.sweep(stays)
+	c.shapes = newShapes()
+	c.points.sweep(mark, stays)
+	c.metrics.sweep(mark)
+	c.sweepConditions(mark)
+	c.litter = litter{swept: c.Lines.count, sweptSize: c.Held()}
+}
+
+// sweepLines forgets lines without a mark, and returns which part of them stays.
+func (c *Catalog) sweepLines(mark uint32) part {
 	known := c.Lines.count
-	// These are for lines to share that come at once. Those to come have little to share with these.
-	c.pieces, c.forms, c.shapes = table[piece, *piece]{}, map[string]*form{}, map[uint64]*shape{}
-	c.shapeCount = 0
 	c.size = 0
 	metas := make(map[*Line]Meta)
 	c.Lines.retain(func(l *Line) bool {
 		if l.Epoch != mark {
 			delete(c.Bounds.rare, l)
-			delete(c.exposed, l)
-			delete(c.unspelled, l)
+			c.unplaced.forget(l)
 			return false
 		}
 		c.size += l.bytes()
@@ -108,14 +121,17 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 		return true
 	})
 	c.metas = metas
-	c.points.retain(func(p *Point) bool { return p.Epoch == mark })
-	c.sweepShared()
-	if known > 0 {
-		c.written = c.written * int64(c.Lines.count) / int64(known)
+	return part{stay: int64(c.Lines.count), all: int64(known)}
+}
+
+// A part is how many stay of all that there were.
+type part struct{ stay, all int64 }
+
+func (p part) of(n int64) int64 {
+	if p.all == 0 {
+		return n
 	}
-	c.size += PointBytes * int64(c.points.count)
-	c.lost, c.discarded = 0, 0
-	c.swept, c.sweptSize = c.Lines.count, c.Held()
+	return n * p.stay / p.all
 }
 
 // keep marks what a line that stays refers to.
@@ -142,52 +158,6 @@ func (p *Point) keep(epoch uint32) {
 	}
 }
 
-// sweepShared forgets what no line and no point that stays refers to.
-func (c *Catalog) sweepShared() {
-	c.names.retain(func(n *Name) bool { return n.Epoch == c.epoch })
-	for n := range c.names.all {
-		c.size += n.bytes()
-	}
-	c.bases.retain(func(b *base) bool { return b.epoch == c.epoch })
-	for b := range c.bases.all {
-		if b.family != nil && b.family.Epoch != c.epoch {
-			b.family = nil
-		}
-		c.size += BaseBytes + FamilyBytes
-	}
-	c.families = kept(c.families, func(f *Family) bool { return f.Epoch == c.epoch })
-	c.size += 2 * FamilyBytes * int64(len(c.families))
-	c.resources = kept(c.resources, func(r *Resource) bool { return r.Epoch == c.epoch })
-	c.scopes = kept(c.scopes, func(s *Scope) bool { return s.epoch == c.epoch })
-	c.keySets = kept(c.keySets, func(k *keys) bool { return k.epoch == c.epoch })
-	for _, r := range c.resources {
-		c.size += r.bytes()
-	}
-	for k, s := range c.scopes {
-		c.size += s.bytes(len(k))
-	}
-	c.conditions = kept(c.conditions, func(cond *Condition) bool { return cond.Epoch == c.epoch })
-	for _, cond := range c.conditions {
-		c.size += cond.bytes()
-	}
-	c.named = map[string][]*keys{}
-	attributes := make(map[string]string)
-	for key, k := range c.keySets {
-		c.size += k.bytes(len(key))
-		for _, name := range k.Names {
-			attributes[name] = name
-		}
-		k.Contested = false
-	}
-	for _, k := range c.keySets {
-		c.contest(k)
-	}
-	c.attributes = attributes
-	for name := range attributes {
-		c.size += attributeBytes + int64(len(name))
-	}
-}
-
 // kept returns a map of what stays: one does not shrink by itself.
 func kept[K comparable, V any](m map[K]V, stays func(V) bool) map[K]V {
 	out := make(map[K]V)
@@ -199,12 +169,5 @@ func kept[K comparable, V any](m map[K]V, stays func(V) bool) map[K]V {
 	return out
 }
 
-// Slim gives back what exposed took for a page of new lines: a map does not shrink by itself.
-func (c *Catalog) Slim() {
-	if c.exposedPeak <= 1000+4*len(c.exposed) {
-		return
-	}
-	kept := make(map[*Line]labels.Labels, len(c.exposed))
-	maps.Copy(kept, c.exposed)
-	c.exposed, c.exposedPeak = kept, len(kept)
-}
+// Slim gives back what a page of new lines took.
+func (c *Catalog) Slim() { c.unplaced.slim() }

@@ -138,10 +138,21 @@ type asked struct {
 	questions  map[string]*question  // by the rule and what it reads
 	conditions map[string]*Condition // by their answers
 	asking     inquiry               // used again
+
+	heldByConditions int64 // bytes, about
 }
 
 func newAsked(variables int) asked {
 	return asked{variables: variables, questions: map[string]*question{}, conditions: map[string]*Condition{}}
+}
+
+// sweepConditions forgets conditions without a mark.
+func (a *asked) sweepConditions(mark uint32) {
+	a.heldByConditions = 0
+	a.conditions = kept(a.conditions, func(cond *Condition) bool { return cond.Epoch == mark })
+	for _, cond := range a.conditions {
+		a.heldByConditions += cond.bytes()
+	}
 }
 
 // An inquiry applies rules to the labels of a line, and notes the answers on which the outcome depends.
@@ -308,7 +319,7 @@ func (q *inquiry) condition() *Condition {
 	if cond == nil {
 		cond = &Condition{answers: slices.Clone(q.given)}
 		q.conditions[string(key)] = cond
-		q.size += cond.bytes()
+		q.heldByConditions += cond.bytes()
 	}
 	return cond
 }

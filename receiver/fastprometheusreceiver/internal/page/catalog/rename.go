@@ -29,14 +29,14 @@ func (r *renaming) reset(slots int) {
 
 // Renamed returns the target's own values once some lines of its page came that were not expected and tell of new things. It returns
 // nil if these do not take the slots of others: then nothing is new that has slots, or the page has it in another order.
-func (c *Catalog) Renamed(t *Identity, lines, came []*Line) []string {
-	r := &c.renaming
-	r.reset(len(c.slotNames))
-	mark := c.MarkLines()
+func (o *OwnValues) Renamed(t *Identity, lines, came []*Line) []string {
+	r := &o.renaming
+	r.reset(len(o.labels))
+	mark := o.catalog.MarkLines()
 	for _, l := range came {
 		if l.Epoch != mark {
 			l.Epoch = mark
-			c.countNew(t, l)
+			o.countNew(t, l)
 		}
 	}
 	own := slices.Clone(t.Own)
@@ -44,10 +44,10 @@ func (c *Catalog) Renamed(t *Identity, lines, came []*Line) []string {
 		switch {
 		case l.Kind != SeriesLine:
 		case l.Epoch == mark:
-			if !c.rename(t, l, &own) {
+			if !o.rename(t, l, &own) {
 				return nil
 			}
-		case l.IsSlotted() && !c.keepSlots(&l.text):
+		case l.IsSlotted() && !r.keepAll(&o.slots, &l.text):
 			return nil
 		default:
 		}
@@ -56,7 +56,7 @@ func (c *Catalog) Renamed(t *Identity, lines, came []*Line) []string {
 		return nil
 	}
 	for name, n := range r.taken {
-		for _, slot := range c.slots[name][n:] {
+		for _, slot := range o.byLabel[name][n:] {
 			if slot < len(own) {
 				own[slot] = "" // there are fewer than there were
 			}
@@ -66,49 +66,48 @@ func (c *Catalog) Renamed(t *Identity, lines, came []*Line) []string {
 }
 
 // countNew counts values that might be the target's own.
-func (c *Catalog) countNew(t *Identity, l *Line) {
+func (o *OwnValues) countNew(t *Identity, l *Line) {
 	if l.Kind != SeriesLine {
 		return
 	}
-	e, ok := c.reread.line(l, t.Own)
+	e, ok := o.catalog.reread.line(l, t.Own)
 	if !ok || e.Labels() > mostShapedLabels {
 		return
 	}
 	for i := range e.Labels() {
 		name, value := e.Label(i)
-		if _, isSlotted := c.slots[string(name)]; isSlotted && c.slotOf(t, name, value) < 0 {
+		if _, isSlotted := o.byLabel[string(name)]; isSlotted && o.of(t, name, value) < 0 {
 			pair := labelPair{string(name), string(value)}
-			if c.canBeOwn(pair) {
-				c.renaming.counts[pair]++
+			if o.canBe(pair) {
+				o.renaming.counts[pair]++
 			}
 		}
 	}
 }
 
-// keepSlots takes the slots of a text. It is false where these are not the next ones.
-func (c *Catalog) keepSlots(t *text) bool {
-	s := string(*t.body)
+// keepAll takes the slots of a text. It is false where these are not the next ones.
+func (r *renaming) keepAll(s *slots, t *text) bool {
+	b := string(*t.body)
 	for i := 0; ; {
-		n, at := number(s, i)
-		if i = at + n; i == len(s) {
+		n, at := number(b, i)
+		if i = at + n; i == len(b) {
 			return true
 		}
 		var slot int
-		if slot, i = number(s, i); !c.renaming.used[slot] && !c.keepSlot(slot) {
+		if slot, i = number(b, i); !r.used[slot] && !r.keep(s, slot) {
 			return false
 		}
 	}
 }
 
-// keepSlot takes a slot, if the page has not taken it yet. It is false if another one of its label is next.
-func (c *Catalog) keepSlot(slot int) bool {
-	r := &c.renaming
+// keep takes a slot, if the page has not taken it yet. It is false if another one of its label is next.
+func (r *renaming) keep(s *slots, slot int) bool {
 	if r.used[slot] {
 		return true
 	}
-	name := c.slotNames[slot]
+	name := s.labels[slot]
 	n := r.taken[name]
-	if all := c.slots[name]; n == len(all) || all[n] != slot {
+	if all := s.byLabel[name]; n == len(all) || all[n] != slot {
 		return false
 	}
 	r.used[slot], r.taken[name] = true, n+1
@@ -116,16 +115,16 @@ func (c *Catalog) keepSlot(slot int) bool {
 }
 
 // rename takes the slots of a line that was not expected: those of what it tells of that was there, and the next ones for what is new.
-func (c *Catalog) rename(t *Identity, l *Line, own *[]string) bool {
-	r := &c.renaming
-	e, ok := c.reread.line(l, t.Own)
+func (o *OwnValues) rename(t *Identity, l *Line, own *[]string) bool {
+	r := &o.renaming
+	e, ok := o.catalog.reread.line(l, t.Own)
 	if !ok || e.Labels() > mostShapedLabels {
 		return true
 	}
 	for i := range e.Labels() {
 		name, value := e.Label(i)
-		if slot := c.slotOf(t, name, value); slot >= 0 {
-			if (*own)[slot] != string(value) || !c.keepSlot(slot) {
+		if slot := o.of(t, name, value); slot >= 0 {
+			if (*own)[slot] != string(value) || !r.keep(&o.slots, slot) {
 				return false
 			}
 			continue
@@ -138,7 +137,7 @@ func (c *Catalog) rename(t *Identity, l *Line, own *[]string) bool {
 			continue
 		}
 		n := r.taken[pair.name]
-		slot := c.slot(pair.name, n)
+		slot := o.nth(pair.name, n)
 		if slot < 0 {
 			return false
 		}

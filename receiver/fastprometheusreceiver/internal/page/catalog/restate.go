@@ -12,7 +12,7 @@ func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 	if l.Kind != SeriesLine && l.Kind != DroppedLine || l.Setting == RefusedSetting {
 		return l
 	}
-	if _, unspelled := c.unspelled[l]; unspelled {
+	if c.unplaced.isUnspelled(l) {
 		return l
 	}
 	e, ok := c.reread.line(l, was)
@@ -38,11 +38,11 @@ func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 }
 
 // RestateAll returns what lines are once the target's own values are others than they were.
-func (c *Catalog) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
+func (o *OwnValues) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
 	out := make([]*Line, len(lines))
 	for i, l := range lines {
-		if out[i] = c.restate(t, l, was); out[i] != l && !l.IsSlotted() {
-			c.Lose(1)
+		if out[i] = o.catalog.restate(t, l, was); out[i] != l && !l.IsSlotted() {
+			o.catalog.Lose(1)
 		}
 	}
 	return out
@@ -50,26 +50,26 @@ func (c *Catalog) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
 
 // RestateRenamed returns what the lines of the last page and of this one are once some of the target's own values are others than they
 // were. Most lines are not about these. Those of this page that the last had not came unexpected.
-func (c *Catalog) RestateRenamed(t *Identity, last, lines, came []*Line, was []string) (restatedLast, restated []*Line) {
-	r := &c.replaced
-	if r.compare(c.slotNames, t.Own, was); len(r.values) > mostReplaced || slices.ContainsFunc(last, r.mayBeIn) {
-		return c.RestateAll(t, last, was), c.RestateAll(t, lines, was)
+func (o *OwnValues) RestateRenamed(t *Identity, last, lines, came []*Line, was []string) (restatedLast, restated []*Line) {
+	r := &o.replaced
+	if r.compare(o.labels, t.Own, was); len(r.values) > mostReplaced || slices.ContainsFunc(last, r.mayBeIn) {
+		return o.RestateAll(t, last, was), o.RestateAll(t, lines, was)
 	}
 	about := func(l *Line) bool { return l.IsSlotted() && l.hasOneOf(r.slots) }
-	restatedLast = c.restateSome(t, last, was, about)
-	mark := c.MarkLines()
+	restatedLast = o.restateSome(t, last, was, about)
+	mark := o.catalog.MarkLines()
 	for _, l := range came {
 		l.Epoch = mark
 	}
-	return restatedLast, c.restateSome(t, lines, was, func(l *Line) bool { return l.Epoch == mark })
+	return restatedLast, o.restateSome(t, lines, was, func(l *Line) bool { return l.Epoch == mark })
 }
 
-func (c *Catalog) restateSome(t *Identity, lines []*Line, was []string, some func(*Line) bool) []*Line {
+func (o *OwnValues) restateSome(t *Identity, lines []*Line, was []string, some func(*Line) bool) []*Line {
 	out := make([]*Line, len(lines))
 	for i, l := range lines {
 		if out[i] = l; some(l) {
-			if out[i] = c.restate(t, l, was); out[i] != l {
-				c.Lose(1)
+			if out[i] = o.catalog.restate(t, l, was); out[i] != l {
+				o.catalog.Lose(1)
 			}
 		}
 	}

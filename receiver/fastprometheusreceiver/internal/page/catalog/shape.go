@@ -43,6 +43,16 @@ type shapedValue struct {
 	fixed string
 }
 
+// shapes are those that lines have shown since the last sweep.
+type shapes struct {
+	known map[uint64]*shape // by the hash of their keys; nil until the second line
+	count int               // about: of keys, and of conditions
+	held  int64             // bytes, about
+	key   []byte            // used again
+}
+
+func newShapes() shapes { return shapes{known: map[uint64]*shape{}} }
+
 // mostShapes bounds the shapes a cohort knows. Lines of others take the long way.
 const mostShapes = 1 << 12
 
@@ -56,12 +66,13 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) 
 	if c.Rules.opaque || t.Pin != nil || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
 		return nil
 	}
-	key := append(append(append(c.keying[:0], byte(in)), e.Metric()...), 0xff)
+	shs := &c.shapes
+	key := append(append(append(shs.key[:0], byte(in)), e.Metric()...), 0xff)
 	for i := range e.Labels() {
 		name, value := e.Label(i)
 		key = append(append(key, name...), 0xff)
 		if isSlotted {
-			if slot := c.slotOf(t, name, value); slot >= 0 {
+			if slot := c.Own.of(t, name, value); slot >= 0 {
 				key = append(binary.BigEndian.AppendUint16(append(key, 0xfe), uint16(slot)), 0xff)
 				continue
 			}
@@ -70,13 +81,13 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) 
 			key = append(append(key, value...), 0xff)
 		}
 	}
-	c.keying = key
+	shs.key = key
 	h := maphash.Bytes(seed, key)
-	first, seen := c.shapes[h]
+	first, seen := shs.known[h]
 	if !seen {
-		if c.shapeCount < c.Rules.MostShapes {
-			c.shapes[h] = nil
-			c.shapeCount++
+		if shs.count < c.Rules.MostShapes {
+			shs.known[h] = nil
+			shs.count++
 		}
 		return nil
 	}
@@ -93,18 +104,18 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) 
 		}
 	}
 	if first != nil {
-		if c.shapeCount >= c.Rules.MostShapes {
+		if shs.count >= c.Rules.MostShapes {
 			return nil
 		}
-		c.shapeCount++
+		shs.count++
 	}
 	sh, err := c.shapeOf(t, e, in, isSlotted)
 	if err != nil {
 		return nil
 	}
-	sh.key, sh.other = string(c.keying), first
-	c.shapes[h] = sh
-	c.size += shapeBytes + int64(len(sh.key)) + shapedValueBytes*int64(len(sh.values))
+	sh.key, sh.other = string(shs.key), first
+	shs.known[h] = sh
+	shs.held += shapeBytes + int64(len(sh.key)) + shapedValueBytes*int64(len(sh.values))
 	if !sh.plain {
 		return nil
 	}
@@ -120,7 +131,7 @@ func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting, isSlotted bool
 		name, value := e.Label(i)
 		slot := -1
 		if isSlotted {
-			slot = c.slotOf(t, name, value)
+			slot = c.Own.of(t, name, value)
 		}
 		switch {
 		case slot >= 0:
@@ -172,8 +183,8 @@ func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting, isSlotted bool
 	_, suffix := stem(metric)
 	sh.alone = sh.limit == "" && suffix != sumSuffix && suffix != countSuffix && suffix != createdSuffix
 	if sh.plain {
-		sh.keys = c.keysOf(kept)
-		sh.blank = Family{Resource: c.resource(set, cond), Scope: c.scope(set), shape: sh}
+		sh.keys = c.points.keysOf(kept)
+		sh.blank = Family{Resource: c.resource(set, cond), Scope: c.metrics.scope(set, c.Rules.Version), shape: sh}
 	}
 	return sh, nil
 }
@@ -214,7 +225,7 @@ func (sh *shape) isSole() bool { return sh.alone && sh.kind == SeriesLine }
 
 // fill fills in the point of a line of a shape, but for the family.
 func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
-	b := sh.keys.start(c.packing[:0])
+	b := sh.keys.start(c.points.packing[:0])
 	begin := len(b)
 	for _, v := range sh.values {
 		if v.label < 0 {
@@ -225,18 +236,15 @@ func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 		size, piece := end-at, bodyPiece
 		switch {
 		case l.IsSlotted():
-			at += c.moved[v.label]
+			at += c.Own.template.moved[v.label]
 		case !l.isWhole(): // cut where the text was
-			if len(c.cuts) > 1 && c.cuts[1] <= at {
-				piece = tailPiece
-			}
-			at -= c.cuts[piece-1]
+			piece, at = c.pieces.place(at)
 		}
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(size)<<1), uint64(piece))
 		b = binary.AppendUvarint(b, uint64(at))
 	}
-	c.packing = b
-	p.Family, p.Form, p.Line = &sh.blank, c.form(sh.keys, b, begin), l
+	c.points.packing = b
+	p.Family, p.Form, p.Line = &sh.blank, c.points.form(sh.keys, b, begin), l
 	l.Point = p
 	return l
 }
@@ -275,8 +283,8 @@ func (c *Catalog) settle(l *Line, b *base) bool {
 	if l.Role = role; role == BucketRole {
 		c.Bounds.set(l, sh.bound)
 	}
-	p.Family = c.family(b, p.Family.Resource, p.Family.Scope)
-	l.Point = c.internPoint(p)
+	p.Family = c.metrics.family(b, p.Family.Resource, p.Family.Scope)
+	l.Point = c.points.intern(p)
 	l.claim()
 	return true
 }

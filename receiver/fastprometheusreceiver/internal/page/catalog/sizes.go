@@ -52,7 +52,9 @@ func (s *Scope) bytes(key int) int64 {
 }
 
 // Held returns how many bytes the catalog knows, about.
-func (c *Catalog) Held() int64 { return c.size + c.written + c.ownHeld }
+func (c *Catalog) Held() int64 {
+	return c.size + c.pieces.held + c.shapes.held + c.metrics.held + c.points.held + c.points.heldByForms + c.heldByConditions + c.Own.held
+}
 
 // Counts is how much a catalog has.
 type Counts struct {
@@ -64,7 +66,8 @@ type Counts struct {
 // Counts tells how much the catalog has.
 func (c *Catalog) Counts() Counts {
 	return Counts{
-		Lines: c.Lines.count, Points: c.points.count, Pieces: c.pieces.count, Shapes: len(c.shapes), RareBounds: len(c.Bounds.rare), Swept: c.swept,
+		Lines: c.Lines.count, Points: c.points.known.count, Pieces: c.pieces.known.count, Shapes: len(c.shapes.known), RareBounds: len(c.Bounds.rare),
+		Swept: c.litter.swept,
 	}
 }
 

@@ -3,7 +3,12 @@
 
 package catalog
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
+)
 
 // slotted is the tail of texts with slots. Their body is what is between the values, each piece after its length, and the
 // numbers of the slots.
@@ -77,4 +82,41 @@ func (t *text) hasOneOf(slots []bool) bool {
 			return true
 		}
 	}
+}
+
+// A template is the text of an entry with slots for the values of a target's own. Its memory is used again.
+type template struct {
+	text  []byte
+	moved []int // by how much each value is further behind in the template than in its line
+}
+
+// write returns the text of an entry with slots for the target's own values, for a moment; nil if it has none of them.
+func (w *template) write(s *slots, t *Identity, e *expo.Entry) []byte {
+	b, at, first := w.text[:0], 0, 0
+	w.moved = w.moved[:0]
+	move := func(labels, end int) { // the values before some label are in a piece that ends somewhere
+		b = binary.AppendUvarint(b, uint64(end-at))
+		for range labels - first {
+			w.moved = append(w.moved, len(b)-at)
+		}
+		b, first = append(b, e.Text[at:end]...), labels
+	}
+	for i := range e.Labels() {
+		name, value := e.Label(i)
+		slot := s.of(t, name, value)
+		if slot < 0 {
+			continue
+		}
+		begin, end := e.Span(i)
+		move(i, begin)
+		w.moved, first = append(w.moved, 0), i+1
+		b = binary.AppendUvarint(b, uint64(slot))
+		at = end
+	}
+	if at == 0 {
+		return nil
+	}
+	move(e.Labels(), len(e.Text))
+	w.text = b
+	return b
 }

@@ -13,9 +13,9 @@ type SlotUse struct {
 	labels  map[string]struct{} // that have slots
 }
 
-// SlotUseOf finds out how lines use slots. It returns nil where a line does not say.
-func (c *Catalog) SlotUseOf(lines []*Line) *SlotUse {
-	u := &SlotUse{names: c.slotNames, lines: make([][]int32, len(c.slotNames)), spelled: map[labelPair]bool{}, labels: map[string]struct{}{}}
+// UseOf finds out how lines use slots. It returns nil where a line does not say.
+func (o *OwnValues) UseOf(lines []*Line) *SlotUse {
+	u := &SlotUse{names: o.labels, lines: make([][]int32, len(o.labels)), spelled: map[labelPair]bool{}, labels: map[string]struct{}{}}
 	for i, l := range lines {
 		if !l.IsSlotted() {
 			continue
@@ -34,7 +34,7 @@ func (c *Catalog) SlotUseOf(lines []*Line) *SlotUse {
 		if l.Kind != SeriesLine && l.Kind != DroppedLine {
 			continue
 		}
-		e, ok := c.reread.line(l, slotMarks)
+		e, ok := o.catalog.reread.line(l, slotMarks)
 		if !ok {
 			return nil
 		}

@@ -153,12 +153,16 @@ func (t *text) hash() uint64 {
 	return h.Sum64()
 }
 
-// text keeps the text of an entry.
-func (c *Catalog) text(n *Name, e *expo.Entry) text {
-	if c.Lines.count < c.Rules.MostWhole {
-		return Whole(n, e.Text)
-	}
-	b, cuts := e.Text, c.cut(e)
+// pieces are those of texts, each once since the last sweep.
+type pieces struct {
+	known table[piece, *piece]
+	held  int64 // bytes of those that are there, about
+	cuts  []int // of the last text, used again
+}
+
+// text keeps the text of an entry in pieces, or whole where its head is not that of other texts about the name.
+func (ps *pieces) text(n *Name, e *expo.Entry) text {
+	b, cuts := e.Text, ps.cut(e)
 	if len(cuts) == 0 || !n.startsAll(b[:cuts[0]]) {
 		return Whole(n, b)
 	}
@@ -166,7 +170,7 @@ func (c *Catalog) text(n *Name, e *expo.Entry) text {
 	if len(cuts) > 1 {
 		end = cuts[1]
 	}
-	return text{Name: n, body: c.piece(b[cuts[0]:end]), tail: c.piece(b[end:])}
+	return text{Name: n, body: ps.piece(b[cuts[0]:end]), tail: ps.piece(b[end:])}
 }
 
 // startsAll tells whether a head is that of all texts about the name which are in pieces. The first makes it so.
@@ -178,10 +182,19 @@ func (n *Name) startsAll(head []byte) bool {
 }
 
 // cut returns where a text is cut, for a moment.
-func (c *Catalog) cut(e *expo.Entry) []int {
-	c.cuts = e.Cut(c.cuts[:0], pieceLabels)
-	c.cuts = c.cuts[:min(len(c.cuts), 2)]
-	return c.cuts
+func (ps *pieces) cut(e *expo.Entry) []int {
+	ps.cuts = e.Cut(ps.cuts[:0], pieceLabels)
+	ps.cuts = ps.cuts[:min(len(ps.cuts), 2)]
+	return ps.cuts
+}
+
+// place returns in which piece of the text that was cut last something is, and where.
+func (ps *pieces) place(at int) (piece, in int) {
+	piece = bodyPiece
+	if len(ps.cuts) > 1 && ps.cuts[1] <= at {
+		piece = tailPiece
+	}
+	return piece, at - ps.cuts[piece-1]
 }
 
 // noTail is that of a text with few labels, and aloneTail that of one whose body has all labels, and is its own.
@@ -189,27 +202,32 @@ var noTail, aloneTail = new(piece), new(piece)
 
 // alone returns the body of a text of which no other has a part, and the tail: all that is behind the head where there is one, which the name
 // has once for all that come and go.
-func (c *Catalog) alone(n *Name, e *expo.Entry) (body piece, tail *piece) {
-	if cuts := c.cut(e); len(cuts) > 0 && n.startsAll(e.Text[:cuts[0]]) {
-		c.cuts = cuts[:1]
+func (ps *pieces) alone(n *Name, e *expo.Entry) (body piece, tail *piece) {
+	if cuts := ps.cut(e); len(cuts) > 0 && n.startsAll(e.Text[:cuts[0]]) {
+		ps.cuts = cuts[:1]
 		return piece(e.Text[cuts[0]:]), aloneTail
 	}
 	return sole(n, e.Text), nil
 }
 
-func (c *Catalog) piece(b []byte) *piece {
+func (ps *pieces) piece(b []byte) *piece {
 	if len(b) == 0 {
 		return noTail
 	}
 	hash := maphash.Bytes(seed, b)
-	p := c.pieces.find(hash, func(p *piece) bool { return string(*p) == string(b) })
+	p := ps.known.find(hash, func(p *piece) bool { return string(*p) == string(b) })
 	if p == nil {
 		kept := piece(b)
 		p = &kept
-		c.pieces.insert(p, hash)
-		c.written += int64(len(b)) + PieceBytes + slotBytes
+		ps.known.insert(p, hash)
+		ps.held += int64(len(b)) + PieceBytes + slotBytes
 	}
 	return p
+}
+
+// sweep leaves the pieces to their lines: those to come have little to share with these. About as much of them stays as of lines.
+func (ps *pieces) sweep(stays part) {
+	ps.known, ps.held = table[piece, *piece]{}, stays.of(ps.held)
 }
 
 // About returns the labels that tell what a line is about: the first few.
@@ -219,7 +237,7 @@ func (c *Catalog) About(l *Line) string {
 	}
 	s := l.String()
 	if e, ok := c.reread.line(l, slotMarks); ok {
-		if cuts := c.cut(e); len(cuts) > 1 {
+		if cuts := c.pieces.cut(e); len(cuts) > 1 {
 			s = s[cuts[0]:cuts[1]]
 		} else if len(cuts) > 0 {
 			s = s[cuts[0]:]

@@ -27,7 +27,7 @@ func TestTextsShareTheirPieces(t *testing.T) {
 		)
 		_, err := p.Next([]byte(series+" 1\n"), &e)
 		require.NoError(t, err)
-		return c.text(c.name(string(e.Metric()), string(e.Metric()), nil), &e)
+		return c.text(c.metrics.name(string(e.Metric()), string(e.Metric()), nil), &e, false)
 	}
 	pieces := func(x text) (all []string) {
 		for _, p := range x.pieces {
@@ -96,8 +96,8 @@ func TestTextsAloneShareTheirHeads(t *testing.T) {
 		)
 		_, err := p.Next([]byte(k.series+" 1\n"), &e)
 		require.NoError(t, err)
-		n := c.name(string(e.Metric()), string(e.Metric()), nil)
-		body, tail := c.alone(n, &e)
+		n := c.metrics.name(string(e.Metric()), string(e.Metric()), nil)
+		body, tail := c.pieces.alone(n, &e)
 		l := &Line{text: text{Name: n, body: &body, tail: tail}}
 		var pieces []string
 		for _, piece := range l.pieces {

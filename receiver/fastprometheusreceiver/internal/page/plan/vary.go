@@ -125,7 +125,7 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 // SlotUse returns how a plan's page uses slots, nil if that is not known.
 func (b *Book) SlotUse(p *Plan) *catalog.SlotUse {
 	if !p.usesSlots {
-		p.usesSlots, p.slotUse = true, b.SlotUseOf(p.Body)
+		p.usesSlots, p.slotUse = true, b.Own.UseOf(p.Body)
 	}
 	return p.slotUse
 }

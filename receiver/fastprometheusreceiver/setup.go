@@ -9,57 +9,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	promconfig "github.com/prometheus/prometheus/config"
-	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 )
-
-// reload applies the configuration as it is in its files, if that is not how it is applied already.
-func (r *scraper) reload(current reading) reading {
-	next, err := r.cfg.read()
-	if next.sum == current.sum {
-		return current
-	}
-	if err == nil {
-		var s *setup
-		if s, err = r.prepare(next.jobs, r.offered); err == nil {
-			err = r.apply(s)
-			r.tellBroken(s.broken)
-		}
-	}
-	r.count(err)
-	if err != nil {
-		r.settings.Logger.Error("Keeping the old configuration: its changed files cannot be used", zap.Error(err))
-		return reading{jobs: current.jobs, sum: next.sum}
-	}
-	r.settings.Logger.Info("Applied changed configuration files")
-	return next
-}
-
-// tellBroken tells of jobs of the target allocator that a change of the configuration has made wrong.
-func (r *scraper) tellBroken(now map[string]error) {
-	for name, err := range now {
-		if r.broken[name] == nil {
-			r.settings.Logger.Error("Cannot use a job of the target allocator's with the new configuration", zap.String("job", name), zap.Error(err))
-		}
-	}
-	r.broken = now
-}
-
-// count notes what came of a change of the configuration.
-func (r *scraper) count(err error) {
-	if err != nil {
-		r.counters.rejected.Add(1)
-	} else {
-		r.counters.applied.Add(1)
-	}
-	r.mu.Lock()
-	r.rejected = err != nil
-	r.mu.Unlock()
-}
 
 // A setup is jobs with what they are scraped with.
 type setup struct {
@@ -126,18 +80,7 @@ func (r *scraper) equip(s *setup, cfg *promconfig.ScrapeConfig) error {
 
 // apply makes the jobs those of the setup, and no others.
 func (r *scraper) apply(s *setup) error {
-	r.mu.Lock()
-	for name, g := range s.tools {
-		if r.jobs[name] == nil {
-			r.jobs[name] = newJob(r, name)
-			r.made++
-		}
-		r.jobs[name].equip(g)
-	}
-	old := r.logs
-	r.logs = s.logs
-	r.allocated, r.applied = s.allocated, time.Now()
-	r.mu.Unlock()
+	old := r.set(s, func(name string) *job { return newJob(r, name) })
 	for _, j := range r.allJobs() {
 		if s.tools[j.name] == nil && !j.ended {
 			j.end()
@@ -145,20 +88,4 @@ func (r *scraper) apply(s *setup) error {
 		}
 	}
 	return errors.Join(old.close(), r.source.Apply(slices.Concat(s.own, s.allocated)))
-}
-
-// allocatedJobs are those of the target allocator's that are applied.
-func (r *scraper) allocatedJobs() []*promconfig.ScrapeConfig {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.allocated
-}
-
-func (r *scraper) toolsOf(name string) *tools {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if j := r.jobs[name]; j != nil {
-		return j.tools
-	}
-	return nil
 }

@@ -12,8 +12,28 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// intern returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
-func (c *Catalog) intern(f *Family, l *Line, set labels.Labels, skip func(name string) bool) *Point {
+// points are what samples are parts of, each once, with what many of them have in common: the names of their attributes, and where the
+// values are in the texts of lines.
+type points struct {
+	known      table[Point, *Point]
+	keys       map[string]*keys
+	named      map[string][]*keys // by their names
+	attributes map[string]string  // their names
+	lastID     uint32             // of keys
+	held       int64              // bytes, about
+
+	forms       map[string]*form // since the last sweep
+	heldByForms int64            // bytes of those that are there, about
+
+	packing []byte // used again
+}
+
+func newPoints() points {
+	return points{keys: map[string]*keys{}, named: map[string][]*keys{}, attributes: map[string]string{}, forms: map[string]*form{}}
+}
+
+// of returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
+func (ps *points) of(f *Family, l *Line, set labels.Labels, skip func(name string) bool) *Point {
 	var (
 		all  [16]labels.Label
 		kept = all[:0]
@@ -23,14 +43,14 @@ func (c *Catalog) intern(f *Family, l *Line, set labels.Labels, skip func(name s
 			kept = append(kept, l)
 		}
 	})
-	return c.internPoint(&Point{Family: f, Form: c.pack(c.keysOf(kept), &l.text, kept), Line: l})
+	return ps.intern(&Point{Family: f, Form: ps.pack(ps.keysOf(kept), &l.text, kept), Line: l})
 }
 
-// internPoint returns the point that is like one, if it is known, or else the one.
-func (c *Catalog) internPoint(p *Point) *Point {
-	had := c.points.intern(p, p.equals)
+// intern returns the point that is like one, if it is known, or else the one.
+func (ps *points) intern(p *Point) *Point {
+	had := ps.known.intern(p, p.equals)
 	if had == p {
-		c.size += PointBytes
+		ps.held += PointBytes
 	} else {
 		had.bits &^= soleBit // it is another line's, too
 	}
@@ -38,50 +58,80 @@ func (c *Catalog) internPoint(p *Point) *Point {
 }
 
 // keysOf returns the keys of labels that become attributes.
-func (c *Catalog) keysOf(kept []labels.Label) *keys {
-	key := c.packing[:0]
+func (ps *points) keysOf(kept []labels.Label) *keys {
+	key := ps.packing[:0]
 	for _, l := range kept {
 		key = append(append(strconv.AppendInt(key, int64(marked(l.Value)), 10), l.Name...), 0xff)
 	}
-	c.packing = key
-	ks := c.keySets[string(key)]
+	ps.packing = key
+	ks := ps.keys[string(key)]
 	if ks == nil {
-		c.LastID++
-		ks = &keys{id: c.LastID, Names: make([]string, len(kept)), From: make([]int16, len(kept))}
+		ps.lastID++
+		ks = &keys{id: ps.lastID, Names: make([]string, len(kept)), From: make([]int16, len(kept))}
 		for i, l := range kept {
-			ks.Names[i], ks.From[i] = c.attribute(l.Name), int16(marked(l.Value))
+			ks.Names[i], ks.From[i] = ps.attribute(l.Name), int16(marked(l.Value))
 			ks.Marked = ks.Marked || ks.From[i] >= 0
 		}
-		c.keySets[string(key)] = ks
-		c.size += ks.bytes(len(key))
-		c.contest(ks)
+		ps.keys[string(key)] = ks
+		ps.held += ks.bytes(len(key))
+		ps.contest(ks)
 	}
 	return ks
 }
 
 // contest notes whether there are keys with the same names that have a line's own value where these have the target's. Values of
 // pages do not count: a line that has one always has its slot.
-func (c *Catalog) contest(k *keys) {
+func (ps *points) contest(k *keys) {
 	all := strings.Join(k.Names, "\xff")
-	for _, other := range c.named[all] {
+	for _, other := range ps.named[all] {
 		for i, from := range k.From {
 			if other.From[i] != from && min(from, other.From[i]) < ownBase && (from >= 0 && from < ownBase || other.From[i] >= 0 && other.From[i] < ownBase) {
 				k.Contested, other.Contested = true, true
 			}
 		}
 	}
-	c.named[all] = append(c.named[all], k)
+	ps.named[all] = append(ps.named[all], k)
 }
 
 // attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.
-func (c *Catalog) attribute(name string) string {
-	kept, ok := c.attributes[name]
+func (ps *points) attribute(name string) string {
+	kept, ok := ps.attributes[name]
 	if !ok {
 		kept = strings.Clone(name)
-		c.attributes[kept] = kept
-		c.size += attributeBytes + int64(len(kept))
+		ps.attributes[kept] = kept
+		ps.held += attributeBytes + int64(len(kept))
 	}
 	return kept
+}
+
+// remove forgets a point, if it is there.
+func (ps *points) remove(p *Point) {
+	if ps.known.remove(p) {
+		ps.held -= PointBytes
+	}
+}
+
+// sweep forgets what has no mark. Forms are for points to share that come at once: those to come have little to share with these, which
+// are left to their points, and about as much of them stays as of lines.
+func (ps *points) sweep(mark uint32, stays part) {
+	ps.known.retain(func(p *Point) bool { return p.Epoch == mark })
+	ps.held = PointBytes * int64(ps.known.count)
+	ps.forms, ps.heldByForms = map[string]*form{}, stays.of(ps.heldByForms)
+	ps.keys = kept(ps.keys, func(k *keys) bool { return k.epoch == mark })
+	ps.named, ps.attributes = map[string][]*keys{}, map[string]string{}
+	for key, k := range ps.keys {
+		ps.held += k.bytes(len(key))
+		for _, name := range k.Names {
+			ps.attributes[name] = name
+		}
+		k.Contested = false
+	}
+	for _, k := range ps.keys {
+		ps.contest(k)
+	}
+	for name := range ps.attributes {
+		ps.held += attributeBytes + int64(len(name))
+	}
 }
 
 // equals tells whether two points are the same.
@@ -120,8 +170,8 @@ const mostSearched = 64
 
 // pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and which piece of the
 // text they are in, and where, or, the length being odd, themselves.
-func (c *Catalog) pack(k *keys, t *text, ls []labels.Label) *form {
-	b := k.start(c.packing[:0])
+func (ps *points) pack(k *keys, t *text, ls []labels.Label) *form {
+	b := k.start(ps.packing[:0])
 	begin := len(b)
 	left := mostSearched
 	for _, l := range ls {
@@ -140,23 +190,23 @@ func (c *Catalog) pack(k *keys, t *text, ls []labels.Label) *form {
 			b = append(binary.AppendUvarint(b, n|1), l.Value...)
 		}
 	}
-	c.packing = b
-	return c.form(k, b, begin)
+	ps.packing = b
+	return ps.form(k, b, begin)
 }
 
 // start begins what a form is known by.
 func (k *keys) start(b []byte) []byte { return binary.AppendUvarint(b, uint64(k.id)) }
 
 // form returns the form with these keys and the values that are packed in b from begin on.
-func (c *Catalog) form(k *keys, b []byte, begin int) *form {
-	f := c.forms[string(b)]
+func (ps *points) form(k *keys, b []byte, begin int) *form {
+	f := ps.forms[string(b)]
 	if f == nil {
 		all := string(b)
-		if f = (&form{k, all[begin:]}); len(c.forms) < mostForms {
-			c.forms[all] = f
-			c.written += formSlotBytes
+		if f = (&form{k, all[begin:]}); len(ps.forms) < mostForms {
+			ps.forms[all] = f
+			ps.heldByForms += formSlotBytes
 		}
-		c.written += formBytes + int64(len(all))
+		ps.heldByForms += formBytes + int64(len(all))
 	}
 	return f
 }

@@ -1,0 +1,91 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fastprometheusreceiver
+
+import (
+	"sync"
+	"time"
+
+	promconfig "github.com/prometheus/prometheus/config"
+)
+
+// A jobTable has the jobs that are scraped, and those that have ended and still have something to do. What is scraped is a setup.
+type jobTable struct {
+	mu        sync.Mutex
+	jobs      map[string]*job
+	made      int                        // jobs, ever
+	logs      failureLogs                // of the setup
+	allocated []*promconfig.ScrapeConfig // of it, by the target allocator
+	applied   time.Time                  // when it came
+	rejected  bool                       // a change since then was wrong
+}
+
+// set equips jobs with a setup, makes those that are new, and returns the logs of the setup before. Jobs that are not in it stay.
+func (t *jobTable) set(s *setup, newJob func(name string) *job) failureLogs {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, g := range s.tools {
+		if t.jobs[name] == nil {
+			t.jobs[name] = newJob(name)
+			t.made++
+		}
+		t.jobs[name].equip(g)
+	}
+	old := t.logs
+	t.logs, t.allocated, t.applied = s.logs, s.allocated, time.Now()
+	return old
+}
+
+// forget drops a job that has ended and has nothing left to do.
+func (t *jobTable) forget(j *job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended && len(j.targets)+len(j.leaving) == 0 {
+		delete(t.jobs, j.name)
+		j.tools.client.Close()
+	}
+}
+
+func (t *jobTable) allJobs() []*job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*job, 0, len(t.jobs))
+	for _, j := range t.jobs {
+		out = append(out, j)
+	}
+	return out
+}
+
+// allocatedJobs are those of the target allocator's that are applied.
+func (t *jobTable) allocatedJobs() []*promconfig.ScrapeConfig {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.allocated
+}
+
+// toolsOf returns what the targets of a job are scraped with, nil if there is no such job.
+func (t *jobTable) toolsOf(name string) *tools {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j := t.jobs[name]; j != nil {
+		return j.tools
+	}
+	return nil
+}
+
+// noteChange notes whether the last change was wrong.
+func (t *jobTable) noteChange(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rejected = err != nil
+}
+
+// closeLogs closes what failures are logged to, at the end.
+func (t *jobTable) closeLogs() error {
+	logs := t.logs
+	t.logs = nil
+	return logs.close()
+}
