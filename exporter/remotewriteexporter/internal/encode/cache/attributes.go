@@ -5,8 +5,6 @@ package cache
 
 import (
 	"hash/maphash"
-	"math"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -82,18 +80,8 @@ func (k *keys) same(m pcommon.Map) bool {
 // pointKeys are keys with room for the values of points. The table is locked.
 func (c *Cache) pointKeys(m pcommon.Map) *keys {
 	k := c.keys(m)
-	k.values = c.valuesOf(m.Len())
+	k.values = c.sets.of(m.Len())
 	return k
-}
-
-// valuesOf is where sets of n values are. The table is locked.
-func (c *Cache) valuesOf(n int) *store.Slab[uint32] {
-	s := c.values[n]
-	if s == nil {
-		s = store.NewSlab[uint32](n)
-		c.values[n] = s
-	}
-	return s
 }
 
 // keys copies the keys of m.
@@ -119,22 +107,8 @@ func (c *Cache) pack(k *keys, m pcommon.Map) uint32 {
 		return 0
 	}
 	n := k.values.Add()
-	values := ids(k.values.Run(n))
-	c.Symbols.Pack(values, m)
-	if len(values) > math.MaxUint16 {
-		return n
-	}
-	few, is := c.recent.few(values, c.room.points)
-	for _, was := range few {
-		if was.width == is.width && was.tag == is.tag && slices.Equal(k.values.Run(was.number), values) {
-			k.values.GiveBack(n)
-			return was.number
-		}
-	}
-	copy(few[1:], few)
-	is.number = n
-	few[0] = is
-	return n
+	c.Symbols.Pack(k.values.Run(n), m)
+	return c.sets.share(k.values, n, c.room.points)
 }
 
 // keep is a copy of s: the one that symbols share.

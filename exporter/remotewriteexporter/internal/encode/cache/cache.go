@@ -40,12 +40,10 @@ type Cache struct {
 	Layouts    *store.Slab[Layout]
 	Forms      *store.Slab[Form]
 	Parts      *store.Slab[[]*Series]
-	values     map[int]*store.Slab[uint32] // of points, by how many a point has
-	recent     recent                      // of values
-	widths     map[int]*keys               // of values that are no attributes', by how many there are
-	ruling     []names.Label               // scratch
-	hashed     []byte                      // scratch
-	out        [2]outcome                  // of series that rules leave none of
+	sets       sets
+	ruling     []names.Label // scratch
+	hashed     []byte        // scratch
+	out        [2]outcome    // of series that rules leave none of
 	familyIDs  uint64
 	resourceID uint32
 	Sweeps     Mark
@@ -68,8 +66,7 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 		Layouts:  store.NewSlab[Layout](1),
 		Forms:    store.NewSlab[Form](1),
 		Parts:    store.NewSlab[[]*Series](1),
-		values:   map[int]*store.Slab[uint32]{},
-		widths:   map[int]*keys{},
+		sets:     newSets(),
 	}
 	c.Ages.begin()
 	for i := range c.out {

@@ -41,7 +41,7 @@ func (c *Cache) BeginExpiry() *Expiry {
 		return at != ended && generation-at < idle
 	}, values: map[int][]bool{}, before: c.room.points}
 	x.symbols = make([]bool, len(c.Symbols.Snapshot()))
-	for width, s := range c.values {
+	for width, s := range c.sets.byWidth {
 		x.values[width] = make([]bool, s.Size())
 	}
 	c.room.empty()
@@ -265,11 +265,7 @@ func (x *Expiry) slabs() {
 	c.Series.Sweep(func(n uint32) bool { return c.Series.One(n).marked == x.mark })
 	c.Forms.Sweep(func(n uint32) bool { return c.Forms.One(n).marked == x.mark })
 	c.Layouts.Sweep(func(n uint32) bool { return c.Layouts.One(n).marked == x.mark })
-	c.recent.forget(c.room.points)
-	for width, s := range c.values {
-		kept := x.values[width]
-		s.Sweep(func(n uint32) bool { return kept[n] })
-	}
+	c.sets.sweep(x.values, c.room.points)
 }
 
 // sweep removes what is not to be kept from the chains of a table.

@@ -161,7 +161,7 @@ func TestMetricsOfTheSameThingsShareValues(t *testing.T) {
 		}
 	}
 	sets := func() int {
-		s := p.c.values[3]
+		s := p.c.sets.byWidth[3]
 		return s.Size() - 1 - len(s.Free)
 	}
 	for range 2 {

@@ -157,7 +157,7 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 		newValues = values
 	}
 	if len(own) > 0 {
-		made.Keys = c.width(len(own))
+		made.Keys = c.sets.width(len(own))
 		newValues = made.Keys.values.Add()
 		copy(made.Keys.values.Run(newValues), own)
 	}
@@ -171,16 +171,6 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 		}
 	}
 	return c.sharedLayout(t, made), newValues
-}
-
-// width are keys for values that are no attributes'. The table is locked.
-func (c *Cache) width(n int) *keys {
-	k := c.widths[n]
-	if k == nil {
-		k = &keys{names: make([]string, n), values: c.valuesOf(n)}
-		c.widths[n] = k
-	}
-	return k
 }
 
 // sharedLayout finds or makes a layout of sorted labels. The table is locked.

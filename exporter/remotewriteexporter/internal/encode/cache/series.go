@@ -96,7 +96,7 @@ func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Met
 	}
 	if c.rules != nil { // many schemas may have the same
 		if k != nil {
-			l.Keys = c.width(len(k.names))
+			l.Keys = c.sets.width(len(k.names))
 		}
 		return c.sharedLayout(t, l)
 	}

@@ -1,0 +1,71 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"math"
+	"slices"
+
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
+)
+
+// sets are sets of values, by how many a set has: those that points have, and those that rules make of them.
+type sets struct {
+	byWidth map[int]*store.Slab[uint32]
+	recent  recent
+	widths  map[int]*keys // of values that are no attributes'
+}
+
+func newSets() sets {
+	return sets{byWidth: map[int]*store.Slab[uint32]{}, widths: map[int]*keys{}}
+}
+
+// of is where sets of n values are.
+func (s *sets) of(n int) *store.Slab[uint32] {
+	slab := s.byWidth[n]
+	if slab == nil {
+		slab = store.NewSlab[uint32](n)
+		s.byWidth[n] = slab
+	}
+	return slab
+}
+
+// width are keys for n values that are no attributes'.
+func (s *sets) width(n int) *keys {
+	k := s.widths[n]
+	if k == nil {
+		k = &keys{names: make([]string, n), values: s.of(n)}
+		s.widths[n] = k
+	}
+	return k
+}
+
+// share gives back the set that was added last if one that came not long before is the same, and returns which stays. points says how many
+// there are in all.
+func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
+	values := ids(of.Run(n))
+	if len(values) > math.MaxUint16 {
+		return n
+	}
+	few, is := s.recent.few(values, points)
+	for _, was := range few {
+		if was.width == is.width && was.tag == is.tag && slices.Equal(of.Run(was.number), values) {
+			of.GiveBack(n)
+			return was.number
+		}
+	}
+	copy(few[1:], few)
+	is.number = n
+	few[0] = is
+	return n
+}
+
+// sweep frees those that are not kept.
+func (s *sets) sweep(kept map[int][]bool, points int) {
+	s.recent.forget(points)
+	for width, of := range s.byWidth {
+		kept := kept[width]
+		of.Sweep(func(n uint32) bool { return kept[n] })
+	}
+}
