@@ -71,10 +71,7 @@ type intake struct {
 	shards   *shards
 	epoch    uint32
 	suitable func() int // how many shards there are to be
-	looked   time.Time  // when it last looked
 	flushed  time.Time  // when the last round was queued
-	since    time.Time  // since when
-	came     float64    // so many full requests came
 }
 
 func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
@@ -82,7 +79,7 @@ func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
 		cfg: cfg, keys: keys, telemetry: t, round: newRound(), shards: newShards(cfg.Shards), spread: cfg.spread(),
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
-	in.suitable = in.look
+	in.suitable = func() int { return in.shards.suit(in.loads) }
 	in.evenness.Store(math.Float64bits(1))
 	encoder, err := encode.New(cfg.encoding(in.shards.count()), t)
 	if err != nil {

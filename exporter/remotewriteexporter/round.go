@@ -63,13 +63,12 @@ func (r *round) result(ctx context.Context, tenants []string) error {
 func (in *intake) run() {
 	expire := time.NewTicker(max(in.cfg.Cache.IdleTimeout/cacheGenerations, time.Second))
 	defer expire.Stop()
-	in.looked = time.Now()
-	in.resume()
+	in.shards.begin()
 	for {
 		select {
 		case <-in.arrived:
 			if time.Since(in.flushed) > in.timeout {
-				in.resume()
+				in.shards.resume()
 			}
 			in.await()
 			in.flush()
@@ -163,7 +162,7 @@ func (in *intake) encode(tenants []string) []block.Block {
 	}
 	in.weigh(blocks)
 	for i := range blocks {
-		in.came += requests(in.encoder.Limits.Fullness(blocks[i]))
+		in.shards.add(in.encoder.Limits.Fullness(blocks[i]))
 	}
 	return blocks
 }

@@ -39,6 +39,10 @@ type shards struct {
 	cfg ShardsConfig
 	now atomic.Int64
 
+	// Since the last look: when that was, since when requests are counted, and how many full ones came.
+	looked, since time.Time
+	requests      float64
+
 	came, over float64 // full requests that came lately, and in how many seconds
 	late       int     // looks in a row that found the shards late
 	idle       float64 // seconds since the shards were late or their number changed
@@ -68,6 +72,38 @@ func newShards(cfg ShardsConfig) *shards {
 }
 
 func (s *shards) count() int { return int(s.now.Load()) }
+
+// begin is for a start: nothing was seen before.
+func (s *shards) begin() {
+	s.looked = time.Now()
+	s.resume()
+}
+
+// resume is for when data comes after a pause: what came before does not tell how much comes now.
+func (s *shards) resume() {
+	s.came, s.over = 0, 0
+	s.since, s.requests = time.Now(), 0
+}
+
+// add counts a request by how full it is. What is less than half could be part of another.
+func (s *shards) add(part float64) {
+	if part > 0.5 {
+		part = 1
+	}
+	s.requests += part
+}
+
+// suit tells how many there are to be: as many as there are, unless it is time to look at the loads.
+func (s *shards) suit(loads func(elapsed time.Duration) []load) int {
+	now := time.Now()
+	elapsed := now.Sub(s.looked)
+	if elapsed < lookInterval {
+		return s.count()
+	}
+	n := s.adapt(look{loads: loads(elapsed), elapsed: elapsed.Seconds(), came: s.requests, over: now.Sub(s.since).Seconds()})
+	s.looked, s.since, s.requests = now, now, 0
+	return n
+}
 
 // adapt returns the number that suits what is seen.
 func (s *shards) adapt(l look) int {
@@ -115,34 +151,6 @@ func (in *intake) loads(elapsed time.Duration) []load {
 		loads[i].busy, loads[i].latency = in.telemetry.destinations[i].busy.take(elapsed)
 	}
 	return loads
-}
-
-// requests is how many a block counts for that fills part of one. What is less than half could be part of another.
-func requests(part float64) float64 {
-	if part > 0.5 {
-		return 1
-	}
-	return part
-}
-
-// resume is for when data comes after a pause: what came before does not tell how much comes now.
-func (in *intake) resume() {
-	in.shards.came, in.shards.over = 0, 0
-	in.since, in.came = time.Now(), 0
-}
-
-// look tells how many shards there are to be: as many as there are, unless it is time to look.
-func (in *intake) look() int {
-	now := time.Now()
-	elapsed := now.Sub(in.looked)
-	if elapsed < lookInterval {
-		return in.shards.count()
-	}
-	n := in.shards.adapt(look{
-		loads: in.loads(elapsed), elapsed: elapsed.Seconds(), came: in.came, over: now.Sub(in.since).Seconds(),
-	})
-	in.looked, in.since, in.came = now, now, 0
-	return n
 }
 
 // reshard changes the number of shards. What was added before is queued in an epoch that is sent before what comes after, so
