@@ -42,6 +42,7 @@ type value struct {
 
 type valueKind uint8
 
+// The kinds of values: a number, a native histogram, and one of custom buckets.
 const (
 	kindNumber valueKind = iota
 	KindNative

@@ -16,9 +16,6 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// maxBuckets bounds the buckets of a sum of exponential histograms; it is made coarser rather than longer.
-const maxBuckets = 1024
-
 // Sums are those of some keys, each of one kind of point. A sum begins with the first point seen, and again when the
 // shape of a histogram changes. They may be used from any goroutine.
 type Sums[K comparable] struct {

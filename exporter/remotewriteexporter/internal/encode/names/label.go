@@ -8,6 +8,7 @@ import (
 	"slices"
 )
 
+// Labels that mean something to Prometheus.
 const (
 	NameLabel     = "__name__"
 	JobLabel      = "job"

@@ -21,7 +21,7 @@ func (w *Writer) writeSeries(b *column.Buffer, s *cache.Row, place uint32, cells
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
 		w.prefix.turn(s, place)
-		m = append(w.body, w.prefix.bytes...) // which is as long at its beginning
+		m = append(m[:len(w.body)], w.prefix.bytes...) // which is as long at its beginning
 	} else {
 		w.spell(s, cells[0].Time)
 		m = w.spelling.append(m, s, w.refs.resources[place])
