@@ -117,10 +117,6 @@ func (c *crowded) step() {
 		c.again(after)
 	case 7:
 		c.epochs(1)
-	case 8:
-		if c.seed%4 == 1 && c.random.IntN(4) == 0 {
-			c.idle()
-		}
 	}
 	require.LessOrEqual(c.t, c.got, c.want, "seed %d", c.seed)
 }

@@ -177,7 +177,13 @@ func (b *bucketing) step() {
 		b.compare()
 		b.again(b.host)
 		b.was = b.is.clone()
+		if len(b.is.inputs) == 0 { // there is no overflow yet, and it will not begin before this process
+			b.certain = b.clock
+		}
 	case 6:
+		if !b.kills() {
+			return
+		}
 		b.seen["kill"]++
 		after := b.host.killed()
 		b.Storage = nil
@@ -189,6 +195,9 @@ func (b *bucketing) step() {
 		b.certain = b.clock
 	}
 }
+
+// kills says whether processes are killed. Else inputs begin anew without saying so, which after a kill may not be told from growth.
+func (b *bucketing) kills() bool { return b.seed%4 > 1 }
 
 func (b *bucketing) again(host *memory) {
 	now := b.clock.Add(time.Second)
@@ -256,7 +265,7 @@ func (b *bucketing) say(r *recorder) {
 	case b.random.IntN(12) == 0:
 		b.seen["reset"]++
 		r.start, r.now, r.scale, r.threshold = b.clock.Add(-time.Millisecond), newObservations(), int32(b.random.IntN(finest+1)), 0
-	case b.random.IntN(20) == 0 && r.now.count > 20 && b.is.inputs[r.id].last.count > 20: // without saying so
+	case !b.kills() && b.random.IntN(20) == 0 && r.now.count > 20 && b.is.inputs[r.id].last.count > 20: // without saying so
 		r.now = newObservations()
 		r.anew++
 	case len(r.said) > 0 && b.random.IntN(10) == 0:

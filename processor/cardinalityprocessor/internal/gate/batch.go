@@ -57,9 +57,10 @@ type Batch struct {
 	staged     overflow.Staged
 	departures []series.Departure
 	paid       []series.Paid
-	views      map[uint64]overflow.View // members that have said something in this batch
-	ending     map[uint64]uint32        // series that have said that they end
-	ended      []uint64                 // scopes of these
+	views      map[uint64]overflow.View     // members that have said something in this batch
+	anew       map[uint64]pcommon.Timestamp // members that have a place and began anew: since when
+	ending     map[uint64]uint32            // series that have said that they end
+	ended      []uint64                     // scopes of these
 
 	aggregations []*aggregate.Rule // in force
 	gathered     aggregate.Gathered
@@ -158,10 +159,11 @@ func (b *Batch) reset() {
 		b.departures, b.Parted = nil, nil
 	}
 	clear(b.Parted)
-	if len(b.views)+len(b.ending) > overflow.MaxStaged {
-		b.views, b.ending = nil, nil
+	if len(b.views)+len(b.anew)+len(b.ending) > overflow.MaxStaged {
+		b.views, b.anew, b.ending = nil, nil, nil
 	}
 	clear(b.views)
+	clear(b.anew)
 	clear(b.ending)
 	if cap(b.hidden) > maxHidden {
 		b.hidden = nil
@@ -179,6 +181,7 @@ func (b *Batch) reset() {
 		departures: b.departures[:0],
 		paid:       b.paid[:0],
 		views:      b.views,
+		anew:       b.anew,
 		ending:     b.ending,
 		ended:      b.ended[:0],
 		page:       b.page,
@@ -347,15 +350,15 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 	if s == nil {
 		b.match()
 		b.Class, b.NoValue = amount.ClassOf(b.at.m), amount.WhenAt(b.at.m, i).NoValue
-		held, asks, owns := b.heldBack(i)
+		held, asks, owns, anew := b.heldBack(i)
 		if held.Limit == nil || asks {
-			b.Promoted = asks
+			b.Promoted = asks || anew
 			s, v.Verdict = b.g.Limiter.See(b.fps[i], &b.Sighting)
 			b.Promoted = false
 		}
 		switch {
 		case s != nil:
-			b.welcome(i, asks)
+			b.welcome(i, asks, anew)
 		case owns:
 			return b.demote(i, v)
 		case held.Limit != nil:
@@ -381,11 +384,12 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 	}
 }
 
-// welcome is for a series that was seen, and given a place if it had none. It may stay a member.
-func (b *Batch) welcome(i int, member bool) {
+// welcome is for a series that was seen, and given a place if it had none. It may stay a member, or have begun anew since it was one.
+func (b *Batch) welcome(i int, member, anew bool) {
 	switch {
 	case member:
 		b.g.Overflow.Grant(b.fps[i])
+	case anew: // the batch may be refused, and come again with what it said before
 	case b.Fresh && (b.Class == amount.ClassCumulative || b.Class == amount.ClassUpDown):
 		b.g.Overflow.Release(b.fps[i])
 	}

@@ -101,21 +101,21 @@ func (b *Batch) act(i int, v ruling) policy.Action {
 }
 
 // heldBack repeats the verdict on a series that is a member of one made here. It says whether it should ask for a place, and
-// whether it had one.
-func (b *Batch) heldBack(i int) (v ruling, asks, owns bool) {
+// whether it had one; and if there is no verdict, whether it began anew since it was a member.
+func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
 	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // who has a place waits for nobody here
-		return ruling{}, false, false
+		return ruling{}, false, false, false
 	}
 	of, asks, owns := b.g.Overflow.Held(b.fps[i], b.at.m, i, b.Moment.Epoch())
 	if of.Limit == nil {
-		return ruling{}, false, false
+		return ruling{}, false, false, of.Anew
 	}
 	if to, ok := b.Parted[b.fps[i]]; ok && to == series.LeftValue { // in this batch: the mark comes next
 		asks, owns = false, false
 	} else if id, _ := b.g.Limiter.Series.Touch(b.fps[i], b.Moment); id == series.LeftValue && !owns {
 		asks = false
 	}
-	return b.present(ruling{series.Verdict{Limit: of.Limit, Reason: of.Reason}, of.Output}), asks, owns
+	return b.present(ruling{series.Verdict{Limit: of.Limit, Reason: of.Reason}, of.Output}), asks, owns, false
 }
 
 // join adds a point that came in to the series made here that has the same identity, so that there are not two. It says

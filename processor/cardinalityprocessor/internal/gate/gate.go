@@ -161,7 +161,7 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 	g.PointsIn.Add(b.came)
 	g.PointsPassed.Add(b.came - b.gone)
 	g.PointsTaken.Add(b.taken)
-	if len(b.staged.Additions)+len(b.staged.Orphans)+len(b.departures)+len(b.ending) > 0 {
+	if len(b.staged.Additions)+len(b.staged.Orphans)+len(b.departures)+len(b.anew)+len(b.ending) > 0 {
 		g.Rules.RLock()
 		defer g.Rules.RUnlock()
 		x := series.Sighting{Policy: g.Policy, Moment: g.Limiter.Now()}
@@ -169,6 +169,9 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 			Staged: &b.staged, Epoch: x.Moment.Epoch(), Now: g.Now(), Lost: &b.losses,
 			Placed: func(fp uint64) bool { return g.Limiter.Placed(fp, &x) },
 		})
+		for fp, since := range b.anew { // after what they said before
+			g.Overflow.Outgrown(fp, since)
+		}
 		for _, fp := range b.staged.Owned {
 			g.Limiter.Own(fp, &x)
 		}

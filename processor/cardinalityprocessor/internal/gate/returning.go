@@ -40,13 +40,17 @@ func (b *Batch) present(v ruling) ruling {
 func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	b.Class, b.NoValue = amount.ClassOf(b.at.m), amount.WhenAt(b.at.m, i).NoValue
 	fp := b.fps[i]
-	v := b.viewed(fp)
+	v, start := b.viewed(fp), amount.WhenAt(b.at.m, i).Start
+	since, anew := b.anew[fp]
 	switch {
-	case v.Member == nil || !b.NoValue && amount.WhenAt(b.at.m, i).Start != v.Start: // it began anew by itself
-		delete(b.views, fp)
-		b.g.Overflow.Release(fp)
+	case v.Member == nil: // it began anew by itself
 		b.match()
 		b.g.Limiter.Ordinary(fp, &b.Sighting)
+		return b.tolled(i, s)
+	case anew && (b.NoValue || start == since):
+		return b.tolled(i, s)
+	case !b.NoValue && start != v.Start: // it is no member any more once the batch is accepted: what it said before may come again with it
+		b.began(fp, start)
 		return b.tolled(i, s)
 	case v.Own == nil:
 		if !v.Exact { // it can never begin
@@ -58,6 +62,14 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	default:
 		return b.tolled(i, s) && b.restate(i, &v, false)
 	}
+}
+
+// began notes that a series with a place has begun anew since it was a member.
+func (b *Batch) began(fp uint64, since pcommon.Timestamp) {
+	if b.anew == nil {
+		b.anew = map[uint64]pcommon.Timestamp{}
+	}
+	b.anew[fp] = since
 }
 
 // demote is for a series of its own that has no place any more, and finds none. It says its value once more; from there on

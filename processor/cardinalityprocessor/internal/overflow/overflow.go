@@ -217,6 +217,7 @@ type held struct {
 	Limit  *policy.Limit // nil: it is none
 	Reason policy.Reason
 	Output *Output
+	Anew   bool // it was one, with another beginning
 }
 
 // Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
@@ -231,7 +232,7 @@ func (o *Overflow) Held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v hel
 	defer sh.Mu.Unlock()
 	of := sh.Members[fp]
 	if of == nil || w.Start != of.Start && !w.NoValue { // the end may come without a beginning
-		return held{}, false, false
+		return held{Anew: of != nil}, false, false
 	}
 	v = held{Limit: of.Limit, Reason: of.Reason, Output: of.Output}
 	if of.own != nil {
@@ -314,6 +315,15 @@ func (o *Overflow) Release(fp uint64) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
 	if m := sh.Members[fp]; m != nil {
+		o.forget(sh, fp, m)
+	}
+}
+
+// Outgrown ends the membership of a series that has a place, and says all by itself since it began anew.
+func (o *Overflow) Outgrown(fp uint64, since pcommon.Timestamp) {
+	sh := o.lock(fp)
+	defer sh.Mu.Unlock()
+	if m := sh.Members[fp]; m != nil && m.Start != since {
 		o.forget(sh, fp, m)
 	}
 }
