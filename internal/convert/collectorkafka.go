@@ -42,7 +42,7 @@ func (c *collector) kafka(kind string, s *section, id string, settings *yaml.Nod
 		of := table{section}
 		for i := 0; i+1 < len(given.node.Content); i += 2 {
 			key := given.node.Content[i].Value
-			if c.has(signal, kind, id) && !of.has(key) && !(key == "topic" && of.has("topics")) {
+			if c.has(signal, kind, id) && !of.has(key) && (key != "topic" || !of.has("topics")) {
 				of.set(key, given.node.Content[i+1])
 			}
 		}

@@ -259,7 +259,7 @@ func TestStrangersWithSectionsAreToldByName(t *testing.T) {
 // Of several configurations in a manifest check, too, looks at the one that is picked.
 func TestChecksWhatIsPicked(t *testing.T) {
 	files := map[string]string{"a.yaml": aManifest + "---\n" + strings.ReplaceAll(aManifest, "name: a", "name: b")}
-	validate := func(args ...string) error { return nil }
+	validate := func(...string) error { return nil }
 	exit, _, _, stderr := run(t, validate, files, "check", "a.yaml")
 	assert.Equal(t, 1, exit)
 	assert.Contains(t, stderr, `choose one by `+"`--pick`"+`: "OpenTelemetryCollector a", "OpenTelemetryCollector b"`)
