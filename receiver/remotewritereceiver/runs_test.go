@@ -88,7 +88,10 @@ func TestRunsChangeNothing(t *testing.T) {
 					bytes, _ := known.stats()
 					require.LessOrEqual(t, bytes, room)
 				}
-				require.Greater(t, runs, 10)
+				require.Positive(t, runs)
+				if room > 1<<20 { // in little, it is a matter of hashes which sets of labels are known
+					require.Greater(t, runs, 10)
+				}
 			})
 		}
 	}
