@@ -37,6 +37,10 @@ func valuesOf(md pmetric.Metrics) (values []float64) {
 	return values
 }
 
+func nameOf(md pmetric.Metrics) string {
+	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name()
+}
+
 // Who reads points that owe what they say finds it settled, and for the encoder nobody has to.
 func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	if !slab.Places() || handback.Poisons() {
@@ -47,6 +51,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	ctx, md := owing(t.Context())
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{0, 0}, valuesOf(md))
+	require.Empty(t, nameOf(md), "it stands for the one that owes")
 
 	seen := make(chan inspect.Glance, 1)
 	go func() {
@@ -56,6 +61,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	eventually(t, e.tap.IsOpen, "somebody waits")
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{4, 5}, valuesOf(md))
+	require.Equal(t, "owing", nameOf(md))
 	require.Equal(t, "4", (<-seen).Points[0].Value)
 
 	ctx, md = owing(t.Context())

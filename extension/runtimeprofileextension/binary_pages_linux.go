@@ -39,21 +39,32 @@ type executable struct {
 	mu     sync.Mutex
 	spans  []span // nil until they are found
 	pieces pieces
+	uses   uses
 }
 
 // release unmaps the pages of the executable's file that hold
 // nothing but the file. A page used again is mapped back from the page cache, so
-// code that runs meanwhile, this function's included, is only delayed. It
-// returns how much was resident.
+// code that runs meanwhile, this function's included, is only delayed. Pages that are in use are left. It
+// returns how much was unmapped.
 func (e *executable) release() (int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.find(); err != nil {
 		return 0, err
 	}
-	e.pieces.divide(e.spans)
+	divided := e.pieces.size > 0
+	if !divided {
+		e.pieces.divide(e.spans)
+	}
+	e.uses.begin()
+	leave := func(of span, at uintptr, entry uint64) bool {
+		if divided {
+			e.pieces.page(of, at, entry)
+		}
+		return e.uses.next(entry&pagePresent != 0)
+	}
 	released := int64(0)
-	err := eachRun(e.spans, func(run span, resident int64) error {
+	err := eachRun(e.spans, leave, func(run span, resident int64) error {
 		if errno := advise(run, unix.MADV_DONTNEED); errno != 0 { // EINVAL when the mapping is locked in memory
 			return fmt.Errorf("cannot unmap %x-%x: %w", run.start, run.end, errno)
 		}
@@ -71,7 +82,8 @@ func (e *executable) resident() (resident int64) {
 	if e.find() != nil {
 		return 0
 	}
-	err := eachRun(e.spans, func(_ span, pages int64) error {
+	all := func(span, uintptr, uint64) bool { return false }
+	err := eachRun(e.spans, all, func(_ span, pages int64) error {
 		resident += pages
 		return nil
 	})
@@ -98,10 +110,6 @@ type pieces struct {
 // divide makes small mappings of spans, if it can: neighbours differ in whether a dump of the process would have them, which it would not in
 // any case, since pages of files are not dumped unless somebody asks for it. What it saves is not worth a word if it cannot.
 func (p *pieces) divide(spans []span) {
-	if p.size > 0 {
-		p.dividePaged(spans)
-		return
-	}
 	size := uintptr(0)
 	for _, s := range spans {
 		size += s.end - s.start
@@ -118,26 +126,27 @@ func (p *pieces) divide(spans []span) {
 	}
 }
 
-// dividePaged makes mappings of the pages of pieces that came back since they were released.
-func (p *pieces) dividePaged(spans []span) {
+// page is told of each page. It makes mappings of the pages of a piece that came back since it was released.
+func (p *pieces) page(of span, at uintptr, entry uint64) {
+	if isOwn(entry) || entry&pagePresent == 0 || p.pages >= manyPages {
+		return
+	}
 	page := uintptr(os.Getpagesize())
-	_ = eachPage(spans, func(s span, at uintptr, entry uint64) {
-		piece := (at - s.start) / p.size
-		begin := s.start + piece*p.size
-		if _, done := p.paged[begin]; done || isOwn(entry) || entry&pagePresent == 0 || p.pages >= manyPages {
-			return
+	piece := (at - of.start) / p.size
+	begin := of.start + piece*p.size
+	if _, done := p.paged[begin]; done {
+		return
+	}
+	p.paged[begin] = struct{}{}
+	advice := uintptr(unix.MADV_DODUMP) // for its pages are marked, if it has an even number
+	if piece%2 == 1 {
+		advice = unix.MADV_DONTDUMP
+	}
+	for at := begin + page; at < min(begin+p.size, of.end); at += 2 * page {
+		if advise(span{at, at + page}, advice) == 0 {
+			p.pages += 2
 		}
-		p.paged[begin] = struct{}{}
-		advice := uintptr(unix.MADV_DODUMP) // for its pages are marked, if it has an even number
-		if piece%2 == 1 {
-			advice = unix.MADV_DONTDUMP
-		}
-		for at := begin + page; at < min(begin+p.size, s.end); at += 2 * page {
-			if advise(span{at, at + page}, advice) == 0 {
-				p.pages += 2
-			}
-		}
-	})
+	}
 }
 
 func advise(s span, advice uintptr) unix.Errno {
@@ -238,14 +247,18 @@ func eachPage(spans []span, do func(of span, page uintptr, entry uint64)) error 
 	return nil
 }
 
-// longRun is how many pages a run has at most.
-const longRun = 1024
+const (
+	// longRun is how many pages a run has at most.
+	longRun = 1024
+	// gap is how many pages in a row may be absent from a run: to unmap those as well is less than to unmap twice.
+	gap = 16
+)
 
-// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. Errors of the
-// function are returned in the end.
-func eachRun(spans []span, do func(run span, resident int64) error) error {
+// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. It begins and ends
+// with a page that is, and has none of those that are to be left. Errors of the function are returned in the end.
+func eachRun(spans []span, leave func(of span, page uintptr, entry uint64) bool, do func(run span, resident int64) error) error {
 	var errs []error
-	var run span
+	var run, in span
 	resident := int64(0)
 	end := func() {
 		if run.end > run.start {
@@ -254,20 +267,20 @@ func eachRun(spans []span, do func(run span, resident int64) error) error {
 		run, resident = span{}, 0
 	}
 	page := uintptr(os.Getpagesize())
-	err := eachPage(spans, func(_ span, at uintptr, entry uint64) {
-		if isOwn(entry) || at != run.end || at-run.start == longRun*page { // what was looked at long ago may be the process' own by now
+	err := eachPage(spans, func(of span, at uintptr, entry uint64) {
+		if leave(of, at, entry) || isOwn(entry) {
 			end()
-		}
-		if isOwn(entry) {
 			return
 		}
-		if run.start == 0 {
-			run.start = at
+		if entry&pagePresent == 0 {
+			return
+		}
+		if of != in || at > run.end+gap*page || at-run.start >= longRun*page { // what was looked at long ago may be the process' own by now
+			end()
+			run.start, in = at, of // between spans there is what is not the file's
 		}
 		run.end = at + page
-		if entry&pagePresent != 0 {
-			resident += int64(page)
-		}
+		resident += int64(page)
 	})
 	end()
 	return errors.Join(append(errs, err)...)

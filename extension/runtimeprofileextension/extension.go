@@ -180,7 +180,7 @@ func (e *runtimeProfile) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-look:
-			e.refresh()
+			e.turn()
 		case <-roomLook.C:
 			if room.isDue(readSample()) {
 				e.giveBack()
@@ -210,10 +210,23 @@ func (e *runtimeProfile) run(ctx context.Context) {
 func (e *runtimeProfile) refresh() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.lease == nil {
-		return
+	if e.lease != nil {
+		e.refreshBudget()
+		e.turnKnobs()
 	}
-	e.refreshBudget()
+}
+
+// turn does the same with the budget that was read last: to read it again takes some ten files.
+func (e *runtimeProfile) turn() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lease != nil {
+		e.turnKnobs()
+	}
+}
+
+// turnKnobs reads the runtime and turns the knobs where the plan moved; the caller holds mu.
+func (e *runtimeProfile) turnKnobs() {
 	now := readSample()
 	if e.cfg.Profile == ProfileAuto { // the kernel walks all of the memory for it
 		now.files = e.file.resident()

@@ -50,7 +50,8 @@
 //
 // To write what points say takes as long as to find it out: each is elsewhere in memory. Where [Unread] says that nobody behind a receiver reads
 // points but an exporter that settles them, those of parts may owe it: a part's Memory has the numbers side by side, and the points are as they
-// were until [Loan.Settle], which may be never. The exporter asks each loan what it owes. A receiver that finds that nobody has asked owes nothing
+// were until [Loan.Settle], which may be never. Nor are their metrics there: one that has all the points of a part stands for these, so that who
+// counts points goes through one metric for each part. Settling puts the metrics into its place. The exporter asks each loan what it owes. A receiver that finds that nobody has asked owes nothing
 // the next time, so whatever keeps a loan from the exporter costs speed alone.
 //
 // # What forbids it

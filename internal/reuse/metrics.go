@@ -205,7 +205,7 @@ func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.Number
 
 // PlacePart adds the metrics of a part to those of a scope, which is one of a number.
 func (m *Metrics) PlacePart(to pmetric.MetricSlice, scope int, p *Part) {
-	slab.PlaceMetrics(to, p.at.Metrics)
+	p.at.Place(to)
 	p.scope = scope
 	m.parts = append(m.parts, p)
 }

@@ -96,6 +96,10 @@ func (b *PartBuilder) Part() *Part {
 	for _, m := range b.part.at.Metrics {
 		b.part.says = append(b.part.says, sayingOf(m))
 	}
+	stand := pmetric.NewMetricSlice()
+	_, points := b.with.AppendGauge(stand, b.part.Len())
+	slab.PlaceNumbers(points, b.part.at.Points)
+	b.part.at.Stand = slab.Metrics(stand)[0]
 	return b.part
 }
 
@@ -124,10 +128,13 @@ func (p *Part) Settle() { p.at.Settle() }
 // Whole says, once metrics were taken back, whether the part may be placed again.
 func (p *Part) Whole() bool { return p.whole }
 
+// owedLookEvery is how often a part is looked through whose points owe what they say: once in so many times.
+const owedLookEvery = 64
+
 // takeBack looks whether all is as it was placed. It is false if attributes that are shared were changed in place.
 func (p *Part) takeBack() bool {
 	p.turn++
-	if p.at.Owed && p.turn%lookEvery != 0 { // nobody was to read a point, and whoever took the part as a whole has looked at it
+	if p.at.Owed && p.turn%owedLookEvery != 0 { // nobody was to read a point, and whoever took the part as a whole has looked at it
 		return true
 	}
 	p.whole = p.at.Begins(p.at.Metrics)

@@ -35,5 +35,5 @@ func Empty[S placeable[E], E placed](s S) { empty(s) }
 // own by that.
 func Share(into, from pcommon.Map) { share(into, from) }
 
-// PlaceMetrics appends metrics that exist already, as Place does.
-func PlaceMetrics(to pmetric.MetricSlice, all []*Metric) { placeMetrics(to, all) }
+// PlaceNumbers appends points that exist already, as Place does.
+func PlaceNumbers(to pmetric.NumberDataPointSlice, all []*Number) { placeNumbers(to, all) }

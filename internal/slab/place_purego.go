@@ -16,6 +16,12 @@ func place[S, E any](S, E) {}
 
 func placeMetrics(pmetric.MetricSlice, []*Metric) {}
 
+func placeMetric(pmetric.MetricSlice, *Metric) {}
+
+func replaceMetric(pmetric.MetricSlice, *Metric, []*Metric) {}
+
+func placeNumbers(pmetric.NumberDataPointSlice, []*Number) {}
+
 func empty[S any](S) {}
 
 func share(pcommon.Map, pcommon.Map) {}

@@ -8,6 +8,7 @@ package slab
 
 import (
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -35,9 +36,31 @@ func place[S, E any](to S, e E) {
 	*all = append(*all, (*element)(unsafe.Pointer(&e)).orig)
 }
 
+func metricsIn(of pmetric.MetricSlice) *[]*Metric {
+	return (*[]*Metric)(unsafe.Pointer((*metricSlice)(unsafe.Pointer(&of)).orig))
+}
+
 func placeMetrics(to pmetric.MetricSlice, metrics []*Metric) {
-	all := (*[]*Metric)(unsafe.Pointer((*metricSlice)(unsafe.Pointer(&to)).orig))
+	all := metricsIn(to)
 	*all = append(*all, metrics...)
+}
+
+func placeMetric(to pmetric.MetricSlice, m *Metric) {
+	all := metricsIn(to)
+	*all = append(*all, m)
+}
+
+// replaceMetric puts metrics into the place of one, if that is there.
+func replaceMetric(in pmetric.MetricSlice, m *Metric, by []*Metric) {
+	all := metricsIn(in)
+	if i := slices.Index(*all, m); i >= 0 {
+		*all = slices.Replace(*all, i, i+1, by...)
+	}
+}
+
+func placeNumbers(to pmetric.NumberDataPointSlice, points []*Number) {
+	all := (*[]*Number)(unsafe.Pointer((*numberDataPointSlice)(unsafe.Pointer(&to)).orig))
+	*all = append(*all, points...)
 }
 
 func empty[S any](s S) {

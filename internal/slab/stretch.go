@@ -3,7 +3,11 @@
 
 package slab
 
-import "slices"
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
 
 // Stretch is metrics with numbers that are side by side, and their points.
 type Stretch struct {
@@ -13,6 +17,11 @@ type Stretch struct {
 	// Floats are what the points are to say, in their order, where they do not say it: it is owed until somebody settles it.
 	Floats []Float
 	Owed   bool
+	// Stand is a gauge of all the points, which is placed for the metrics while it is owed: who counts points reads one metric in place of these.
+	Stand *Metric
+
+	stands bool                // it is in the place of the metrics
+	in     pmetric.MetricSlice // where that is
 }
 
 // Float is a value at a time in milliseconds, and when that began to count, 0 if it is not known.
@@ -21,8 +30,30 @@ type Float struct {
 	At, Start int64
 }
 
-// Settle has the points say what is owed. Whoever reads points does so before.
+// Place appends the metrics to others, or what stands for them while their points owe what they say.
+func (s *Stretch) Place(to pmetric.MetricSlice) {
+	if s.stands = s.Owed && s.Stand != nil; s.stands {
+		s.in = to
+		placeMetric(to, s.Stand)
+	} else {
+		placeMetrics(to, s.Metrics)
+	}
+}
+
+// StandsAt says whether a metric stands for these.
+func (s *Stretch) StandsAt(m *Metric) bool { return s.stands && m == s.Stand }
+
+// Unfold has the metrics be where it is that one stands for them. Whoever reads metrics does so before.
+func (s *Stretch) Unfold() {
+	if s.stands {
+		s.stands = false
+		replaceMetric(s.in, s.Stand, s.Metrics)
+	}
+}
+
+// Settle has the points say what is owed, and the metrics be there. Whoever reads points does so before.
 func (s *Stretch) Settle() {
+	s.Unfold()
 	if s.Owed {
 		s.Owed = false
 		s.Fill(s.Floats)

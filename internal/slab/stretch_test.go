@@ -158,9 +158,58 @@ func TestMetricsArePlacedTogether(t *testing.T) {
 	s := stretchOf(someMetrics())
 	to := pmetric.NewMetricSlice()
 	to.AppendEmpty().SetName("before")
-	PlaceMetrics(to, s.Metrics)
+	s.Place(to)
 	require.Equal(t, 3, to.Len())
 	require.Equal(t, "sum", to.At(2).Name())
 	require.True(t, s.Begins(Metrics(to)[1:]))
 	require.False(t, s.Begins(Metrics(to)))
+}
+
+// While points owe what they say, one metric stands for all of theirs, wherever these are, until somebody asks for them.
+func TestAMetricStandsForOthers(t *testing.T) {
+	stretch := func() (s *Stretch) {
+		s = stretchOf(someMetrics())
+		s.Floats = make([]Float, len(s.Points))
+		all := pmetric.NewMetricSlice()
+		PlaceNumbers(all.AppendEmpty().SetEmptyGauge().DataPoints(), s.Points)
+		s.Stand = Metrics(all)[0]
+		return s
+	}
+	first, second, third := stretch(), stretch(), stretch()
+	first.Owed, third.Owed = true, true
+	md := pmetric.NewMetrics()
+	to := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	names := func() (all []string) {
+		for _, m := range to.All() {
+			all = append(all, m.Name())
+		}
+		return all
+	}
+	first.Place(to)
+	to.AppendEmpty().SetName("loose")
+	second.Place(to)
+	third.Place(to)
+	require.Equal(t, []string{"", "loose", "gauge", "sum", ""}, names())
+	require.Equal(t, 15, md.DataPointCount())
+	require.True(t, third.StandsAt(Metrics(to)[4]))
+	require.False(t, third.StandsAt(Metrics(to)[0]))
+	require.False(t, second.StandsAt(Metrics(to)[2]))
+	for range 2 {
+		third.Unfold()
+		require.Equal(t, []string{"", "loose", "gauge", "sum", "gauge", "sum"}, names())
+	}
+	require.True(t, third.Owed)
+	second.Settle()
+	first.Floats[4].Value = 7
+	first.Settle()
+	require.Equal(t, []string{"gauge", "sum", "loose", "gauge", "sum", "gauge", "sum"}, names())
+	require.Equal(t, 15, md.DataPointCount())
+	require.Equal(t, 7., to.At(1).Sum().DataPoints().At(2).DoubleValue())
+	require.False(t, first.StandsAt(Metrics(to)[0]))
+
+	first.Owed = true
+	first.Place(to)
+	to.RemoveIf(func(m pmetric.Metric) bool { return m.Name() == "" })
+	first.Settle()
+	require.Equal(t, 7, to.Len(), "somebody has taken it out")
 }

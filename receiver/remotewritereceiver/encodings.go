@@ -5,6 +5,7 @@ package remotewritereceiver
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ import (
 type encodedRun struct {
 	job     string
 	isNamed bool
-	steps   []encodedStep
+	steps   []encodedStep // borrowed from a request; nil if
+	kept    *keptSteps    // they are kept
 }
 
 func (e *encodedRun) isOf(key *resourceKey) bool {
@@ -25,6 +27,33 @@ func (e *encodedRun) isOf(key *resourceKey) bool {
 
 // encodedStep is the references of a series before and behind that of its instance, and what is behind its sample.
 type encodedStep struct{ head, tail, metadata string }
+
+// keptSteps are encoded steps side by side: heads, tails and metadata in turn, and keptSlack.
+type keptSteps struct {
+	text  string
+	steps []keptStep
+}
+
+// keptStep is how long the parts of an encoded step are.
+type keptStep struct{ head, tail, metadata uint8 }
+
+func (x keptStep) length() int { return int(x.head) + int(x.tail) + int(x.metadata) }
+
+// keptSlack is behind kept texts, so that their last bytes can be read eight at a time.
+const keptSlack = "\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// keep appends a step. It is false if that is odd.
+func (k *keptSteps) keep(x *encodedStep) bool {
+	k.steps = append(k.steps, keptStep{uint8(len(x.head)), uint8(len(x.tail)), uint8(len(x.metadata))})
+	return max(len(x.head), len(x.tail), len(x.metadata)) <= math.MaxUint8
+}
+
+// step is one whose texts begin at a place.
+func (k *keptSteps) step(i, at int) encodedStep {
+	x := k.steps[i]
+	head, tail, end := at+int(x.head), at+int(x.head)+int(x.tail), at+x.length()
+	return encodedStep{k.text[at:head], k.text[head:tail], k.text[tail:end]}
+}
 
 // encoding is how the series of a run were encoded in a request, for those after it. It says the same where its references stand for the same
 // texts, of which there are few: then its bytes need not be resolved.
@@ -43,9 +72,9 @@ type namedRef struct {
 
 // Bytes of memory.
 const (
-	encodingSize    = 112
-	encodedStepSize = 48
-	namedRefSize    = 24
+	encodingSize = 160
+	keptStepSize = 3
+	namedRefSize = 24
 )
 
 const (
@@ -102,38 +131,34 @@ func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 		t.names = map[uint64]string{}
 	}
 	clear(t.names)
-	kept := &encoding{encodedRun: encodedRun{strings.Clone(e.job), e.isNamed, make([]encodedStep, len(e.steps))}}
+	steps := &keptSteps{steps: make([]keptStep, 0, len(e.steps))}
+	kept := &encoding{encodedRun: encodedRun{job: strings.Clone(e.job), isNamed: e.isNamed, kept: steps}}
 	var all strings.Builder
 	for i := range e.steps {
 		x := &e.steps[i]
 		for _, part := range [...]string{x.head, x.tail, x.metadata} {
 			all.WriteString(part)
 		}
-		if !t.nameRefs(&r.steps[i], x, kept.job) {
+		if !steps.keep(x) || !t.nameRefs(&r.steps[i], x, kept.job) {
 			return nil
 		}
 	}
-	text := all.String()
-	cut := func(n int) (part string) {
-		part, text = text[:n], text[n:]
-		return part
-	}
-	kept.bytes = encodingSize + len(text) + len(kept.job) + len(e.steps)*encodedStepSize
-	for i := range e.steps {
-		x := &e.steps[i]
-		kept.steps[i] = encodedStep{head: cut(len(x.head)), tail: cut(len(x.tail)), metadata: cut(len(x.metadata))}
-	}
+	all.WriteString(keptSlack)
+	steps.text = all.String()
+	kept.bytes = encodingSize + len(steps.text) + len(kept.job) + len(e.steps)*keptStepSize
 	// Side by side and in the order in which requests have them, for they are all compared once in a request.
 	all.Reset()
 	refs := slices.Sorted(maps.Keys(t.names))
 	for _, ref := range refs {
 		all.WriteString(t.names[ref])
 	}
-	text = all.String()
+	text := all.String()
 	kept.bytes += len(text) + len(refs)*namedRefSize
 	kept.names = make([]namedRef, 0, len(refs))
 	for _, ref := range refs {
-		kept.names = append(kept.names, namedRef{ref, cut(len(t.names[ref]))})
+		n := len(t.names[ref])
+		kept.names = append(kept.names, namedRef{ref, text[:n]})
+		text = text[n:]
 	}
 	return kept
 }

@@ -223,9 +223,14 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 // compareV2 does the same with series of 2.0.
 func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *target) (rest string, ok bool) {
 	before, known := t.encodingOf(r, of)
-	first, joined := len(t.refs), ""
+	first, joined, at := len(t.refs), "", 0
 	samples := promwrite.SampleReader{Version: promwrite.V2}
-	for i := range r.steps {
+	for i := 0; i < len(r.steps); i++ {
+		if i > 0 && before.kept != nil {
+			if i, at, msg = before.kept.follow(i, at, msg, joined, &samples, floats); i == len(r.steps) {
+				break
+			}
+		}
 		var series string
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V2, msg); !ok {
 			return "", false
@@ -239,10 +244,16 @@ func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *targ
 			return "", false
 		}
 		same := false
-		if known && i > 0 {
-			x := &before.steps[i]
+		if known {
+			var x encodedStep
+			if before.kept == nil {
+				x = before.steps[i]
+			} else {
+				x = before.kept.step(i, at)
+				at += before.kept.steps[i].length()
+			}
 			behind := len(x.head) + len(joined)
-			same = len(refs) == behind+len(x.tail) && more == x.metadata &&
+			same = i > 0 && len(refs) == behind+len(x.tail) && more == x.metadata &&
 				refs[:len(x.head)] == x.head && refs[len(x.head):behind] == joined && refs[behind:] == x.tail
 		}
 		if !same {
@@ -260,7 +271,7 @@ func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *targ
 		floats[i] = slab.Float{Value: sample.Value, At: sample.Timestamp, Start: sample.StartTimestamp}
 	}
 	if !known {
-		t.noteEncoding(r, encodedRun{of.key.job, of.key.instance != "", t.refs[first:]})
+		t.noteEncoding(r, encodedRun{job: of.key.job, isNamed: of.key.instance != "", steps: t.refs[first:]})
 	}
 	return msg, true
 }

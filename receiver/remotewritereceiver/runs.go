@@ -66,7 +66,7 @@ const (
 	stepSize    = 24
 	partSize    = 320
 	metricBytes = 300 // of a part, for each metric
-	pointBytes  = 200 // for each point, with what an exporter notes of it
+	pointBytes  = 208 // for each point, with what an exporter notes of it
 )
 
 const (

@@ -282,7 +282,7 @@ func TestMostSeriesComeByRuns(t *testing.T) {
 		for cutOneIn, least := range map[int]float64{0: 0.8, 1000: 0.5} {
 			f := newFleet(rand.New(rand.NewPCG(5, 5)), 8, 1, 400)
 			cfg := sized(8 << 20)
-			w, err := newWorker(cfg, newKnown(8<<20, true))
+			w, err := newWorker(cfg, newKnown(9<<20, true))
 			require.NoError(t, err)
 			tree := newTree(true)
 			points, byRuns := 0, 0

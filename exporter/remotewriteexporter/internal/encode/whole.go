@@ -50,7 +50,7 @@ type wholeMetric struct {
 }
 
 // lookEvery is how often a part that owes what its points say is looked through: once in so many times.
-const lookEvery = 16
+const lookEvery = 64
 
 type wholePoint struct {
 	point  *cache.Point
@@ -63,13 +63,25 @@ type wholePoint struct {
 func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	part := w.parts[0]
 	at, ok := part.Memory.(*pdataslab.Stretch)
+	if !ok {
+		return 0
+	}
 	metrics := pdataslab.Metrics(all)[from:]
-	if !ok || metrics[0] != at.Metrics[0] {
+	stands := at.StandsAt(metrics[0])
+	if !stands && metrics[0] != at.Metrics[0] {
 		return 0
 	}
 	w.parts = w.parts[1:]
 	// What owes is looked through now and then: who may change metrics is not on the way. How many points there are is known to be right.
 	looks := !at.Owed || part.Turn()%lookEvery == 0
+	if stands {
+		if n := w.knownWhole(part, at, looks); n != nil && len(n.metrics) > 0 && (!looks || at.Begins(at.Metrics)) { // fast path
+			w.takeOwed(n, at)
+			return 1
+		}
+		at.Unfold()
+		metrics = pdataslab.Metrics(all)[from:]
+	}
 	last := len(at.Metrics) - 1
 	if !part.Lasts() || looks && !at.Begins(metrics) || len(metrics) <= last || metrics[last] != at.Metrics[last] {
 		at.Settle()
@@ -80,20 +92,15 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 		at.Settle()
 		return 0
 	}
-	w.see(n)
 	switch {
-	case at.Owed && len(w.s.Shards) == 1: // fast path
-		w.addOwed(n, at)
 	case at.Owed:
-		for i := range n.points {
-			k, f := &n.points[i], &at.Floats[i]
-			w.s.Add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
-			w.latest = max(w.latest, f.At)
-		}
-		w.endWhole(n)
+		w.takeOwed(n, at)
 	case len(w.s.Shards) == 1:
+		w.see(n)
 		w.addWhole(n, at, all, from)
+		w.before = n.points[len(n.points)-1].point
 	default:
+		w.see(n)
 		first := 0
 		for i := range n.metrics {
 			m := &n.metrics[i]
@@ -101,16 +108,41 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 			w.wholeMetric(m, n.points[first:m.end], at.Points[first:m.end], all, from+i)
 			first = m.end
 		}
+		w.before = n.points[len(n.points)-1].point
+	}
+	return len(n.metrics)
+}
+
+// takeOwed takes the points of a part that owe what they say.
+func (w *walk) takeOwed(n *whole, at *pdataslab.Stretch) {
+	w.see(n)
+	if len(w.s.Shards) == 1 { // fast path
+		w.addOwed(n, at)
+	} else {
+		for i := range n.points {
+			k, f := &n.points[i], &at.Floats[i]
+			w.s.Add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
+			w.latest = max(w.latest, f.At)
+		}
+		w.endWhole(n)
 	}
 	w.before = n.points[len(n.points)-1].point
-	return len(n.metrics)
+}
+
+// knownWhole returns what is known of a part, with no metrics if these have to be taken one by one; nil if nothing is.
+func (w *walk) knownWhole(part *handback.Part, at *pdataslab.Stretch, looks bool) *whole {
+	n, _ := part.Note(w.e).(*whole)
+	if n != nil && n.of == w.t && n.removals == w.c.Removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
+		(!looks && n.sweeps == w.c.Sweeps || n.says(at, w.c.Sweeps)) {
+		return n
+	}
+	return nil
 }
 
 // wholeOf returns what is known of a part, or what its points are recognised as now; nil if it has to be taken one by one.
 func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *whole {
-	n, _ := part.Note(w.e).(*whole)
-	if n != nil && n.of == w.t && n.removals == w.c.Removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
-		(!looks && n.sweeps == w.c.Sweeps || n.says(at, w.c.Sweeps)) {
+	n := w.knownWhole(part, at, looks)
+	if n != nil {
 		if len(n.metrics) == 0 { // it was looked at, and will be again when the cache has changed
 			return nil
 		}
