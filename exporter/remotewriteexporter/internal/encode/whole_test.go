@@ -238,6 +238,7 @@ func samplesOfPartsAllocateNothing(t *testing.T, owes bool) {
 	p := newParts(rand.New(rand.NewPCG(1, 1)), 3)
 	p.owes = owes
 	at := uint64(epoch.UnixNano())
+	metrics := 0
 	round := func() {
 		at += 1e9
 		rm := p.again.Resource()
@@ -249,10 +250,16 @@ func samplesOfPartsAllocateNothing(t *testing.T, owes bool) {
 		}
 		md := p.again.Metrics()
 		require.NoError(t, e.AddLent(md, "", handback.LoanOf(p.again.Lend(t.Context()), md)))
+		metrics = md.MetricCount()
 		p.takeBack(t)
 	}
 	for range 3 {
 		round()
+	}
+	if owes {
+		require.Equal(t, len(p.idle), metrics, "each part has one that stands for its metrics")
+	} else {
+		require.Equal(t, 3*len(p.idle), metrics)
 	}
 	before := e.Stats()
 	require.LessOrEqual(t, testing.AllocsPerRun(20, round), 2.)
