@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // Config says what to log, and when.
@@ -77,6 +77,6 @@ func (c *Config) Validate() error {
 			))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	inorder.Sort(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
@@ -82,7 +83,7 @@ func (i inspection) Overview() inspect.CardinalityOverview {
 			})
 		}
 	}
-	slices.SortStableFunc(o.Rejects, func(a, b inspect.Reject) int { return b.At.Compare(a.At) })
+	inorder.Sort(o.Rejects, func(a, b inspect.Reject) int { return b.At.Compare(a.At) })
 	o.Overflow = g.Overflow.List(maxMade)
 	return o
 }

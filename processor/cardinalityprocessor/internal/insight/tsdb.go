@@ -6,8 +6,8 @@ package insight
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
@@ -72,6 +72,6 @@ func counts[T any](limit int, of []T, by func(T) (string, inspect.Estimate)) []t
 			all = append(all, tsdbCount{Name: name, Value: int64(n.Value + 0.5)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b tsdbCount) int { return cmp.Compare(b.Value, a.Value) })
+	inorder.Sort(all, func(a, b tsdbCount) int { return cmp.Compare(b.Value, a.Value) })
 	return all[:min(limit, len(all))]
 }

@@ -141,7 +141,7 @@ func (b *Book) pairs(s *Snapshot) {
 	for pair, n := range counts {
 		s.Pairs = append(s.Pairs, Pair{Key: pair[0], Value: pair[1], Series: float64(n) * s.Factor})
 	}
-	slices.SortFunc(s.Pairs, func(x, y Pair) int { // thousands: without a string for each comparison
+	slices.SortStableFunc(s.Pairs, func(x, y Pair) int { // thousands: without a string for each comparison
 		return cmp.Or(cmp.Compare(y.Series, x.Series), strings.Compare(x.Key, y.Key), strings.Compare(x.Value, y.Value))
 	})
 }

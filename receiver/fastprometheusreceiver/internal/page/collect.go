@@ -192,6 +192,6 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
 		s.exemplars = append(s.exemplars, plan.PlacedExemplar{Exemplar: x, Sample: at})
 	}
-	slices.SortFunc(s.exemplars[first:], func(a, b plan.PlacedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })
+	slices.SortStableFunc(s.exemplars[first:], func(a, b plan.PlacedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })
 	return nil
 }

@@ -162,7 +162,7 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 		copy(made.Keys.values.Run(newValues), own)
 	}
 	text = c.Symbols.Snapshot()
-	slices.SortFunc(made.Labels, func(a, b LabelRef) int { return cmp.Compare(text[a.Name], text[b.Name]) })
+	slices.SortStableFunc(made.Labels, func(a, b LabelRef) int { return cmp.Compare(text[a.Name], text[b.Name]) })
 	made.weight = made.Meta.weight()
 	for _, l := range made.Labels {
 		made.weight += len(text[l.Name]) + 16

@@ -78,7 +78,7 @@ func (r *Row) equal(o *Row) bool {
 
 // layout fixes a set of labels, in any order. The table is locked.
 func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Meta) uint32 {
-	slices.SortFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
+	slices.SortStableFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
 	l := Layout{Schema: f.places(), Meta: m, Keys: k, Labels: make([]LabelRef, 0, len(list)), weight: m.weight()}
 	for _, x := range list {
 		ref := LabelRef{Name: c.Symbols.Intern(x.Name)}

@@ -56,7 +56,7 @@ func (o *OwnValues) Of(t *Identity, lines []*Line, several bool) []string {
 	if several {
 		return o.several(often, about)
 	}
-	slices.SortFunc(often, func(a, b counted) int {
+	slices.SortStableFunc(often, func(a, b counted) int {
 		return cmp.Or(strings.Compare(a.name, b.name), b.times-a.times, strings.Compare(a.value, b.value))
 	})
 	often = slices.CompactFunc(often, func(a, b counted) bool { return a.name == b.name })

@@ -294,7 +294,7 @@ func (x *Variation) find(l *Layout) bool {
 	if left > 0 {
 		return false
 	}
-	slices.SortFunc(x.Changes, func(a, b Change) int { return cmp.Compare(a.Metric, b.Metric) })
+	slices.SortStableFunc(x.Changes, func(a, b Change) int { return cmp.Compare(a.Metric, b.Metric) })
 	merged := x.Changes[:0]
 	for _, c := range x.Changes {
 		if n := len(merged); n > 0 && merged[n-1].Metric == c.Metric {
