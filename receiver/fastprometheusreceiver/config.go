@@ -57,7 +57,8 @@ type Config struct {
 	JobAndInstance bool `mapstructure:"job_and_instance"`
 
 	// KeepJobAndInstance keeps service.name and service.instance.id what job and instance are where the target_info of a page says otherwise, which
-	// becomes service_name and service_instance_id then. Default false: they are what the page says.
+	// becomes service_name and service_instance_id then. Series that have no job or instance in the end, by the page or by rules, have none then.
+	// Default false: they are what the page says, and otherwise the target's.
 	KeepJobAndInstance bool `mapstructure:"keep_job_and_instance"`
 
 	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of

@@ -379,6 +379,42 @@ func TestKeepJobAndInstance(t *testing.T) {
 	}, identity("keep_job_and_instance: true"))
 }
 
+// Series that have no instance, since the page says so with an empty one, as a Pushgateway's does, or since a rule has taken it away, get
+// none from their target where job and instance are to be those of Prometheus.
+func TestSeriesWithoutInstance(t *testing.T) {
+	target := newEndpoint(t, "pushed{job=\"batch\",instance=\"\"} 7\nnobodys{job=\"\",instance=\"\"} 7\nruled{zone=\"a\"} 7\nplain 7\n")
+	owners := func(config string) map[string]string {
+		r := run(t, config+fmt.Sprintf(leisurely, target.address())+"      honor_labels: true\n"+
+			"      metric_relabel_configs: [{source_labels: [__name__], regex: ruled, target_label: instance, replacement: \"\"}]\n")
+		r.await(t, is("plain", 7))
+		of := map[string]string{}
+		for _, md := range r.sink.AllMetrics() {
+			for _, rm := range md.ResourceMetrics().All() {
+				attributes := rm.Resource().Attributes().AsRaw()
+				for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+					of[m.Name()] = fmt.Sprint(attributes["service.name"], attributes["job"], attributes["service.instance.id"], attributes["instance"])
+				}
+			}
+		}
+		return of
+	}
+	at := target.address()
+	own := fmt.Sprint("test", "test", at, at)
+	kept := owners("keep_job_and_instance: true\njob_and_instance: true")
+	assert.Equal(t, fmt.Sprint("batch", "batch", nil, nil), kept["pushed"])
+	assert.Equal(t, fmt.Sprint(nil, nil, nil, nil), kept["nobodys"])
+	assert.Equal(t, fmt.Sprint("test", "test", nil, nil), kept["ruled"])
+	assert.Equal(t, own, kept["plain"])
+	assert.Equal(t, own, kept["up"])
+	for name, of := range owners("job_and_instance: true") {
+		want := own
+		if name == "pushed" {
+			want = fmt.Sprint("batch", "batch", at, at)
+		}
+		assert.Equal(t, want, of, name)
+	}
+}
+
 // Whoever a series is about, its resource says so under both names.
 func TestJobAndInstance(t *testing.T) {
 	target := newEndpoint(t, text+"a{job=\"theirs\",instance=\"there:80\"} 7\n")

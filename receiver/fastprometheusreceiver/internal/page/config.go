@@ -85,6 +85,7 @@ func NewJob(cfg Config) (*Job, error) {
 		cfg: cfg,
 		rules: catalog.NewRules(catalog.Config{
 			Scrape: cfg.Scrape, External: cfg.External, Version: cfg.Version, TrimSuffixes: cfg.TrimSuffixes, Report: report,
+			KeepIdentity: cfg.KeepIdentity,
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{

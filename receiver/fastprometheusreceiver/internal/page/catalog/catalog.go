@@ -314,8 +314,13 @@ func (c *Catalog) resource(set labels.Labels, cond *Condition) *Resource {
 func (c *Catalog) own(set labels.Labels, name string, cond *Condition) string {
 	v := set.Get(name)
 	for _, l := range c.labels {
-		if l.Name == name && cond.valueOf(l) == v {
+		switch {
+		case l.Name != name:
+		case cond.valueOf(l) == v:
 			return ""
+		case v == "" && c.Rules.KeepIdentity:
+			return noLabel
+		default:
 		}
 	}
 	return v

@@ -104,9 +104,16 @@ func (t *Identity) Value(i int) string {
 	return values[i]
 }
 
-// Of returns the job and the instance that name a resource.
+// Of returns the job and the instance that name a resource, empty where its series have none.
 func (t *Identity) Of(r *Resource) (job, instance string) {
-	return cmp.Or(t.resolve(r.job), t.Job), cmp.Or(t.resolve(r.instance), t.Host)
+	return t.orOwn(r.job, t.Job), t.orOwn(r.instance, t.Host)
+}
+
+func (t *Identity) orOwn(v, own string) string {
+	if v == noLabel {
+		return ""
+	}
+	return cmp.Or(t.resolve(v), own)
 }
 
 // SeriesHash is one of the text as the target's page has it.

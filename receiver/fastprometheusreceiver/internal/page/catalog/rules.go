@@ -27,6 +27,8 @@ type Config struct {
 	TrimSuffixes bool
 	// Report names the series that a scrape reports about itself.
 	Report []string
+	// KeepIdentity has series that have no job or instance in the end have none, as in Prometheus, in place of the target's.
+	KeepIdentity bool
 }
 
 // Rules are a job's, for all its catalogs. They tell which labels of a line can decide what becomes of it, besides their names. Of
@@ -103,6 +105,9 @@ func (m mark) number(v string) int {
 func (m mark) Of(i int) string {
 	return string(m) + string([]byte{'0' + byte(i>>10), '0' + byte(i>>5&31), '0' + byte(i&31)})
 }
+
+// noLabel stands for the job or the instance of series that have none, though their target has: nobody exposes that either.
+var noLabel = "\x01" + rand.Text() + "\x03"
 
 // marked returns which of the target's labels a value stands for, or -1.
 func marked(v string) int { return OfTarget.number(v) }

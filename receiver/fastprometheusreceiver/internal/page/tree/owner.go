@@ -40,9 +40,13 @@ func (o *Owner) Having(own []string) *Owner {
 
 // named are the attributes of the resource that a job and an instance name, less what the page tells of it.
 func (o *Owner) named(job, instance string) []labels.Label {
-	attrs := resourceAttributes(nil, job, instance, o.common)
+	attrs := resourceAttributes(nil, job, instance, o.Tree.KeepIdentity, o.common)
 	if o.Tree.JobAndInstance {
-		attrs = append(attrs, labels.Label{Name: model.JobLabel, Value: job}, labels.Label{Name: model.InstanceLabel, Value: instance})
+		for _, l := range []labels.Label{{Name: model.JobLabel, Value: job}, {Name: model.InstanceLabel, Value: instance}} {
+			if l.Value != "" || !o.Tree.KeepIdentity {
+				attrs = append(attrs, l)
+			}
+		}
 	}
 	return attrs
 }

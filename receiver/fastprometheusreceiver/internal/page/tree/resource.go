@@ -57,13 +57,18 @@ func put(ls []labels.Label, name, value string) []labels.Label {
 	return append(ls, labels.Label{Name: name, Value: value})
 }
 
-// resourceAttributes appends the attributes of the resource that a job and an instance name.
-func resourceAttributes(dst []labels.Label, job, instance string, common []labels.Label) []labels.Label {
+// resourceAttributes appends the attributes of the resource that a job and an instance name. lacking has it do without what is empty.
+func resourceAttributes(dst []labels.Label, job, instance string, lacking bool, common []labels.Label) []labels.Label {
 	host, port, err := net.SplitHostPort(instance)
 	if err != nil {
 		host = instance
 	}
-	dst = append(dst, labels.Label{Name: "service.name", Value: job})
+	if job != "" || !lacking {
+		dst = append(dst, labels.Label{Name: "service.name", Value: job})
+	}
+	if instance == "" && lacking {
+		return append(dst, common...)
+	}
 	if isDiscernible(host) {
 		dst = append(dst, labels.Label{Name: "server.address", Value: host})
 	}
