@@ -138,10 +138,11 @@ func TestPointsOfTextsAloneHaveTheirValues(t *testing.T) {
 			continue
 		}
 		require.True(t, l.isAlone())
-		at, value := 0, ""
+		at := 0
 		for k := range want {
-			value, at = l.Point.Value(k, at, target)
+			value, next := l.Point.Value(k, at, target)
 			require.Equal(t, want[k], value)
+			at = next
 		}
 		if i == 2 { // what was found is no more its page's alone
 			require.Same(t, l, c.Find(target, []byte(series), AnySetting))
