@@ -92,7 +92,7 @@ func (e *ending) exact() bool {
 	if e.times == nil {
 		return t.Timed == nil
 	}
-	if e.plan.Repeats > 0 || !slices.Equal(e.timed(), t.Timed) || slices.Max(e.times) > latest(time.Now()) {
+	if e.plan.Repeats > 0 || !slices.Equal(e.timed(e.next), t.Timed) || slices.Max(e.times) > latest(time.Now()) {
 		return false
 	}
 	return e.together(e.plan)
@@ -100,47 +100,20 @@ func (e *ending) exact() bool {
 
 // together tells whether the samples of each point have one time. It is not said of points that have more samples than they take.
 func (e *ending) together(p *plan.Plan) bool {
-	if p.Owners(); p.HasUnplaced {
-		return false
-	}
-	l := p.Layout
-	for i := range l.Groups {
-		g := &l.Groups[i]
-		at := e.times[g.Count]
-		if g.Sum >= 0 && e.times[g.Sum] != at {
-			return false
-		}
-		for _, p := range g.Parts {
-			if e.times[p.At] != at {
-				return false
-			}
-		}
-	}
-	for i, created := range l.Created {
-		if created < 0 {
-			continue
-		}
-		at := l.At[i]
-		if plan.Grouped(l.Points[i].Family.Base.Kind) {
-			at = l.Groups[at].Count
-		}
-		if e.times[created] != e.times[at] {
-			return false
-		}
-	}
-	return true
+	p.Owners()
+	return !p.HasUnplaced && p.Layout.IsTogether(e.times)
 }
 
 func latest(now time.Time) int64 { return now.Add(maxAhead).UnixMilli() }
 
-// timed returns a bit for each line whose end will not be marked, because its sample had a timestamp.
-func (e *ending) timed() []uint64 {
+// timed returns a bit for each of the page's lines whose end will not be marked, because its sample had a timestamp.
+func (e *ending) timed(lines int) []uint64 {
 	if e.times == nil || e.target.cohort.job.cfg.Scrape.TrackTimestampsStaleness {
 		return nil
 	}
-	bits := make([]uint64, (len(e.times)+63)/64)
+	bits := make([]uint64, (lines+63)/64)
 	found := false
-	for i, t := range e.times {
+	for i, t := range e.times[:lines] {
 		if t != plan.NoTime {
 			bits[i/64] |= 1 << (i % 64)
 			found = true

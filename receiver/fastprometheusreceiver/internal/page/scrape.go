@@ -43,6 +43,7 @@ type Scrape struct {
 	vain   error // there is no use in reading on
 
 	aligned []float64 // values in the order of the plan
+	stamps  []int64   // times likewise
 	lent    bool      // its values are held by the parts of its result, until these are released
 }
 
@@ -133,7 +134,7 @@ func (s *Scrape) recycle() {
 		samples:  samples{values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0], builder: s.builder},
 		learning: learning{held: s.held[:0]}, replacement: replacement{slots: s.slots[:0]},
 		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0], Lost: s.Lost[:0]},
-		entry:       s.entry, carry: s.carry[:0], aligned: s.aligned[:0],
+		entry:       s.entry, carry: s.carry[:0], aligned: s.aligned[:0], stamps: s.stamps[:0],
 	}
 	scrapesOf(cap(s.values)).Put(s)
 }

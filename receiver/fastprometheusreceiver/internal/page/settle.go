@@ -198,7 +198,7 @@ func (e *ending) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, ahead i
 	if !isPlain {
 		l = p.Lay(0, all, e.times, e.Gone, ahead)
 	}
-	timed := e.timed()
+	timed := e.timed(len(q.Body))
 	isNew := q.Said == nil
 	knew := len(t.Said)+len(t.Lingering) > 0
 	shared := q.Said

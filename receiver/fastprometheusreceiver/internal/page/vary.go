@@ -5,6 +5,7 @@ package page
 
 import (
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -17,7 +18,10 @@ import (
 func (e *ending) vary() bool {
 	t, p := e.target, e.plan
 	c := t.cohort
-	if p == nil || t.Turned || e.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || e.times != nil || e.natives != nil || t.Timed != nil || !t.Follows(p) {
+	if p == nil || t.Turned || e.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || e.natives != nil || !t.Follows(p) {
+		return false
+	}
+	if e.times != nil && slices.Max(e.times) > latest(time.Now()) {
 		return false
 	}
 	if e.findsOwn(e.seen()) {
@@ -34,7 +38,7 @@ func (e *ending) vary() bool {
 	c.mu.Lock()
 	x, n := c.Vary(p, d, &t.Identity, &t.History, &e.VaryingRoom)
 	res := e.res.with(n)
-	if x == nil || over(c.job, res.PostRelabel) {
+	if x == nil || over(c.job, res.PostRelabel) || !e.alignTimes(p, x) {
 		c.mu.Unlock()
 		return false
 	}
@@ -48,19 +52,23 @@ func (e *ending) vary() bool {
 		t.Settled = false
 	}
 	c.Differ(&t.History, d)
+	t.Timed = e.timed(len(e.times))
 	c.Discard(e.Lost)
 	delete(c.reading, e.Scrape) // not before: until here nothing else has the extras
 	c.sweep()
 	c.mu.Unlock()
 
 	e.values, e.aligned = e.aligned, e.values
+	if e.times != nil {
+		e.times, e.stamps = e.stamps, e.times
+	}
 	e.res = res
 	e.report()
 	e.values = d.Beyond(e.values, e.aligned)
 	for range x.Ended {
 		e.values = append(e.values, plan.StaleMarker)
 	}
-	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Variation: x}
+	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Times: e.times, Variation: x}
 	if len(e.exemplars) > 0 {
 		d.Renumber(e.exemplars, len(p.Lines))
 		owner := append(slices.Clone(p.Owners()), x.Extra.Owners(len(p.Lines), len(d.Extras))...)
@@ -75,6 +83,24 @@ func (e *ending) vary() bool {
 	x.Extra.Behind(p.Layout)
 	e.render(p.Layout, e.free(p), &v)
 	return true
+}
+
+// alignTimes brings the times of samples, if they have any, into the order of a plan's lines and of what varies it. It returns false where
+// samples of one point have several.
+func (e *ending) alignTimes(p *plan.Plan, x *plan.Variation) bool {
+	if e.times == nil {
+		return true
+	}
+	at := x.AlignTimes(e.stamps[:0], e.times, len(p.Body))
+	for len(at) < len(p.Lines) { // those of the report
+		at = append(at, plan.NoTime)
+	}
+	at = x.TimesBeyond(at, e.times)
+	for range x.Ended {
+		at = append(at, plan.NoTime)
+	}
+	e.stamps = at
+	return p.Layout.IsTogether(at) && x.Extra.IsTogether(at)
 }
 
 // free returns a tree to fill for a plan, if there is one.

@@ -24,8 +24,10 @@ type fleet struct {
 	*rand.Rand
 
 	openMetrics bool
+	stamped     bool    // samples have times of their own
 	ids         [][]int // by family
 	made        int
+	shown       int64 // pages
 }
 
 func newFleet(seed uint64) *fleet {
@@ -40,7 +42,7 @@ func newFleet(seed uint64) *fleet {
 }
 
 func (f *fleet) clone(seed uint64) *fleet {
-	g := &fleet{Rand: rand.New(rand.NewPCG(seed, 5)), openMetrics: f.openMetrics, made: f.made}
+	g := &fleet{Rand: rand.New(rand.NewPCG(seed, 5)), openMetrics: f.openMetrics, stamped: f.stamped, made: f.made}
 	for _, ids := range f.ids {
 		g.ids = append(g.ids, slices.Clone(ids))
 	}
@@ -72,7 +74,29 @@ func (f *fleet) change() {
 	}
 }
 
+// when returns the time that a sample has behind its value: some have none, or none now and then, and few another than what they belong to.
+func (f *fleet) when(id int) string {
+	if !f.stamped || id%4 == 0 || id%5 == 1 && f.shown%6 == 0 {
+		return ""
+	}
+	at := start.UnixMilli() + f.shown*1000 - int64(id%7)*100
+	switch f.IntN(600) {
+	case 0:
+		at -= 50
+	case 1:
+		return ""
+	case 2:
+		at *= 3 // too far ahead
+	default:
+	}
+	if f.openMetrics {
+		return fmt.Sprintf(" %d.%03d", at/1000, at%1000)
+	}
+	return fmt.Sprint(" ", at)
+}
+
 func (f *fleet) page() string {
+	f.shown++
 	var b strings.Builder
 	total := ""
 	if f.openMetrics {
@@ -90,7 +114,7 @@ func (f *fleet) page() string {
 				if f.IntN(400) == 0 {
 					return
 				}
-				fmt.Fprintf(&b, "%s%s{%s%s} %v", name, suffix, ls, more, v)
+				fmt.Fprintf(&b, "%s%s{%s%s} %v%s", name, suffix, ls, more, v, f.when(id))
 				if f.openMetrics && f.IntN(9) == 0 && (suffix == "_total" || suffix == "_bucket") {
 					fmt.Fprintf(&b, ` # {a="%d"} 1`, f.IntN(100))
 				}
@@ -128,18 +152,32 @@ func TestVariationsChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	varied, scrapes := 0, 0
 	for seed := range uint64(14) {
-		v, s := checkFleet(t, seed, 40)
+		v, s := checkFleet(t, seed, 40, false)
 		varied, scrapes = varied+v, scrapes+s
 	}
 	t.Logf("%d of %d pages varied", varied, scrapes)
 	require.Greater(t, 3*varied, scrapes)
 }
 
-func checkFleet(t *testing.T, seed uint64, pages int) (varied, scrapes int) {
+// So does one whose samples have times of their own, which end with a marker or, as is the default, without.
+func TestVariationsOfTimedSamplesChangeNothing(t *testing.T) {
+	racetest.Sequential(t)
+	varied, scrapes := 0, 0
+	for seed := range uint64(14) {
+		v, s := checkFleet(t, seed, 40, true)
+		varied, scrapes = varied+v, scrapes+s
+	}
+	t.Logf("%d of %d pages varied", varied, scrapes)
+	require.Greater(t, 4*varied, scrapes)
+}
+
+func checkFleet(t *testing.T, seed uint64, pages int, stamped bool) (varied, scrapes int) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	first := newFleet(seed)
+	first.stamped = stamped
 	m := media(first.openMetrics)
 	plain := Config{Scrape: testScrapeConfig(), NoStaleMarkers: seed%7 == 6}
+	plain.Scrape.TrackTimestampsStaleness = seed%3 == 2
 	reusing := plain
 	reusing.Reuse = true
 	zone := func(i int) []string { return []string{"zone", fmt.Sprint("z", i)} }

@@ -141,12 +141,21 @@ func (s *Search) Ahead(lines []*catalog.Line, next, lost int, l *catalog.Line) i
 
 // Align brings the values of the page into the order of the plan's lines. Those missing are stale markers.
 func (d *difference) Align(dst, values []float64, lines int) []float64 {
+	return align(d, dst, values, lines, StaleMarker)
+}
+
+// AlignTimes does so with the times of samples. Those missing have none.
+func (d *difference) AlignTimes(dst, times []int64, lines int) []int64 {
+	return align(d, dst, times, lines, NoTime)
+}
+
+func align[T any](d *difference, dst, values []T, lines int, missing T) []T {
 	i, from := 0, 0
 	for _, e := range d.edits {
 		same := int(e.at) - i
 		dst = append(dst, values[from:from+same]...)
 		for range e.gone {
-			dst = append(dst, StaleMarker)
+			dst = append(dst, missing)
 		}
 		i, from = int(e.at+e.gone), from+same+int(e.extra)
 	}
@@ -171,7 +180,12 @@ func (d *difference) missed() (n int) {
 }
 
 // Beyond appends the values of the extras.
-func (d *difference) Beyond(dst, values []float64) []float64 {
+func (d *difference) Beyond(dst, values []float64) []float64 { return beyond(d, dst, values) }
+
+// TimesBeyond appends their times.
+func (d *difference) TimesBeyond(dst, times []int64) []int64 { return beyond(d, dst, times) }
+
+func beyond[T any](d *difference, dst, values []T) []T {
 	i, from := 0, 0
 	for _, e := range d.edits {
 		from += int(e.at) - i
@@ -179,6 +193,34 @@ func (d *difference) Beyond(dst, values []float64) []float64 {
 		i, from = int(e.at+e.gone), from+int(e.extra)
 	}
 	return dst
+}
+
+// divide takes bits of the lines of a page apart: those of the plan's lines, and those of the extras.
+func (d *difference) divide(page lineSet, lines int) (plan, extras lineSet) {
+	if len(page) == 0 || d.IsEmpty() {
+		return page, nil
+	}
+	plan, extras = lineSet(nil).none(lines), lineSet(nil).none(len(d.Extras))
+	i, x, at := int32(0), int32(0), int32(0)
+	same := func(end int32) {
+		for ; i < end; i, at = i+1, at+1 {
+			if page.Has(at) {
+				plan.add(i)
+			}
+		}
+	}
+	for _, e := range d.edits {
+		same(e.at)
+		for range e.extra {
+			if page.Has(at) {
+				extras.add(x)
+			}
+			x, at = x+1, at+1
+		}
+		i += e.gone
+	}
+	same(int32(lines))
+	return plan, extras
 }
 
 // Renumber names samples of the page, in order, as align and beyond place them.

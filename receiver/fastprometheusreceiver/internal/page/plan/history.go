@@ -17,7 +17,7 @@ type History struct {
 	Settled bool       // the plan needs no pass: nothing the target knows besides it can change what it means
 	// Restated has the lines of the last page by the values that the target has now.
 	Restated []*catalog.Line
-	Timed    []uint64     // lines of the plan that had timestamps of their own, and so no end to mark; nil if none
+	Timed    []uint64     // lines of the last page that had timestamps of their own, and so no end to mark; nil if none
 	Alive    bool         // the last scrape went well
 	Past     bool         // there was a scrape
 	Failed   failedSeries // since then

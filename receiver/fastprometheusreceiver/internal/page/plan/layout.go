@@ -343,6 +343,31 @@ func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
 	return Group{Count: g.Count, Sum: g.Sum, rest: g.rest, Parts: parts, Bounds: last}
 }
 
+// IsTogether tells whether the samples of each point have one time.
+func (l *Layout) IsTogether(times []int64) bool {
+	for i := range l.Groups {
+		g := &l.Groups[i]
+		at := times[g.Count]
+		if g.Sum >= 0 && times[g.Sum] != at || g.rest >= 0 && times[g.rest] != at {
+			return false
+		}
+		for _, p := range g.Parts {
+			if times[p.At] != at {
+				return false
+			}
+		}
+	}
+	for i, created := range l.Created {
+		if created < 0 {
+			continue
+		}
+		if times[created] != times[l.Anchor(int32(i))] {
+			return false
+		}
+	}
+	return true
+}
+
 func (l *Layout) bytes() int64 {
 	n := 24*int64(len(l.Metrics)) + 12*int64(len(l.Points)) + 4*int64(len(l.Created)) + 12*int64(len(l.Runs)) +
 		40*int64(len(l.Resources)+len(l.Scopes))

@@ -87,11 +87,12 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	}
 	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
-	for _, l := range h.Diff.Extras {
+	timed, timedExtras := h.Diff.divide(h.Timed, len(p.Body))
+	for i, l := range h.Diff.Extras {
 		if l.Epoch == was {
 			room.Lost = append(room.Lost, l)
 		}
-		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was {
+		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was || timedExtras.Has(int32(i)) {
 			continue
 		}
 		if !b.fits(p, l) {
@@ -100,7 +101,11 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 		room.Gone = append(room.Gone, l)
 	}
 	x.Ended = len(room.Gone)
-	n.Added += h.markAbsent(p, x, isEnding)
+	back, ok := h.markAbsent(p, x, isEnding, timed)
+	if !ok {
+		return nil, n
+	}
+	n.Added += back
 	if h.Plan != p {
 		n.Added = n.Samples - n.Dropped
 	}
@@ -234,9 +239,9 @@ func (b *Book) fits(p *Plan, l *catalog.Line) bool {
 	}
 }
 
-// markAbsent marks points whose stale marker was sent, and notes which metrics have some. It returns how many series are back that the
-// last page had not.
-func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool) (back int) {
+// markAbsent marks points whose stale marker was sent, or that get none since they had a time of their own, and notes which metrics have
+// some. It returns how many series are back that the last page had not; ok is false where only a part of a point had such a time.
+func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool, timed lineSet) (back int, ok bool) {
 	body := int32(len(p.Body))
 	for _, e := range h.Diff.edits {
 		for i := e.at; i < e.at+e.gone; i++ {
@@ -250,7 +255,10 @@ func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool) (back int) {
 	for _, e := range x.edits {
 		for i := e.at; i < min(e.at+e.gone, body); i++ {
 			l := p.Lines[i]
-			if !isEnding {
+			if l.Kind == catalog.SeriesLine && timed.Has(i) != timed.Has(p.Layout.Anchor(p.owner[i])) {
+				return 0, false
+			}
+			if !isEnding || timed.Has(i) {
 				x.Absent.add(i)
 			}
 			if l.Kind != catalog.SeriesLine || !x.Absent.Has(i) {
@@ -261,7 +269,7 @@ func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool) (back int) {
 			}
 		}
 	}
-	return back
+	return back, true
 }
 
 // remove notes that a point is absent.
