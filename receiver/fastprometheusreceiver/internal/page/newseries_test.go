@@ -44,6 +44,28 @@ func nodePages(isFirst bool, parts int) (pages [][]byte) {
 	return pages
 }
 
+// meshPages are those of proxies, whose histograms have more labels than a line has room for: each bucket says all of them again.
+func meshPages() (pages [][]byte) {
+	for i := range 20 {
+		var b strings.Builder
+		b.WriteString("# TYPE istio_request_bytes histogram\n")
+		for k := range 260 {
+			var ls strings.Builder
+			for _, end := range []string{"source", "destination"} {
+				for _, what := range []string{"workload", "workload_namespace", "principal", "app", "version", "cluster", "canonical_service"} {
+					fmt.Fprintf(&ls, "%s_%s=\"%s-of-%d-%d\",", end, what, what, i, k)
+				}
+			}
+			for n := range 20 {
+				fmt.Fprintf(&b, "istio_request_bytes_bucket{%sle=\"%d\"} %d\n", &ls, 1<<n, n)
+			}
+			fmt.Fprintf(&b, "istio_request_bytes_bucket{%sle=\"+Inf\"} 20\nistio_request_bytes_sum{%s} 7\nistio_request_bytes_count{%s} 20\n", &ls, ls.String()[:ls.Len()-1], ls.String()[:ls.Len()-1])
+		}
+		pages = append(pages, []byte(b.String()))
+	}
+	return pages
+}
+
 // textOf returns how many series pages have, and how long their text is.
 func textOf(pages [][]byte) (series, length int) {
 	for _, page := range pages {
@@ -74,6 +96,7 @@ func TestMemoryOfNewSeries(t *testing.T) {
 		{"nodes in parts, by the first label", -45, nodePages(true, 20)}, // which have the lines of the others, and few texts of their own
 		{"nodes in parts, by the last label", -45, nodePages(false, 20)},
 		{"nodes, each line of a part of its own", 170, nodePages(false, 400)},
+		{"histograms with many labels", -400, meshPages()}, // of which a text is there once
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
 		t.Run(k.name, func(t *testing.T) {

@@ -141,9 +141,9 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	return c.addSeries(c.text(c.nameOf(exposed, set, cond), e, isWhole), setting, set, true), nil
 }
 
-// text keeps the text of an entry, in one piece where there are few lines or that is wanted.
+// text keeps the text of an entry, in one piece where that is wanted, or there are few lines and it is no long bucket.
 func (c *Catalog) text(n *Name, e *expo.Entry, isWhole bool) text {
-	if isWhole || c.Lines.count < c.Rules.MostWhole {
+	if isWhole || c.Lines.count < c.Rules.MostWhole && (len(e.Text) < longBucket || e.BeforeBound() == 0) {
 		return Whole(n, e.Text)
 	}
 	return c.pieces.text(n, e)

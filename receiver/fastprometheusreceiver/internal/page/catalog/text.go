@@ -7,11 +7,14 @@ import (
 	"hash/maphash"
 	"strings"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
 // A text is that of a line. On a large page the labels that say what a sample is about come again with every metric. So
-// there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Texts
+// there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Where a bound comes last,
+// as in buckets, the first are all but that, so that those of a histogram have one piece. Texts
 // that come between two sweeps have the same piece once, and no value of a label is in two.
 type text struct {
 	Name       *Name  // of the series, or the family that metadata is about
@@ -30,6 +33,8 @@ const (
 	MostWhole = 1 << 13
 	// pieceLabels is how many labels the body has.
 	pieceLabels = 3
+	// longBucket is from what length on the text of a bucket is in pieces also before there are many lines.
+	longBucket = 256
 )
 
 // Whole is a text in one piece. That of a series without labels is its name.
@@ -185,6 +190,9 @@ func (n *Name) startsAll(head []byte) bool {
 func (ps *pieces) cut(e *expo.Entry) []int {
 	ps.cuts = e.Cut(ps.cuts[:0], pieceLabels)
 	ps.cuts = ps.cuts[:min(len(ps.cuts), 2)]
+	if at := e.BeforeBound(); len(ps.cuts) > 1 && at > ps.cuts[1] {
+		ps.cuts[1] = at
+	}
 	return ps.cuts
 }
 
@@ -230,18 +238,25 @@ func (ps *pieces) sweep(stays part) {
 	ps.known, ps.held = table[piece, *piece]{}, stays.of(ps.held)
 }
 
+// hasBoundLast tells whether a text in pieces may have been cut before a bound.
+func (t *text) hasBoundLast() bool {
+	return strings.HasPrefix(string(*t.tail), ","+model.BucketLabel+"=") || strings.HasPrefix(string(*t.tail), ","+model.QuantileLabel+"=")
+}
+
 // About returns the labels that tell what a line is about: the first few.
 func (c *Catalog) About(l *Line) string {
-	if !l.isWhole() && !l.isAlone() {
+	if !l.isWhole() && !l.isAlone() && !l.hasBoundLast() {
 		return strings.TrimRight(string(*l.body), "}")
 	}
 	s := l.String()
 	if e, ok := c.reread.line(l, slotMarks); ok {
-		if cuts := c.pieces.cut(e); len(cuts) > 1 {
-			s = s[cuts[0]:cuts[1]]
+		b := e.Text
+		if cuts := e.Cut(c.pieces.cuts[:0], pieceLabels); len(cuts) > 1 {
+			b = b[cuts[0]:cuts[1]]
 		} else if len(cuts) > 0 {
-			s = s[cuts[0]:]
+			b = b[cuts[0]:]
 		}
+		s = string(b)
 	}
 	return strings.TrimRight(s, "}")
 }

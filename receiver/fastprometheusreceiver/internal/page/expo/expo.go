@@ -145,6 +145,21 @@ func (e *Entry) Cut(dst []int, every int) []int {
 	return dst
 }
 
+// BeforeBound returns where the text of a series has its last label, if that is the bound of a bucket or a quantile and there are others
+// before it, or 0.
+func (e *Entry) BeforeBound() int {
+	i := len(e.spans) - 4
+	if i < 6 {
+		return 0
+	}
+	switch string(e.Text[e.spans[i]:e.spans[i+1]]) {
+	case model.BucketLabel, model.QuantileLabel:
+		return e.spans[i-1] + 1
+	default:
+		return 0
+	}
+}
+
 // Normalises tells whether the labels of a series depend on the announced type.
 func (e *Entry) Normalises() bool {
 	for i := 2; i < len(e.spans); i += 4 {
