@@ -9,6 +9,7 @@ import type { View } from "../page";
 import { badge, bar, choice, empty, exports, heading, labels, search, section, stats, text } from "../parts";
 import { change, changed, href, type Route } from "../route";
 import { table, type Column, type Order } from "../table";
+import { estimate, examples } from "./estimate";
 import { metricDetail, type Detail } from "./metric";
 import { recommended } from "./recommended";
 
@@ -260,18 +261,6 @@ function columnsOf(of: string, top: api.Top, route: Route): (Column<api.Row> | f
 }
 
 const pass = (route: Route) => ({ processor: route.params.get("processor") });
-
-export function examples(values: string[] | null): Child {
-  return (values ?? []).slice(0, 3).map((v, i) => [i ? ", " : "", text(v, 40)]);
-}
-
-/** A number and how far it may be off, when that is worth saying. Of one that is not known the API says what it is at most. */
-export function estimate(e: api.Estimate | undefined): string {
-  if (!e) return unknown;
-  if (e.at_most !== undefined) return `up to ${short(e.at_most)}`;
-  const value = short(e.value);
-  return e.error > 0 && e.error >= e.value * 0.01 ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;
-}
 
 function limits(now: api.Cardinality): Child {
   return section(

@@ -12,7 +12,7 @@ import type { Page } from "../page";
 import { badge, bar, copy, empty, exports, heading, labels, section, stats, text } from "../parts";
 import { change, go, href, type Route } from "../route";
 import { table } from "../table";
-import { estimate, examples } from "./cardinality";
+import { estimate, examples } from "./estimate";
 
 export interface Detail {
   render(page: Page): Child;

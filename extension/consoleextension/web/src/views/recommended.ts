@@ -10,7 +10,7 @@ import type { Page } from "../page";
 import { copy, empty, section, text } from "../parts";
 import { changed, href, type Route } from "../route";
 import { table } from "../table";
-import { estimate } from "./cardinality";
+import { estimate } from "./estimate";
 
 const title = "What would save most";
 

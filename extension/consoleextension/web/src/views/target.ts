@@ -12,7 +12,7 @@ import type { Page } from "../page";
 import { badge, copy, heading, section, stats, text, visible } from "../parts";
 import { href } from "../route";
 import { table } from "../table";
-import { hits, states } from "./targets";
+import { hits, states } from "./state";
 
 interface Look {
   id: string;

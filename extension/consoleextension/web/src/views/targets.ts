@@ -4,22 +4,16 @@
 import type * as api from "../api";
 import { get } from "../client";
 import { h, type Child } from "../dom";
-import { ago, bytes, count, duration, percent, plural, time, unknown } from "../format";
+import { ago, bytes, count, duration, plural, time, unknown } from "../format";
 import { lines } from "../labels";
 import type { Page, View } from "../page";
-import { badge, bar, choice, empty, exports, heading, labels, pager, search, section, text, type Tone } from "../parts";
+import { badge, bar, choice, empty, exports, heading, labels, pager, search, section, text } from "../parts";
 import { changed, href, type Route } from "../route";
 import { order, table, type Order } from "../table";
+import { hits, states } from "./state";
 import { targetDetail } from "./target";
 
 type Data = { list: api.TargetList } | { target: api.TargetDetail };
-
-export const states: Record<api.TargetState, [Tone, string]> = {
-  healthy: ["ok", "Healthy"],
-  failing: ["bad", "Failing"],
-  unknown: ["idle", "Not scraped yet"],
-  dropped: ["idle", "Dropped"],
-};
 
 const sizes = [20, 50, 200, 1000].map((n) => [String(n), String(n)] as const);
 
@@ -125,11 +119,6 @@ function name(t: api.Target): Child {
     t.state === "dropped" ? h("small", { class: "block" }, h("a", { href: href("relabel", "", { job: t.job, labels: lines(t.labels) }) }, "Why was it dropped?")) : null,
     t.last_error ? h("small", { class: "block bad-text" }, text(t.last_error, 200)) : null,
   ];
-}
-
-export function hits(t: api.Target): string {
-  const all = t.plan_hits + t.plan_misses;
-  return all ? percent(t.plan_hits / all) : unknown;
 }
 
 const headline = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1);
