@@ -72,9 +72,11 @@ func (x *Exponential) Add(y *Exponential) {
 
 // CopyOf makes x a copy of y in the memory that it has.
 func (x *Exponential) CopyOf(y *Exponential) {
-	positive, negative := x.Positive[:0], x.Negative[:0]
+	x.Positive = append(x.Positive[:0], y.Positive...)
+	x.Negative = append(x.Negative[:0], y.Negative...)
+	positive, negative := x.Positive, x.Negative
 	*x = *y
-	x.Positive, x.Negative = append(positive, y.Positive...), append(negative, y.Negative...)
+	x.Positive, x.Negative = positive, negative
 }
 
 func (x *Exponential) rescale(scale int32) {
