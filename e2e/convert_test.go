@@ -27,6 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 	"github.com/godwit-otel/godwit/e2e/rwserver"
 	"github.com/godwit-otel/godwit/internal/convert"
+	"github.com/godwit-otel/godwit/internal/convert/detect"
 )
 
 const (
@@ -188,7 +189,7 @@ func TestConvertedConfigurationsAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(copied, "*.good.yml"))
 	require.NoError(t, err)
 	for _, file := range files {
-		result, err := convert.Run(convert.Source{From: convert.Prometheus, Files: []string{file}, Distribution: repository.Full, Read: os.ReadFile, Glob: filepath.Glob})
+		result, err := convert.Run(convert.Source{From: detect.Prometheus, Files: []string{file}, Distribution: repository.Full, Read: os.ReadFile, Glob: filepath.Glob})
 		if err != nil {
 			require.ErrorContains(t, err, "there is nothing to scrape", file)
 			continue
@@ -292,7 +293,7 @@ func (u *union) text(t *testing.T) string {
 
 // What the converter says of distributions is what these are. GODWIT_UPDATE=1 writes it.
 func TestConvertKnowsTheDistributions(t *testing.T) {
-	const file = converter + "components.txt"
+	const file = converter + "components/components.txt"
 	have := map[string][]string{}
 	for _, d := range repository.Distributions() {
 		inv := components(t, d.Name)
@@ -332,7 +333,7 @@ func discoveriesOf(t *testing.T, d repository.Distribution) []string {
 	}
 	tags := strings.Split(m.Dist.BuildTags, ",")
 	var names []string
-	for _, match := range discoveryKey.FindAllStringSubmatch(repository.Read(t, converter+"keys.txt"), -1) {
+	for _, match := range discoveryKey.FindAllStringSubmatch(repository.Read(t, converter+"promconfig/keys.txt"), -1) {
 		name := match[1]
 		always := name == "file" || name == "http"
 		if !always && (!slices.Contains(tags, "remove_all_sd") || slices.Contains(tags, "enable_"+name+"_sd")) {

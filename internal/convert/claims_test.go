@@ -16,6 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/godwit-otel/godwit/internal/convert/detect"
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
@@ -55,7 +59,7 @@ func prometheusTestdata(t *testing.T) []string {
 // outcome is a result in one text, and what its findings name.
 func outcome(t *testing.T, text string) (all string, paths []string) {
 	t.Helper()
-	result, err := convertText(t, Auto, text)
+	result, err := convertText(t, detect.Auto, text)
 	if err != nil {
 		return err.Error(), nil
 	}
@@ -106,19 +110,19 @@ func TestNothingIsLostSilently(t *testing.T) {
 	racetest.Sequential(t)
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
-			root, err := parse([]byte(text))
+			root, err := document.Parse([]byte(text))
 			require.NoError(t, err)
 			if root == nil {
 				return
 			}
 			before, paths := outcome(t, printed(t, root))
 			if paths == nil {
-				assert.Contains(t, before, errNothing.Error())
+				assert.Contains(t, before, input.ErrNothing.Error())
 				return
 			}
 			leaves := 0
 			visit(root, "", func(path string, n *yaml.Node) {
-				if n.Kind != yaml.ScalarNode || isNull(n) || named(path, paths) {
+				if n.Kind != yaml.ScalarNode || document.IsNull(n) || named(path, paths) {
 					return
 				}
 				leaves++
@@ -137,7 +141,7 @@ func another(value string) string {
 	if n, err := strconv.Atoi(value); err == nil {
 		return strconv.Itoa(n + 1)
 	}
-	if _, err := duration(value); err == nil {
+	if _, err := promconfig.Duration(value); err == nil {
 		return "17s"
 	}
 	switch strings.ToLower(value) {
@@ -155,7 +159,7 @@ func TestUnknownKeysAreReported(t *testing.T) {
 	const key = "zz_nobody_knows"
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
-			root, err := parse([]byte(text))
+			root, err := document.Parse([]byte(text))
 			require.NoError(t, err)
 			if root == nil {
 				return
@@ -169,7 +173,7 @@ func TestUnknownKeysAreReported(t *testing.T) {
 					return
 				}
 				was := n.Content
-				n.Content = append(append([]*yaml.Node{}, was...), str(key), str("x"))
+				n.Content = append(append([]*yaml.Node{}, was...), document.StringNode(key), document.StringNode("x"))
 				after, _ := outcome(t, printed(t, root))
 				n.Content = was
 				assert.Contains(t, after, key, "at %s", path)
@@ -183,9 +187,9 @@ func TestPrometheusKeysAreKnown(t *testing.T) {
 	for _, file := range prometheusTestdata(t) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		result, err := convertText(t, Prometheus, string(text))
+		result, err := convertText(t, detect.Prometheus, string(text))
 		if err != nil {
-			require.ErrorIs(t, err, errNothing, file)
+			require.ErrorIs(t, err, input.ErrNothing, file)
 			continue
 		}
 		for _, f := range result.Report.Findings {
@@ -201,7 +205,7 @@ func TestDollarsAreEscaped(t *testing.T) {
 		if strings.Contains(name, "otel") {
 			continue
 		}
-		result, err := convertText(t, Auto, text)
+		result, err := convertText(t, detect.Auto, text)
 		if err != nil {
 			continue // of files that are none, or say nothing: see the other tests
 		}
@@ -246,7 +250,7 @@ func FuzzRun(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, kind, more string) {
 		result, err := Run(Source{
-			From: Kind(kind), Files: []string{"a"}, Dir: "/d", Distribution: "godwit-agent",
+			From: detect.Kind(kind), Files: []string{"a"}, Dir: "/d", Distribution: "godwit-agent",
 			Read: func(name string) ([]byte, error) {
 				if name != "a" {
 					return []byte(more), nil
@@ -259,8 +263,22 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		var tree yaml.Node
-		if err := yaml.Unmarshal(result.Config, &tree); err != nil && !errors.Is(err, errAliases) {
+		if err := yaml.Unmarshal(result.Config, &tree); err != nil && !errors.Is(err, document.ErrAliases) {
 			t.Fatalf("%v in\n%s", err, result.Config)
 		}
 	})
+}
+
+// Of what Prometheus tests itself with none is taken for a collector's, and of a collector's own none for Prometheus'.
+func TestIsPrometheus(t *testing.T) {
+	for _, file := range prometheusTestdata(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if root, err := document.Parse(text); err == nil && document.Find(root, "scrape_configs") != nil {
+			assert.True(t, detect.IsPrometheus(text), file)
+		}
+	}
+	assert.False(t, detect.IsPrometheus([]byte(aCollector)))
+	assert.False(t, detect.IsPrometheus([]byte("receivers:\n  prometheus:\n    config:\n      scrape_configs:\n")))
+	assert.False(t, detect.IsPrometheus([]byte("a: b\n")))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/detect"
 )
 
 // Our own configurations are as they should be: nothing is lost, nothing else comes out, and their distribution has it all.
@@ -24,9 +26,9 @@ func TestOwnConfigurationsStayAsTheyAre(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		assert.Equal(t, Collector, Detect(text), file)
-		assert.False(t, IsPrometheus(text), file)
-		result, err := convertText(t, Auto, string(text))
+		assert.Equal(t, detect.Collector, detect.File(text), file)
+		assert.False(t, detect.IsPrometheus(text), file)
+		result, err := convertText(t, detect.Auto, string(text))
 		require.NoError(t, err, file)
 		assert.True(t, result.Report.Complete(), "%s: %s", file, result.Report.Findings)
 		var before, after any

@@ -17,6 +17,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/godwit-otel/godwit/internal/convert/collector"
+	"github.com/godwit-otel/godwit/internal/convert/detect"
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/manifest"
+	"github.com/godwit-otel/godwit/internal/convert/mistakes"
+	"github.com/godwit-otel/godwit/internal/convert/report"
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
@@ -86,7 +93,7 @@ func (c *Command) validateFiles(args []string) int {
 				}
 			}
 		}
-		result, err := Run(c.source([]string{path}, nil, Collector, "", c.Distribution))
+		result, err := Run(c.source([]string{path}, nil, detect.Collector, "", c.Distribution))
 		if err != nil || len(result.Report.Findings) == 0 {
 			continue // a part of a configuration may not be one by itself
 		}
@@ -133,19 +140,19 @@ const maxLookedAt = 256 << 10
 func (c *Command) refuse() (exit int, done bool) {
 	paths := configFiles(c.Args)
 	typo.LookIn(paths...)
-	var files []written
+	var files []mistakes.File
 	for _, path := range paths {
 		text, err := readFile(path)
 		if err != nil {
 			return 0, false // the collector says what is wrong with it
 		}
-		text = readable(text)
-		if IsPrometheus(text) {
+		text = document.Readable(text)
+		if detect.IsPrometheus(text) {
 			_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a configuration of Prometheus, not of a collector: make one of it by `%s convert %s -o godwit.yaml`\n",
 				path, c.Distribution, path)
 			return exitFailed, true
 		}
-		if isManifest(text) {
+		if manifest.Is(text) {
 			_, _ = fmt.Fprintf(c.Stderr, "Error: cannot use %s: it is a manifest of Kubernetes: take the configuration out of it by `%s convert %s -o godwit.yaml`\n",
 				path, c.Distribution, path)
 			return exitFailed, true
@@ -153,10 +160,10 @@ func (c *Command) refuse() (exit int, done bool) {
 		if len(text) > maxLookedAt {
 			return 0, false
 		}
-		if kind := strangers(text); kind != "" {
+		if kind := detect.Stranger(text); kind != "" {
 			return c.fail(c.noCollectors(path, kind)), true
 		}
-		files = append(files, written{name: path, text: text})
+		files = append(files, mistakes.File{Name: path, Text: text})
 	}
 	if c.Args[0] != "validate" {
 		c.warn(files)
@@ -164,10 +171,10 @@ func (c *Command) refuse() (exit int, done bool) {
 	if len(paths) < len(flagValues(c.Args, "config")) {
 		return 0, false // there is more that may set or use a key
 	}
-	if err := mistakes(c.Distribution, files, flagValues(c.Args, "set"), c.lookup); err != nil {
+	if err := mistakes.Find(c.Distribution, files, flagValues(c.Args, "set"), c.lookup); err != nil {
 		for _, f := range files { // the first strange key of what is no collector's says less than what it is
-			if kind := Detect(f.text); kind != Collector && kind != unknown {
-				return c.fail(c.noCollectors(f.name, kind)), true
+			if kind := detect.File(f.Text); kind != detect.Collector && kind != detect.Unknown {
+				return c.fail(c.noCollectors(f.Name, kind)), true
 			}
 		}
 		return c.fail(err), true
@@ -176,9 +183,9 @@ func (c *Command) refuse() (exit int, done bool) {
 }
 
 // noCollectors says of a file that no collector runs what it is.
-func (c *Command) noCollectors(path string, kind Kind) error {
+func (c *Command) noCollectors(path string, kind detect.Kind) error {
 	switch kind {
-	case Prometheus, VMAgent, manifest:
+	case detect.Prometheus, detect.VMAgent, detect.Manifest:
 		what, _, _ := strings.Cut(kind.String(), " without ")
 		return fmt.Errorf("cannot use %[1]s: it is %[2]s: make one of a collector by `%[3]s convert %[1]s -o godwit.yaml`", path, what, c.Distribution)
 	}
@@ -186,13 +193,13 @@ func (c *Command) noCollectors(path string, kind Kind) error {
 }
 
 // warn says of files to start with what they do not mean, or not any more. It is no mistake: a text may have a dollar in it.
-func (c *Command) warn(files []written) {
+func (c *Command) warn(files []mistakes.File) {
 	for _, f := range files {
-		if line := furtherDocument(f.text); line > 0 {
-			_, _ = fmt.Fprintf(c.Stderr, "Warning: %s:%d: %s\n", f.name, line, anotherDocument)
+		if line := document.FurtherDocument(f.Text); line > 0 {
+			_, _ = fmt.Fprintf(c.Stderr, "Warning: %s:%d: %s\n", f.Name, line, anotherDocument)
 		}
-		for _, finding := range tookForVariables(f.name, f.text) {
-			_, _ = fmt.Fprintln(c.Stderr, "Warning:", strings.TrimPrefix(finding.String(), string(Changed)+": "))
+		for _, finding := range collector.FormerVariables(f.Name, f.Text) {
+			_, _ = fmt.Fprintln(c.Stderr, "Warning:", strings.TrimPrefix(finding.String(), string(report.Changed)+": "))
 		}
 	}
 }
@@ -245,17 +252,17 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, errNoFile
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+	case info.Size() > document.MaxFile:
+		return nil, fmt.Errorf("it is larger than %d MiB", document.MaxFile>>20)
 	}
 	return os.ReadFile(path) //nolint:gosec // the user names it
 }
 
 func (c *Command) read(path string) ([]byte, error) {
-	if path != stdin {
+	if path != input.Stdin {
 		return readFile(path)
 	}
-	return io.ReadAll(io.LimitReader(c.Stdin, maxFile+1))
+	return io.ReadAll(io.LimitReader(c.Stdin, document.MaxFile+1))
 }
 
 func (c *Command) fail(err error) int {
@@ -274,7 +281,7 @@ func (c *Command) flagSet(name, usage string) *flag.FlagSet {
 	return set
 }
 
-func (c *Command) source(files, args []string, from Kind, dir, distribution string) Source {
+func (c *Command) source(files, args []string, from detect.Kind, dir, distribution string) Source {
 	return Source{From: from, Files: files, Args: args, Dir: dir, Distribution: distribution, Read: c.read, Glob: filepath.Glob}
 }
 
@@ -294,7 +301,7 @@ func (c *Command) convert(args []string) int {
 	case err != nil:
 		return exitFailed
 	}
-	source := c.source(files, flags, Kind(*from), *dir, *target)
+	source := c.source(files, flags, detect.Kind(*from), *dir, *target)
 	source.Pick = *pick
 	result, err := Run(source)
 	if err != nil {
@@ -360,7 +367,7 @@ func (c *Command) check(args []string) int {
 	case len(files) == 0:
 		return c.fail(errors.New("cannot check: name a file"))
 	}
-	source := c.source(files, flags, Kind(*from), "", c.Distribution)
+	source := c.source(files, flags, detect.Kind(*from), "", c.Distribution)
 	source.Pick = *pick
 	result, err := Run(source)
 	if err != nil {
@@ -371,7 +378,7 @@ func (c *Command) check(args []string) int {
 		return c.fail(err)
 	}
 	path, remove := files[0], func() {}
-	if result.Kind != Collector || result.Wrapped || path == stdin {
+	if result.Kind != detect.Collector || result.Wrapped || path == input.Stdin {
 		if path, remove, err = temporary(result.Config); err != nil {
 			return c.fail(err)
 		}
@@ -387,18 +394,18 @@ func (c *Command) check(args []string) int {
 
 // unconverted tells of a collector's file that is wrong when convert writes it otherwise.
 func (c *Command) unconverted(result Result, path string) string {
-	if result.Kind != Collector || result.Wrapped {
+	if result.Kind != detect.Collector || result.Wrapped {
 		return ""
 	}
 	text, err := readFile(path)
 	if err != nil {
 		return ""
 	}
-	root, err := parse(text)
+	root, err := document.Parse(text)
 	if err != nil {
 		return ""
 	}
-	if same, err := encode(root); err != nil || bytes.Equal(same, result.Config) {
+	if same, err := document.Encode(root); err != nil || bytes.Equal(same, result.Config) {
 		return ""
 	}
 	return fmt.Sprintf(" as it is: `%s convert %s -o godwit.yaml` writes it as the lines above say", c.Distribution, path)

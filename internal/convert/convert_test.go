@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/convert/detect"
 )
 
 var update = flag.Bool("update", false, "write what comes out as what is expected")
@@ -68,7 +70,7 @@ func (a archive) source() Source {
 	s := Source{Dir: "/etc/in", Distribution: "godwit-agent", Read: a.read, Glob: a.glob}
 	first, _, _ := strings.Cut(a.about, "\n")
 	if args, ok := strings.CutPrefix(first, "-- args: "); ok {
-		s.Args, _ = words(args)
+		s.Args = strings.Fields(args)
 	}
 	if pick, ok := strings.CutPrefix(first, "-- pick: "); ok {
 		s.Pick = pick
@@ -131,7 +133,7 @@ func TestScenarios(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-func convertText(t *testing.T, from Kind, text string) (Result, error) {
+func convertText(t *testing.T, from detect.Kind, text string) (Result, error) {
 	t.Helper()
 	return Run(Source{
 		From: from, Files: []string{"input.yaml"}, Dir: "/etc/in", Distribution: "godwit",

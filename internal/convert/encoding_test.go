@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/convert/detect"
+	"github.com/godwit-otel/godwit/internal/convert/document"
 )
 
 // What editors and shells of Windows write is converted as what others do, units and manifests too.
@@ -29,7 +32,7 @@ func TestFilesOfWindows(t *testing.T) {
 		"a.yaml":    aManifest,
 		"a.service": "[Service]\nExecStart=/usr/bin/vmagent \\\n  -remoteWrite.url=http://a\n",
 	} {
-		want, err := convertText(t, Auto, text)
+		want, err := convertText(t, detect.Auto, text)
 		require.NoError(t, err)
 		for how, written := range map[string]func(string) string{
 			"CRLF": func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") },
@@ -37,11 +40,11 @@ func TestFilesOfWindows(t *testing.T) {
 			"LE":   utf16Of("\xff\xfe", binary.LittleEndian),
 			"BE":   utf16Of("\xfe\xff", binary.BigEndian),
 		} {
-			got, err := convertText(t, Auto, written(text))
+			got, err := convertText(t, detect.Auto, written(text))
 			require.NoError(t, err, "%s %s", name, how)
 			assert.Equal(t, string(want.Config), string(got.Config), "%s %s", name, how)
 			assert.Equal(t, want.Report, got.Report, "%s %s", name, how)
 		}
 	}
-	assert.Equal(t, "\xff\xfea", string(readable([]byte("\xff\xfea"))), "half a sign")
+	assert.Equal(t, "\xff\xfea", string(document.Readable([]byte("\xff\xfea"))), "half a sign")
 }

@@ -8,6 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/convert/detect"
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 )
 
 // Files that a pattern names may be given beside the first, in a folder of that name. Others that are given are none of them.
@@ -21,7 +25,7 @@ func TestFilesOfAPatternMayBeGiven(t *testing.T) {
 	}
 	var none []string
 	result, err := Run(Source{
-		From: VMAgent, Distribution: "godwit-agent",
+		From: detect.VMAgent, Distribution: "godwit-agent",
 		Files: []string{"scrape.yml", "elsewhere/jobs/b.yml", "elsewhere/one.yml", "elsewhere/relabel.yml", "elsewhere/jobs/notes.txt"},
 		Read:  func(name string) ([]byte, error) { return []byte(files[name]), nil },
 		Glob: func(pattern string) ([]string, error) {
@@ -33,17 +37,10 @@ func TestFilesOfAPatternMayBeGiven(t *testing.T) {
 	assert.True(t, result.Report.Complete(), "%s", result.Report.Findings)
 	assert.Empty(t, none, "all were given")
 	var jobs []string
-	root, err := parse(result.Config)
+	root, err := document.Parse(result.Config)
 	require.NoError(t, err)
-	for _, job := range contents(find(find(find(find(root, "receivers"), scraper), "config"), "scrape_configs")) {
-		jobs = append(jobs, find(job, "job_name").Value)
+	for _, job := range document.Contents(document.Find(document.Find(document.Find(document.Find(root, "receivers"), promconfig.Scraper), "config"), "scrape_configs")) {
+		jobs = append(jobs, document.Find(job, "job_name").Value)
 	}
 	assert.Equal(t, []string{"a", "b", "c"}, jobs)
-}
-
-// A flag is where it is in a command that goes on over several lines.
-func TestWordsKnowTheirLines(t *testing.T) {
-	out, lines := words("a -b='x\ny' \n\n  -c d\n-e")
-	assert.Equal(t, []string{"a", "-b=x\ny", "-c", "d", "-e"}, out)
-	assert.Equal(t, []int{0, 0, 3, 3, 4}, lines)
 }

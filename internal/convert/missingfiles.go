@@ -12,14 +12,17 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
 // fileKeys are those of files that are read.
 var fileKeys = []string{"ca_file", "cert_file", "key_file", "password_file", "username_file", "credentials_file", "bearer_token_file", "client_secret_file"}
 
 // missingFiles says which files that components read are not there. That is no mistake: they may come before they are read.
-func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []Finding) {
-	if depth > maxDepth {
+func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []report.Finding) {
+	if depth > document.MaxDepth {
 		return nil
 	}
 	for i, child := range n.Content {
@@ -31,7 +34,7 @@ func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []
 			at = append(slices.Clip(path), n.Content[i-1].Value)
 			if slices.Contains(fileKeys, n.Content[i-1].Value) && child.Kind == yaml.ScalarNode && child.Value != "" && !strings.Contains(child.Value, "$") {
 				if _, err := os.Stat(child.Value); errors.Is(err, fs.ErrNotExist) {
-					found = append(found, Finding{Note, name, child.Line, strings.Join(at, "."), fmt.Sprintf("there is no file %s here and now", child.Value)})
+					found = append(found, report.Finding{Kind: report.Note, File: name, Line: child.Line, Path: strings.Join(at, "."), Text: fmt.Sprintf("there is no file %s here and now", child.Value)})
 				}
 			}
 		}

@@ -1,0 +1,231 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package detect says what a file is.
+package detect
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/convert/vmagent"
+)
+
+// A Kind is what somebody's file is.
+type Kind string
+
+// The kinds of files. What is not one of the first three is told, and not converted.
+const (
+	Prometheus Kind = "prometheus"
+	VMAgent    Kind = "vmagent"
+	Collector  Kind = "collector"
+	Auto       Kind = "auto"
+)
+
+// Kinds of files that are met beside those that can be converted.
+const (
+	Rules        Kind = "rules of Prometheus"
+	Targets      Kind = "a list of targets for file_sd_configs"
+	Alertmanager Kind = "a configuration of Alertmanager"
+	Alloy        Kind = "a configuration of Grafana Alloy, which is converted by hand: docs/migrate-from-alloy.md says what becomes of its components"
+	grafanaAgent Kind = "a configuration of Grafana Agent's static mode: make a prometheus.yml of what is under `metrics`, `global` without its `remote_write`, then " +
+		"`scrape_configs` and `remote_write` beside it, and convert that"
+	Compose           Kind = "a file of Docker Compose without flags of vmagent in it: convert the file that a service reads"
+	Manifest          Kind = "a manifest of Kubernetes without a configuration or flags of vmagent in it"
+	Chart             Kind = "values of a Helm chart: convert the manifest that `helm template` makes with them and that has the configuration, or flags of vmagent, in it"
+	TargetAllocator   Kind = "a configuration of the operator's target allocator: it goes on running, and agents ask it (examples/kubernetes-target-allocator.yaml)"
+	Jobs              Kind = "a list of jobs: give it beside the file that names it under `scrape_config_files`, or put it under `scrape_configs` of a file"
+	RelabelRules      Kind = "rules for labels: give it beside the flags or the configuration that name it"
+	StreamAggregation Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
+	unit              Kind = "a unit of systemd that starts no vmagent: convert the file that its command names"
+	Unfilled          Kind = "a template: convert what it makes, which `helm template` shows of a chart"
+	Unknown           Kind = "unknown"
+)
+
+// String says what a file is, as the end of "it is".
+func (k Kind) String() string {
+	switch k {
+	case Prometheus:
+		return "a configuration of Prometheus"
+	case VMAgent:
+		return "flags or a scrape configuration of vmagent"
+	case Collector:
+		return "a configuration of an OpenTelemetry collector"
+	case Unknown:
+		return "no configuration that is known here"
+	}
+	return string(k)
+}
+
+// Sections that tell whose configuration a mapping is.
+var (
+	collectorSections  = []string{"service", "receivers", "exporters", "processors", "connectors", "extensions"}
+	prometheusSections = []string{"scrape_configs", "scrape_config_files", "remote_write", "remote_read", "rule_files", "alerting", "global", "otlp", "storage", "tracing"}
+)
+
+// File says what a file is.
+func File(text []byte) Kind {
+	if vmagent.IsFlags(text) {
+		return VMAgent
+	}
+	root, err := document.ParseLoosely(text)
+	if alloyBlock().Match(text) && (err != nil || root == nil || root.Kind != yaml.MappingNode) {
+		return Alloy
+	}
+	if vmagent.IsScript(text, root) {
+		return VMAgent
+	}
+	if err != nil && bytes.Contains(text, []byte("{{")) {
+		return Unfilled
+	}
+	if err != nil || root == nil {
+		return Unknown
+	}
+	has := func(keys ...string) bool {
+		for _, key := range keys {
+			if document.Find(root, key) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("apiVersion") && has("kind"):
+		if len(vmagent.ContainerFlags(root)) > 0 {
+			return VMAgent
+		}
+		return Manifest
+	case isCompose(root):
+		if service, _, _ := vmagent.Composed(root); service != nil {
+			return VMAgent
+		}
+		return Compose
+	case root.Kind == yaml.SequenceNode && len(root.Content) > 0:
+		return ofList(root.Content[0])
+	case has("route") && has("receivers"):
+		return Alertmanager
+	case has("allocation_strategy", "collector_selector", "prometheus_cr"):
+		return TargetAllocator
+	case isChart(root):
+		return Chart
+	case has("service") || has("receivers") && has("exporters"):
+		return Collector
+	case has("groups"):
+		return Rules
+	case has("metrics") && document.Find(document.Find(root, "metrics"), "configs") != nil, has("prometheus") && document.Find(document.Find(root, "prometheus"), "configs") != nil:
+		return grafanaAgent
+	case has("scrape_configs", "scrape_config_files") && !has("remote_write", "rule_files", "alerting") && !has(collectorSections...) && vmagent.IsScrapeConfig(root):
+		return VMAgent
+	case has(prometheusSections...):
+		return Prometheus
+	case has(collectorSections...):
+		return Collector
+	}
+	return Unknown
+}
+
+// ofList says what a list is by its first item.
+func ofList(first *yaml.Node) Kind {
+	for _, part := range []struct {
+		key  string
+		kind Kind
+	}{{"targets", Targets}, {"job_name", Jobs}, {"outputs", StreamAggregation}, {"source_labels", RelabelRules}, {"target_label", RelabelRules}, {"action", RelabelRules}} {
+		if document.Find(first, part.key) != nil {
+			return part.kind
+		}
+	}
+	if strings.HasPrefix(first.Value, "-") {
+		return VMAgent
+	}
+	return Unknown
+}
+
+// chartKeys are at the top of charts' values, which may have sections that are called `service`, `global` and `extensions`, too.
+var chartKeys = []string{
+	"nameOverride", "fullnameOverride", "replicaCount", "image", "imagePullSecrets", "serviceAccount", "podAnnotations", "nodeSelector", "tolerations",
+	"presets", "serverFiles", "extraArgs", "alternateConfig",
+}
+
+// isChart tells values of a Helm chart, for itself or for one that it depends on, from configurations.
+func isChart(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	for _, key := range []string{"receivers", "exporters", "processors", "scrape_configs", "remote_write"} {
+		if document.Find(root, key) != nil {
+			return false
+		}
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i].Value, root.Content[i+1]
+		if slices.Contains(chartKeys, key) || document.Find(value, "prometheusSpec") != nil || isConfigured(root) || isConfigured(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// isConfigured tells whether a configuration is under `config`, where charts have theirs.
+func isConfigured(values *yaml.Node) bool {
+	config := document.Find(values, "config")
+	for _, key := range append([]string{"scrape_configs", "remote_write"}, collectorSections...) {
+		if document.Find(config, key) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isCompose tells files of Docker Compose: services that have images.
+func isCompose(root *yaml.Node) bool {
+	services := document.Find(root, "services")
+	for i := 1; services != nil && services.Kind == yaml.MappingNode && i < len(services.Content); i += 2 {
+		if service := services.Content[i]; document.Find(service, "image") != nil || document.Find(service, "build") != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// alloyBlock begins a component, which no YAML does.
+var alloyBlock = lazyregexp.New(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
+
+// Stranger says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.
+func Stranger(text []byte) Kind {
+	switch {
+	case vmagent.IsUnit(string(text)) && vmagent.IsFlags(text) && !bytes.Contains(text, []byte("vmagent")) && !vmagent.ScriptFlag().Match(text):
+		return unit
+	case vmagent.IsFlags(text):
+		return VMAgent
+	}
+	if bytes.Contains(text, []byte("service:")) || bytes.Contains(text, []byte("exporters:")) || bytes.Contains(text, []byte("processors:")) {
+		return ""
+	}
+	switch kind := File(text); kind {
+	case Alloy, grafanaAgent, Alertmanager, Rules, VMAgent:
+		return kind
+	}
+	return ""
+}
+
+// IsPrometheus tells a file that was meant for Prometheus by its top-level keys alone, as cheaply as it can be done: it is asked
+// for every file that a collector starts with.
+func IsPrometheus(text []byte) bool {
+	found := false
+	for line := range bytes.Lines(text) {
+		key, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok || !document.BeginsWithLetter(key) {
+			continue
+		}
+		if slices.Contains(collectorSections, string(key)) {
+			return false
+		}
+		found = found || slices.Contains(prometheusSections[:6], string(key))
+	}
+	return found
+}

@@ -1,0 +1,110 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Table is a mapping that is written: keys in the order in which they were set.
+type Table struct{ Node *yaml.Node }
+
+// NewTable makes an empty one.
+//
+//go:noinline
+func NewTable() Table {
+	return Table{&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}}
+}
+
+// TableOf is a mapping that is there already, to be written on.
+func TableOf(node *yaml.Node) Table { return Table{node} }
+
+// Set adds a key. A value is a text, a whole number, a truth, a list of texts, a table or a node; texts are taken as they are.
+func (t Table) Set(key string, value any) Table {
+	t.Node.Content = append(t.Node.Content, StringNode(key), NodeOf(value))
+	return t
+}
+
+// Say puts a comment above the key that was set last.
+func (t Table) Say(comment string) {
+	t.Node.Content[len(t.Node.Content)-2].HeadComment = comment
+}
+
+// Empty tells whether nothing was set.
+func (t Table) Empty() bool { return len(t.Node.Content) == 0 }
+
+// Has tells whether a key is there.
+func (t Table) Has(key string) bool { return Find(t.Node, key) != nil }
+
+// StringNode is a text, whatever it looks like.
+//
+//go:noinline
+func StringNode(value string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+	if strings.Contains(value, "\n") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// NodeOf is a value that Set takes, as a node.
+func NodeOf(value any) *yaml.Node {
+	switch v := value.(type) {
+	case *yaml.Node:
+		return v
+	case Table:
+		return v.Node
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v)}
+	case int64:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v, 10)}
+	case int:
+		return NodeOf(int64(v))
+	case string:
+		return StringNode(v)
+	case []string:
+		list := SequenceNode()
+		list.Style = yaml.FlowStyle
+		for _, item := range v {
+			list.Content = append(list.Content, StringNode(item))
+		}
+		return list
+	default:
+		return StringNode(fmt.Sprint(v))
+	}
+}
+
+// SequenceNode is a list.
+func SequenceNode(items ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
+}
+
+// Alike tells whether two values are written the same.
+func Alike(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	one, err := Encode(a)
+	if err != nil {
+		return false
+	}
+	other, err := Encode(b)
+	return err == nil && bytes.Equal(one, other)
+}
+
+// Encode writes a value.
+func Encode(root *yaml.Node) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("cannot write YAML: %w", err)
+	}
+	return text.Bytes(), nil
+}

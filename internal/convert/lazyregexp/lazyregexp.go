@@ -1,0 +1,15 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lazyregexp compiles regular expressions when they are first asked for: most processes never convert anything.
+package lazyregexp
+
+import (
+	"regexp"
+	"sync"
+)
+
+// New compiles an expression when it is first asked for: most processes never convert anything.
+func New(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}

@@ -1,0 +1,180 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promconfig
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/convert/report"
+)
+
+// What is said of every configuration with jobs.
+const (
+	AsNumbers = "bounds of classic buckets and quantiles are written as numbers, `le=\"2\"` where a page or Prometheus 3 has `le=\"2.0\"`: see docs/migrate-from-prometheus.md"
+	InfoNote  = "a series `target_info` is sent for each target, once a minute; `target_info: {enabled: false}` under the exporter leaves it out"
+)
+
+// The receiver that is written.
+const (
+	Scraper = "fastprometheus"
+	// KeepsIdentity is the receiver's key for job and instance that are the job's, whatever a page says of itself.
+	KeepsIdentity = "keep_job_and_instance"
+)
+
+// SecretKeys are those of values that may have a dollar in them which is one.
+var SecretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
+
+// ExternalLabels gives an exporter the labels that the receiver gives to what it scrapes: target_info, which the exporter makes, has them from there, and so has what
+// comes from elsewhere. Series that have them stay as they are.
+func ExternalLabels(settings document.Table, labels *yaml.Node) {
+	if document.IsNull(labels) {
+		return
+	}
+	copied := *labels
+	copied.Content = nil
+	for i, n := range labels.Content {
+		c := *n
+		if i%2 == 1 { // Prometheus has variables there, too
+			c.Value = environment(c.Value)
+		}
+		copied.Content = append(copied.Content, &c)
+	}
+	settings.Set("external_labels", &copied)
+}
+
+// environment makes the variables of Prometheus, $NAME and ${NAME}, in an escaped text those of a collector.
+func environment(escaped string) string {
+	var b strings.Builder
+	for rest := escaped; rest != ""; {
+		before, after, found := strings.Cut(rest, "$$")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if strings.HasPrefix(after, "$$") { // an escaped dollar of Prometheus
+			b.WriteString("$$")
+			rest = after[2:]
+			continue
+		}
+		inner := strings.HasPrefix(after, "{")
+		name := strings.TrimPrefix(after, "{")
+		end := strings.IndexFunc(name, func(r rune) bool {
+			return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})
+		if end < 0 {
+			end = len(name)
+		}
+		rest = name[end:]
+		if inner {
+			rest = strings.TrimPrefix(rest, "}")
+		}
+		b.WriteString("${env:" + name[:end] + "}")
+	}
+	return b.String()
+}
+
+// NoteOwnMetrics finds targets that were the process itself, which is another one now.
+func NoteOwnMetrics(in *input.Input, file string, jobs *yaml.Node, port, what string) {
+	for i, job := range jobs.Content {
+		for _, group := range document.Contents(document.Find(job, "static_configs")) {
+			for _, target := range document.Contents(document.Find(group, "targets")) {
+				host, at, err := net.SplitHostPort(target.Value)
+				if err != nil || at != port || host != "localhost" && host != "127.0.0.1" {
+					continue
+				}
+				in.Report.Add(report.Finding{
+					Kind: report.Changed, File: file, Line: target.Line, Path: "scrape_configs[" + strconv.Itoa(i) + "]",
+					Text: target.Value + " is " + what + "'s own port: the collector's own metrics are at 127.0.0.1:8888",
+				})
+			}
+		}
+	}
+}
+
+// NoteLoneBuckets tells of rules that keep the buckets of a histogram and not its count, of which the receiver makes nothing.
+func NoteLoneBuckets(in *input.Input, file, path string, job *yaml.Node) {
+	const bucket = "_bucket"
+	for _, rule := range document.Contents(document.Find(job, "metric_relabel_configs")) {
+		action, from, text := document.Find(rule, "action"), document.Contents(document.Find(rule, "source_labels")), document.Find(rule, "regex")
+		if action == nil || action.Value != "keep" || len(from) != 1 || from[0].Value != "__name__" || text == nil {
+			continue
+		}
+		kept, err := regexp.Compile("^(?s:" + text.Value + ")$")
+		if err != nil {
+			continue
+		}
+		var lone []string
+		for name := range strings.FieldsFuncSeq(text.Value, func(r rune) bool { return strings.ContainsRune("|()", r) }) {
+			if histogram, ok := strings.CutSuffix(name, bucket); ok && plainMetric().MatchString(name) && !kept.MatchString(histogram+"_count") {
+				lone = append(lone, name)
+			}
+		}
+		if len(lone) > 0 {
+			in.Report.Add(report.Finding{
+				Kind: report.Changed, File: file, Line: text.Line, Path: path + ".metric_relabel_configs",
+				Text: "a histogram is sent if its count is there: keep the `_count` of " + strings.Join(lone, ", ") + " too, or have the rule under `write_relabel_configs` of the exporter",
+			})
+		}
+	}
+}
+
+// SetText adds a key, if there is a value.
+func SetText(t document.Table, key, value string) {
+	if value != "" {
+		t.Set(key, value)
+	}
+}
+
+// Duration reads a duration as Prometheus and vmagent write it.
+func Duration(text string) (time.Duration, error) {
+	var sum time.Duration
+	if text == "0" {
+		return 0, nil
+	}
+	for rest := text; rest != ""; {
+		part := durationPart().FindStringSubmatch(rest)
+		if part == nil {
+			return 0, fmt.Errorf("%q is no duration, such as 30s or 5m", text)
+		}
+		n, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no duration: %w", text, err)
+		}
+		sum += time.Duration(n * float64(units[part[2]]))
+		rest = rest[len(part[0]):]
+	}
+	return sum, nil
+}
+
+// GoDuration writes a duration as a collector reads it, without parts that are zero.
+func GoDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+var plainMetric = lazyregexp.New(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+
+var (
+	durationPart = lazyregexp.New(`^(\d+(?:\.\d+)?)(ms|y|w|d|h|m|s)`)
+	units        = map[string]time.Duration{
+		"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
+		"d": 24 * time.Hour, "w": 7 * 24 * time.Hour, "y": 365 * 24 * time.Hour,
+	}
+)

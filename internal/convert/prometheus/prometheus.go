@@ -1,0 +1,160 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prometheus converts a prometheus.yml.
+package prometheus
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/output"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
+	"github.com/godwit-otel/godwit/internal/convert/report"
+)
+
+// nowhere is where series go to if nobody has said so.
+const nowhere = "${env:GODWIT_REMOTE_WRITE_URL:-http://127.0.0.1:9090/api/v1/write}"
+
+// Convert converts a prometheus.yml. foreign tells keys of jobs that are vmagent's.
+func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
+	root, err := document.Parse(in.Text)
+	if err != nil {
+		return nil, err
+	}
+	if document.IsNull(root) {
+		return nil, input.ErrNothing
+	}
+	file := in.Name()
+	top := in.Section(file, "", root)
+	top.Lose(report.Lost, report.NoRules, "rule_files", "alerting")
+	top.Lose(report.Lost, report.NoAnswers, "remote_read", "storage")
+	top.Lose(report.Lost, "a collector's own traces are configured under `service::telemetry::traces`", "tracing")
+	top.Lose(report.Lost, "a collector takes OTLP by its receiver `otlp`: add it to the pipeline; what `otlp` says of names and attributes is said under the exporter "+
+		"(`translation_strategy`, `promote_resource_attributes`)", "otlp")
+	top.Lose(report.Lost, "the extension `runtimeprofile` sets the garbage collector by the memory there is", "runtime")
+
+	for _, key := range []string{"global", "scrape_configs", "scrape_config_files", "remote_write"} {
+		if n := document.Find(root, key); n != nil {
+			noteVariables(in, n, key, key)
+		}
+	}
+	out := output.New()
+	carry := promconfig.NewCarrier(in, file)
+	carry.Unknown = func(key string) string {
+		if foreign(key) {
+			return "it is vmagent's: `--from vmagent` converts it"
+		}
+		return ""
+	}
+	globals := globalOf(top, carry)
+	jobs, files := top.ListNode("scrape_configs"), top.ListNode("scrape_config_files")
+	if jobs != nil && len(jobs.Content) > 0 || files != nil {
+		config := document.NewTable()
+		if globals != nil {
+			config.Set("global", globals)
+		}
+		if jobs != nil {
+			promconfig.NoteOwnMetrics(in, file, jobs, "9090", "Prometheus")
+			notePortless(in, file, jobs)
+			for i, job := range jobs.Content {
+				promconfig.NoteLoneBuckets(in, file, "scrape_configs["+strconv.Itoa(i)+"]", job)
+			}
+			config.Set("scrape_configs", carry.Take(jobs, "[]"+promconfig.TypeJob, "scrape_configs"))
+		}
+		if files != nil {
+			config.Set("scrape_config_files", carry.Value(files, "[]string", "scrape_config_files", "scrape_config_files"))
+		}
+		out.Receive(promconfig.Scraper, document.NewTable().Set("config", config).Set(promconfig.KeepsIdentity, true))
+	}
+	native := scrapesNative(globals, jobs)
+	destinations := top.List("remote_write")
+	switch {
+	case len(out.From) == 0 && len(destinations) == 0:
+		return nil, input.ErrNothing
+	case len(out.From) == 0:
+		top.Say(report.Changed, nil, "scrape_configs", "there are no jobs: the result takes remote write at 127.0.0.1:9090/api/v1/write, as Prometheus does with --web.enable-remote-write-receiver")
+		out.Receive("remotewrite", document.NewTable().Set("endpoint", "127.0.0.1:9090"))
+	default:
+		top.Say(report.Note, nil, "", promconfig.AsNumbers)
+		top.Say(report.Note, nil, "", promconfig.InfoNote)
+	}
+	for _, d := range destinations {
+		settings, name := remoteWrite(out, d, native)
+		promconfig.ExternalLabels(settings, document.Find(globals, "external_labels"))
+		out.Export(name, settings)
+	}
+	if len(destinations) == 0 {
+		top.Say(report.Changed, nil, "remote_write", "there is none, and a collector keeps nothing: the result writes to GODWIT_REMOTE_WRITE_URL, or to a Prometheus "+
+			"with --web.enable-remote-write-receiver at 127.0.0.1:9090")
+		out.Export("", document.NewTable().Set("endpoint", nowhere))
+	}
+	out.Discoveries = carry.Found
+	out.Finish()
+	return out.Write(in, file)
+}
+
+// globalOf copies what is about scraping, nil if there is nothing.
+func globalOf(top *input.Section, carry *promconfig.Carrier) *yaml.Node {
+	global := top.Sub("global")
+	if global == nil {
+		return nil
+	}
+	global.Lose(report.Note, "it is about rules and queries, of which there are none", "evaluation_interval", "rule_query_offset", "query_log_file")
+	kept := *global.Node
+	kept.Content = nil
+	for i := 0; i+1 < len(global.Node.Content); i += 2 {
+		key := global.Node.Content[i]
+		if _, known := promconfig.Keys()[promconfig.TypeGlobal][key.Value]; !known || global.IsClaimed(key.Value) {
+			continue
+		}
+		global.Claim(key.Value)
+		kept.Content = append(kept.Content, key, global.Node.Content[i+1])
+	}
+	if len(kept.Content) == 0 {
+		return nil
+	}
+	return carry.Take(&kept, promconfig.TypeGlobal, "global")
+}
+
+// scrapesNative tells whether native histograms may be scraped.
+func scrapesNative(globals, jobs *yaml.Node) bool {
+	const key = "scrape_native_histograms"
+	is := func(n *yaml.Node) bool { v := document.Find(n, key); return v != nil && document.Truth(v.Value) }
+	if is(globals) {
+		return true
+	}
+	if jobs == nil {
+		return false
+	}
+	return slices.ContainsFunc(jobs.Content, is)
+}
+
+// notePortless tells of targets without a port, which Prometheus 2 gave one. Where rules write the address or the instance, these say what it is.
+func notePortless(in *input.Input, file string, jobs *yaml.Node) {
+	for i, job := range jobs.Content {
+		if slices.ContainsFunc(document.Contents(document.Find(job, "relabel_configs")), func(rule *yaml.Node) bool {
+			to := document.Find(rule, "target_label")
+			return to != nil && (to.Value == "__address__" || to.Value == "instance")
+		}) {
+			continue
+		}
+		for _, group := range document.Contents(document.Find(job, "static_configs")) {
+			for _, target := range document.Contents(document.Find(group, "targets")) {
+				_, _, err := net.SplitHostPort(target.Value)
+				if err == nil || target.Value == "" || document.Find(document.Find(group, "labels"), "instance") != nil {
+					continue
+				}
+				in.Report.Add(report.Finding{
+					Kind: report.Note, File: file, Line: target.Line, Path: "scrape_configs[" + strconv.Itoa(i) + "]",
+					Text: target.Value + " has no port, and neither has its `instance`, as with Prometheus 3: Prometheus 2 adds `:80`, or `:443`",
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
+	"github.com/godwit-otel/godwit/internal/convert/report"
+)
+
+// shellVariable is what shells and their like fill in, and what a collector would.
+var shellVariable = lazyregexp.New(`\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}|([A-Z][A-Z0-9_]+))`)
+
+// noteVariables tells what looks as if it were to be filled in before Prometheus reads the file.
+func noteVariables(in *input.Input, n *yaml.Node, path, key string) {
+	switch {
+	case key == "replacement", key == "regex", key == "external_labels": // Prometheus has dollars there
+	case n.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			noteVariables(in, n.Content[i+1], strings.TrimPrefix(path+"."+key, "."), key)
+		}
+	case n.Kind == yaml.SequenceNode:
+		for i, item := range n.Content {
+			noteVariables(in, item, path+"["+strconv.Itoa(i)+"]", key)
+		}
+	case n.Kind == yaml.ScalarNode:
+		for _, found := range shellVariable().FindAllStringSubmatch(n.Value, -1) {
+			if found[1] == "" && found[0] != n.Value && slices.Contains(promconfig.SecretKeys, key) {
+				continue // secrets have all kinds of signs
+			}
+			in.Report.Add(report.Finding{Kind: report.Note, File: in.Name(), Line: n.Line, Path: path, Text: found[0] + " stays as it is, for Prometheus reads no variables here: if something fills it in " +
+				"beforehand, convert what that makes, or write ${env:" + found[1] + found[2] + "} in the result"})
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report says what became of an input: a line for each thing that is not as it was.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// An Outcome says how much a finding matters.
+type Outcome string
+
+// The outcomes, the worst first.
+const (
+	// Lost is what was left out, although it did something.
+	Lost Outcome = "lost"
+	// Needs is what is in the result, and not in the distribution that shall run it.
+	Needs Outcome = "needs"
+	// Changed is what is in the result and means something else there.
+	Changed Outcome = "changed"
+	// Note is what is worth knowing.
+	Note Outcome = "note"
+)
+
+// A Finding is one line of a report.
+type Finding struct {
+	Kind Outcome
+	// File and Line are where it is in the input, Path is its key. Any of them may be missing.
+	File string
+	Line int
+	Path string
+	// Text says what became of it and, where something can be done, what.
+	Text string
+}
+
+func (f Finding) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Kind) + ": ")
+	if f.File != "" {
+		b.WriteString(f.File)
+		if f.Line > 0 {
+			fmt.Fprintf(&b, ":%d", f.Line)
+		}
+		b.WriteString(": ")
+	}
+	if f.Path != "" {
+		b.WriteString(f.Path + ": ")
+	}
+	b.WriteString(f.Text)
+	return b.String()
+}
+
+// A Report is what became of an input, as far as it is not as it was.
+type Report struct {
+	Findings []Finding
+}
+
+// Add adds a line, once.
+func (r *Report) Add(f Finding) {
+	if !slices.Contains(r.Findings, f) {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// Sort puts what is worst first, and else keeps the order of the input.
+func (r *Report) Sort() {
+	order := []Outcome{Lost, Needs, Changed, Note}
+	sort.SliceStable(r.Findings, func(i, j int) bool {
+		a, b := r.Findings[i], r.Findings[j]
+		return cmp.Or(
+			cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)),
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line),
+		) < 0
+	})
+}
+
+// Complete tells that nothing was lost, and that the distribution has all that the result needs.
+func (r *Report) Complete() bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Lost || f.Kind == Needs })
+}
+
+// WriteTo writes a line for each finding, and one that counts them.
+func (r *Report) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	counts := map[Outcome]int{}
+	for _, f := range r.Findings {
+		b.WriteString(f.String() + "\n")
+		counts[f.Kind]++
+	}
+	fmt.Fprintf(&b, "%d lost, %d needed, %d changed, %d notes\n", counts[Lost], counts[Needs], counts[Changed], counts[Note])
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// The texts of findings that several converters have.
+const (
+	NoRules   = "rules are evaluated by the server that the series go to: move it there"
+	NoAnswers = "a collector answers no queries and stores nothing: leave it with the server that does"
+)

@@ -1,0 +1,140 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vmagent
+
+import (
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+)
+
+// Composed finds the service of a file of Docker Compose that runs vmagent, and its arguments with the lines that they are in. Variables are Compose's own,
+// and become %{NAME}.
+func Composed(root *yaml.Node) (service *yaml.Node, args []string, lines []int) {
+	services := document.Find(root, "services")
+	if services == nil || services.Kind != yaml.MappingNode {
+		return nil, nil, nil
+	}
+	for i := 1; i < len(services.Content); i += 2 {
+		if args, lines := composedArgs(services.Content[i]); len(args) > 0 {
+			return services.Content[i], args, lines
+		}
+	}
+	return nil, nil, nil
+}
+
+// composedBeside are the services that run vmagent beside the one that is converted.
+func composedBeside(root, converted *yaml.Node) (names []*yaml.Node) {
+	services := document.Find(root, "services")
+	for i := 1; i < len(services.Content); i += 2 {
+		if args, _ := composedArgs(services.Content[i]); services.Content[i] != converted && len(args) > 0 {
+			names = append(names, services.Content[i-1])
+		}
+	}
+	return names
+}
+
+// composedArgs are the arguments of a service that runs vmagent.
+func composedArgs(service *yaml.Node) (args []string, lines []int) {
+	for _, key := range []string{"entrypoint", "command"} {
+		switch command := document.Find(service, key); {
+		case document.IsNull(command):
+		case command.Kind == yaml.SequenceNode:
+			for _, arg := range command.Content {
+				args, lines = append(args, composeValue(arg.Value)), append(lines, arg.Line)
+			}
+		default:
+			all, at := words(composeValue(command.Value))
+			first := command.Line
+			if command.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
+				first++
+			}
+			for k, arg := range all {
+				args, lines = append(args, arg), append(lines, first+at[k])
+			}
+		}
+	}
+	for _, arg := range args {
+		name := strings.TrimLeft(arg, "-")
+		if name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
+			return args, lines
+		}
+	}
+	return nil, nil
+}
+
+var composeVariable = lazyregexp.New(`\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}%]*)|:?[?+][^}]*)?\}|([A-Za-z_][A-Za-z0-9_]*))`)
+
+// composeValue has the variables of a value of Compose as vmagent's own, with the value that they have where nobody sets them. Two dollar signs are one.
+func composeValue(value string) string {
+	return composeVariable().ReplaceAllStringFunc(value, func(found string) string {
+		parts := composeVariable().FindStringSubmatch(found)
+		switch name := parts[1] + parts[3]; {
+		case name == "":
+			return "$"
+		case parts[2] != "":
+			return "%{" + name + ":-" + parts[2] + "}"
+		default:
+			return "%{" + name + "}"
+		}
+	})
+}
+
+// composeVariables are those of a service's environment.
+func composeVariables(service *yaml.Node) (variables []envVariable, elsewhere string) {
+	if !document.IsNull(document.Find(service, "env_file")) {
+		elsewhere = "`env_file`"
+	}
+	add := func(name string, value *string, line int) {
+		v := envVariable{name, "%{" + name + "}", line} // it comes from who starts it
+		if value != nil {
+			v.value = composeValue(*value)
+		}
+		variables = append(variables, v)
+	}
+	switch environment := document.Find(service, "environment"); {
+	case document.IsNull(environment):
+	case environment.Kind == yaml.SequenceNode:
+		for _, item := range environment.Content {
+			name, value, given := strings.Cut(item.Value, "=")
+			if given {
+				add(name, &value, item.Line)
+			} else {
+				add(name, nil, item.Line)
+			}
+		}
+	default:
+		for i := 0; i+1 < len(environment.Content); i += 2 {
+			if value := environment.Content[i+1]; document.IsNull(value) {
+				add(environment.Content[i].Value, nil, value.Line)
+			} else {
+				add(environment.Content[i].Value, &value.Value, value.Line)
+			}
+		}
+	}
+	return variables, elsewhere
+}
+
+// composeMounts are those of a service, but for volumes that have a name.
+func composeMounts(service *yaml.Node) (mounts []input.Mount) {
+	for _, volume := range document.Contents(document.Find(service, "volumes")) {
+		outside, inside, _ := strings.Cut(volume.Value, ":")
+		if volume.Kind == yaml.MappingNode {
+			outside, inside = "", ""
+			if source, target := document.Find(volume, "source"), document.Find(volume, "target"); source != nil && target != nil {
+				outside, inside = source.Value, target.Value
+			}
+		}
+		inside, _, _ = strings.Cut(inside, ":") // :ro
+		if inside != "" && strings.ContainsAny(outside, "./~") {
+			mounts = append(mounts, input.Mount{Inside: path.Clean(inside), Outside: outside})
+		}
+	}
+	return mounts
+}

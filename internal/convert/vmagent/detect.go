@@ -1,0 +1,105 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vmagent
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
+)
+
+var (
+	// Keys that only vmagent has.
+	ownJobKeys = []string{
+		"stream_parse", "scrape_align_interval", "scrape_offset", "series_limit", "no_stale_markers", "disable_compression", "disable_keepalive",
+		"max_scrape_size", "relabel_debug", "metric_relabel_debug", "headers", "proxy_headers",
+	}
+	ownRuleKeys = []string{"if", "match", "labels"}
+)
+
+// IsJobKey tells keys of a job that vmagent has, and Prometheus has not.
+func IsJobKey(key string) bool { return slices.Contains(ownJobKeys, key) }
+
+// IsScrapeConfig tells whether a scrape configuration has what only vmagent knows.
+func IsScrapeConfig(root *yaml.Node) bool {
+	global := document.Find(root, "global")
+	if document.Find(global, "relabel_configs") != nil || document.Find(global, "metric_relabel_configs") != nil || hasTemplates(root) {
+		return true
+	}
+	return slices.ContainsFunc(document.Contents(document.Find(root, "scrape_configs")), isJob)
+}
+
+// isJob tells whether a job has what only vmagent knows.
+func isJob(job *yaml.Node) bool {
+	for _, key := range ownJobKeys {
+		if document.Find(job, key) != nil {
+			return true
+		}
+	}
+	for key := range leftOut {
+		if document.Find(job, key) != nil {
+			return true
+		}
+	}
+	for _, chain := range []string{"relabel_configs", "metric_relabel_configs"} {
+		if slices.ContainsFunc(document.Contents(document.Find(job, chain)), isRule) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(document.Contents(document.Find(job, "relabel_configs")), writesAddress) {
+		return false // its targets are what a rule reads
+	}
+	return slices.ContainsFunc(document.Contents(document.Find(job, "static_configs")), func(group *yaml.Node) bool {
+		return slices.ContainsFunc(document.Texts(document.Find(group, "targets")), func(target string) bool { return strings.Contains(target, "/") })
+	})
+}
+
+func isRule(rule *yaml.Node) bool {
+	for _, key := range ownRuleKeys {
+		if document.Find(rule, key) != nil {
+			return true
+		}
+	}
+	if regex := document.Find(rule, "regex"); regex != nil && regex.Kind == yaml.SequenceNode {
+		return true
+	}
+	action := document.Find(rule, "action")
+	return action != nil && ownActions[action.Value]
+}
+
+// hasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
+func hasTemplates(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && promconfig.Template().MatchString(n.Value) || slices.ContainsFunc(n.Content, hasTemplates)
+}
+
+// IsFlags tells files of flags and units of systemd from YAML.
+func IsFlags(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0, line[0] == '#', line[0] == ';':
+		case bytes.HasPrefix(line, []byte("[Unit]")), bytes.HasPrefix(line, []byte("[Service]")):
+			return true
+		default:
+			flag := bytes.TrimLeft(line, "-")
+			return len(flag) < len(line) && document.BeginsWithLetter(flag) ||
+				bytes.Contains(line, []byte("vmagent")) && bytes.Contains(line, []byte(" -"))
+		}
+	}
+	return false
+}
+
+// IsScript tells scripts and files of variables that have flags of vmagent in them from YAML, which root is of those.
+func IsScript(text []byte, root *yaml.Node) bool {
+	return (root == nil || root.Kind == yaml.ScalarNode) && ScriptFlag().Match(text)
+}
+
+// ScriptFlag begins a flag that only vmagent has.
+var ScriptFlag = lazyregexp.New(`(?m)(?:^|[\s"'])--?(?:remoteWrite|promscrape)\.`)

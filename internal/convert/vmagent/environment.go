@@ -1,0 +1,101 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vmagent
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/report"
+)
+
+// A envVariable is one that vmagent's manifest or unit gives it.
+type envVariable struct {
+	name, value string
+	line        int
+}
+
+// environment adds the flags that vmagent takes from variables, with -envflag.enable. What is given as a flag counts more. Where there are variables that are not
+// seen, elsewhere says where; it is empty where all are, and nil where none is.
+func (f *flags) environment(variables []envVariable, elsewhere *string) {
+	const enable = "envflag.enable"
+	prefix := f.text("envflag.prefix")
+	if !f.yes(enable) {
+		return
+	}
+	switch {
+	case elsewhere == nil:
+		f.say(report.Lost, enable, "flags in the environment are not seen here: give them as arguments")
+		return
+	case *elsewhere != "":
+		f.say(report.Lost, enable, "flags in "+*elsewhere+" are not seen here: give them as arguments")
+	}
+	given := slices.Clone(f.all)
+	for _, v := range variables {
+		name, ok := strings.CutPrefix(v.name, prefix)
+		name = strings.ReplaceAll(name, "_", ".")
+		if !ok || !isFlag(name) || slices.ContainsFunc(given, func(g flagValue) bool { return g.name == name }) {
+			continue
+		}
+		f.all = append(f.all, flagValue{name, v.value, v.line})
+	}
+}
+
+// isFlag tells flags from other variables, as far as a name tells.
+func isFlag(name string) bool {
+	switch name {
+	case "http.proxy", "https.proxy", "no.proxy":
+		return false
+	}
+	for _, begins := range []string{"remoteWrite.", "promscrape.", "streamAggr.", "enableMetadata"} {
+		if strings.HasPrefix(name, begins) {
+			return true
+		}
+	}
+	return slices.Contains(switches, name) || slices.ContainsFunc(knownFlags, func(known flagText) bool { return strings.HasPrefix(name, known.prefix) })
+}
+
+// containerVariables are those of a container. The value of one that comes from elsewhere is the variable itself.
+func containerVariables(container *yaml.Node) (variables []envVariable, elsewhere string) {
+	if from := document.Find(container, "envFrom"); !document.IsNull(from) {
+		elsewhere = "what `envFrom` names"
+	}
+	for _, item := range document.Contents(document.Find(container, "env")) {
+		name, value := document.Find(item, "name"), document.Find(item, "value")
+		switch {
+		case name == nil:
+		case value != nil:
+			variables = append(variables, envVariable{name.Value, manifestVariable().ReplaceAllString(value.Value, "%{$1}"), item.Line})
+		default:
+			variables = append(variables, envVariable{name.Value, "%{" + name.Value + "}", item.Line})
+		}
+	}
+	return variables, elsewhere
+}
+
+// unitVariables are those of a unit of systemd.
+func unitVariables(text string) (variables []envVariable, elsewhere string) {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "EnvironmentFile=") {
+			elsewhere = "an `EnvironmentFile`"
+		}
+		assignments, ok := strings.CutPrefix(line, "Environment=")
+		if !ok {
+			continue
+		}
+		all, _ := words(assignments)
+		for _, assignment := range all {
+			if name, value, ok := strings.Cut(assignment, "="); ok {
+				variables = append(variables, envVariable{name, value, number})
+			}
+		}
+	}
+	return variables, elsewhere
+}

@@ -1,0 +1,165 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vmagent
+
+import (
+	"errors"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/input"
+	"github.com/godwit-otel/godwit/internal/convert/output"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
+	"github.com/godwit-otel/godwit/internal/convert/report"
+)
+
+// extraMetrics is the key of what a scrape says of its limits and of its page.
+const extraMetrics = "extra_scrape_metrics"
+
+// scrapeFile converts a scrape configuration, into a receiver for all jobs that agree in what a receiver sets.
+func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file string) error {
+	root, err := document.Parse(text)
+	if err != nil {
+		return err
+	}
+	if document.IsNull(root) {
+		return nil
+	}
+	top := in.Section(file, "", root)
+	carry := promconfig.NewCarrier(in, file)
+	carry.Templates = true
+	carry.Unknown = func(key string) string { return leftOut[key] }
+	top.Lose(report.Lost, report.NoRules, "rule_files", "alerting")
+	top.Lose(report.Lost, report.NoAnswers, "remote_read", "storage")
+	top.Lose(report.Lost, "vmagent's destinations are its flags, and Prometheus' keys for them mean nothing to it", "remote_write")
+
+	globals, first := globalOf(top)
+	jobs := append([]*yaml.Node{}, top.Items("scrape_configs")...)
+	promconfig.NoteOwnMetrics(in, file, document.SequenceNode(jobs...), "8429", "vmagent")
+	var paths, files []string
+	for i := range jobs {
+		paths, files = append(paths, "scrape_configs["+strconv.Itoa(i)+"]"), append(files, file)
+	}
+	for _, pattern := range top.Items("scrape_config_files") {
+		more, names, err := jobFiles(in, pattern.Value)
+		if err != nil {
+			top.Say(report.Lost, pattern, "scrape_config_files", "cannot read "+pattern.Value+": "+err.Error())
+		}
+		for i := range more {
+			paths = append(paths, "["+strconv.Itoa(i)+"]")
+		}
+		jobs, files = append(jobs, more...), append(files, names...)
+	}
+	type group struct {
+		options jobOptions
+		jobs    *yaml.Node
+	}
+	var groups []*group
+	for i, node := range jobs {
+		carry.File = files[i]
+		job := &job{in: in, file: files[i], path: paths[i], node: node, rules: &ruler{in: in, file: files[i]}}
+		job.convert(f, globals, first)
+		converted := carry.Take(job.node, promconfig.TypeJob, job.path)
+		promconfig.NoteLoneBuckets(in, files[i], paths[i], converted)
+		var at *group
+		for _, g := range groups {
+			if g.options == job.options {
+				at = g
+			}
+		}
+		if at == nil {
+			at = &group{job.options, document.SequenceNode()}
+			groups = append(groups, at)
+		}
+		at.jobs.Content = append(at.jobs.Content, converted)
+	}
+	carry.File = file
+	if globals == nil {
+		globals = document.NewTable().Node
+	}
+	if len(groups) > 0 && document.Find(globals, extraMetrics) == nil {
+		globals.Content = append(globals.Content, document.StringNode(extraMetrics), document.NodeOf(true)) // vmagent always has them
+		top.Say(report.Note, nil, "", "vmagent's `scrape_timeout_seconds` is sent by `extra_scrape_metrics`; its `scrape_response_size_bytes` is called `scrape_body_size_bytes`, and its "+
+			"`scrape_samples_limit` `scrape_sample_limit`")
+	}
+	if labels := document.Find(globals, "external_labels"); !document.IsNull(labels) && len(groups) > 0 {
+		top.Say(report.Note, labels, "global.external_labels", "a series that has such a label keeps it; vmagent calls it exported_NAME then")
+	}
+	limit := f.number("promscrape.maxScrapeSize", 0)
+	for _, g := range groups {
+		config := document.NewTable()
+		if len(globals.Content) > 0 {
+			made := carry.Take(globals, promconfig.TypeGlobal, "global")
+			out.External = document.Find(made, "external_labels")
+			config.Set("global", made)
+		}
+		settings := document.NewTable().Set("config", config.Set("scrape_configs", g.jobs))
+		settings.Set(promconfig.KeepsIdentity, true)
+		g.options.set(settings)
+		if limit > 0 {
+			settings.Set("max_body_size", limit)
+		}
+		out.Receive(promconfig.Scraper, settings)
+	}
+	if len(groups) > 0 {
+		top.Say(report.Note, nil, "", promconfig.AsNumbers)
+		top.Say(report.Note, nil, "", promconfig.InfoNote)
+	}
+	out.Discoveries = carry.Found
+	return nil
+}
+
+// globalOf splits `global` into what Prometheus has too, and rules that come before those of each job.
+func globalOf(top *input.Section) (globals *yaml.Node, first map[string]*yaml.Node) {
+	first = map[string]*yaml.Node{}
+	global := top.Sub("global")
+	if global == nil || global.Node.Kind != yaml.MappingNode {
+		return nil, first
+	}
+	copied := *global.Node
+	copied.Content = append([]*yaml.Node{}, global.Node.Content...)
+	globals = &copied
+	for _, key := range []string{"relabel_configs", "metric_relabel_configs"} {
+		global.Get(key)
+		first[key] = document.Remove(globals, key)
+	}
+	for _, key := range []string{"evaluation_interval", "query_log_file", "rule_query_offset"} {
+		global.Lose(report.Note, "it is about rules and queries, of which there are none", key)
+		document.Remove(globals, key)
+	}
+	for i := 0; i < len(global.Node.Content); i += 2 { // the carrier reports what it does not know
+		global.Claim(global.Node.Content[i].Value)
+	}
+	return globals, first
+}
+
+// jobFiles reads lists of jobs, as vmagent's scrape_config_files are, and says which file each is from.
+func jobFiles(in *input.Input, pattern string) (jobs []*yaml.Node, files []string, err error) {
+	names := in.Beside(pattern)
+	if len(names) == 0 {
+		names, err = in.Glob(in.Join(pattern))
+	}
+	if err == nil && len(names) == 0 {
+		err = errors.New("there is no such file; give it beside the others, under any directory")
+	}
+	for _, name := range names {
+		text, err := in.Read(name)
+		if err != nil {
+			return jobs, files, err
+		}
+		root, err := document.Parse(text)
+		if err != nil {
+			return jobs, files, err
+		}
+		if !document.IsNull(root) && root.Kind != yaml.SequenceNode {
+			return jobs, files, errors.New("it must be a list of jobs")
+		}
+		for _, job := range document.Contents(root) {
+			jobs, files = append(jobs, job), append(files, name)
+		}
+	}
+	return jobs, files, err
+}
