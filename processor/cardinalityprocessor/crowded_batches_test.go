@@ -26,7 +26,8 @@ func TestSeveralPointsOfASeriesInABatch(t *testing.T) {
 	for seed := range seeds(t, 24) {
 		crowdedLife(t, seed, seen)
 	}
-	for _, what := range []string{"exact", "end", "reset", "restart", "kill", "busy", "promoted"} {
+	crowdedLife(t, 152597755775277, seen) // who was silent with all that were added to a series came back to a place, and counted twice
+	for _, what := range []string{"exact", "end", "reset", "restart", "kill", "busy", "idle", "promoted"} {
 		require.Positive(t, seen[what], what)
 	}
 }
@@ -117,6 +118,11 @@ func (c *crowded) step() {
 		c.again(after)
 	case 7:
 		c.epochs(1)
+	case 8:
+		if c.seed%4 == 1 && c.random.IntN(4) == 0 {
+			c.seen["idle"]++
+			c.idle()
+		}
 	}
 	require.LessOrEqual(c.t, c.got, c.want, "seed %d", c.seed)
 }

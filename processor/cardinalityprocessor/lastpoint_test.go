@@ -14,7 +14,7 @@ import (
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
@@ -268,7 +268,7 @@ func TestEndMarkersOfWhatIsMadeHere(t *testing.T) {
 		}
 		flush()
 		require.Equal(t, 1, values, "kind %d", k)
-		for i := range 2 * (moment.IdleEpochs + 3) {
+		for i := range overflow.OverEpochs + 4 {
 			r.epochs(1)
 			next.err = nil
 			if i%2 == 0 {

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
@@ -140,7 +143,7 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 		require.GreaterOrEqual(t, send(10_000*(1+round), 5000), most)
 		require.LessOrEqual(t, a.gauge("overflow_state", ""), int64(1<<20))
 	}
-	for range 2 * (moment.IdleEpochs + 3) { // nobody is left, and neither is what they were added to
+	for range overflow.OverEpochs + 3 { // nobody is left, and neither is what they were added to
 		a.epochs(1)
 		a.flush(t.Context())
 	}
@@ -177,5 +180,109 @@ func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 		require.NoError(t, err)
 	case <-time.After(time.Minute):
 		t.Error("a series that has a place waits for those that have none")
+	}
+}
+
+// Where all who were added to a series are silent it says its end. Who comes back, and finds a place by then, does not say once more what
+// was added, nor after a restart or a kill: it goes on there, and then by itself with what it grows by.
+func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
+	for _, k := range []kind{cumulative, histogram, summary} {
+		for _, then := range []string{"", "restart", "kill", "refused", "ends"} {
+			host := newMemory()
+			r := newRig(t, withStorage(overflowing(1)))
+			require.NoError(t, r.begin(host))
+			again := func(from *memory) {
+				now := r.clock
+				r = newRig(t, withStorage(overflowing(1)))
+				require.NoError(t, r.begin(from))
+				r.clock = now
+			}
+			start, p := r.clock, aSeries(1)
+			p.kind = k
+			say := func(n int64) pmetric.Metrics {
+				r.clock = r.clock.Add(time.Second)
+				return r.consume(r.timed(p, start, r.clock, n))
+			}
+			r.send(point{name: "other"})
+			require.Zero(t, say(100).DataPointCount())
+			require.Len(t, told(r.flushed(time.Second)), 1)
+			if then == "ends" {
+				r.clock = r.clock.Add(time.Second)
+				md := r.timed(p, start, r.clock, 0)
+				amount.Silence(onlyMetricOf(md), 0)
+				require.Zero(t, r.consume(md).DataPointCount())
+			}
+			r.idle()
+			if then == "refused" {
+				r.next = consumertest.NewErr(errBusy)
+				r.flush(t.Context())
+				r.next = r.sink
+			}
+			require.True(t, amount.WhenAt(onlyMetric(t, r.flushed(time.Second)), 0).NoValue, then)
+			require.Zero(t, r.gauge("overflow_series", ""))
+			require.Zero(t, r.gauge("overflow_members", ""))
+			switch then {
+			case "restart":
+				require.NoError(t, r.shutdown(t.Context()))
+				again(host)
+			case "kill":
+				r.Storage = nil
+				again(host.killed())
+			}
+			require.Zero(t, r.flushed(time.Second).DataPointCount(), then)
+			require.Zero(t, say(130).DataPointCount(), then)
+			n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
+			require.Equal(t, int64(130), n, then)
+			base := n
+			if k == histogram && (then == "restart" || then == "kill") { // whose bounds have to be seen again
+				require.Zero(t, say(140).DataPointCount())
+				base, _ = reading(onlyMetric(t, r.flushed(time.Second)), 0)
+			}
+			n, since := reading(onlyMetric(t, say(150)), 0)
+			require.Equal(t, 150-base, n, then)
+			require.Greater(t, since, pcommon.NewTimestampFromTime(start))
+			require.NoError(t, r.shutdown(t.Context()))
+		}
+	}
+}
+
+// Series that are over are kept for those who may come back as far as there is memory that nobody needs.
+func TestSeriesThatAreOverAreForgottenForOthers(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Memory.OverflowStateMiB = 1
+		c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"user": 0}, Exceed: ExceedConfig{OnExceed: []string{"collapse"}}}}
+	})
+	say := func(i, n int) {
+		p := point{name: "m", kind: cumulative, attrs: attrs{"user": "u", "i": int64(i)}}
+		r.consume(r.timed(p, r.clock, r.clock.Add(time.Second), int64(n)))
+	}
+	series := func() int { return len(r.Overflow.Outputs) }
+	for round := range 5 {
+		for i := range 100 {
+			say(100*round+i, 1)
+		}
+		require.Equal(t, 100, r.flushed(2*time.Second).DataPointCount())
+		r.idle()
+		require.Equal(t, 100, r.flushed(time.Second).DataPointCount(), "their ends")
+		require.Zero(t, r.flushed(time.Second).DataPointCount())
+		require.Positive(t, series())
+		kept := int64(0)
+		for _, out := range r.Overflow.Outputs {
+			kept += out.Cost
+		}
+		require.LessOrEqual(t, kept, r.Overflow.Budget/overflow.OverPart)
+	}
+	for i := range 1000 { // who needs it has it
+		say(1_000_000+i, 1)
+	}
+	r.flushed(2 * time.Second)
+	n := series()
+	for i := range 1000 {
+		say(1_000_000+i, 2)
+	}
+	require.GreaterOrEqual(t, series(), n)
+	r.flushed(2 * time.Second)
+	for _, out := range r.Overflow.Outputs {
+		require.Positive(t, out.Sum.Members, "none that is over")
 	}
 }

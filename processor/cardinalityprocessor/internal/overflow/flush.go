@@ -4,6 +4,7 @@
 package overflow
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ type summed struct {
 	stamp   uint64         // of the last point
 	points  int            // since the last flush
 	Members int
+	resting int
 	pins    int
 	seen    uint32
 	lost    int // subtotals that would make it infinite
@@ -36,6 +38,7 @@ type summed struct {
 // add adds a subtotal, of which deltas and gauges keep nothing: that is sent now.
 func (s *summed) add(out *Output, p *subtotal, take bool) {
 	s.Members += p.Members
+	s.resting += p.resting
 	s.pins += p.pins
 	s.seen = max(s.seen, p.seen)
 	if p.points == 0 && !out.Class.Keeps() {
@@ -137,7 +140,8 @@ func (o *Overflow) ordered() []*Output {
 	return slices.Clone(o.Order)
 }
 
-// expire forgets outputs that have no members, and have been silent. It returns those that have to say that they end.
+// expire ends outputs that have no members but those who rest, and have been silent. It returns those that have to say so. They are
+// forgotten, unless somebody may come back to them.
 func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
 	var over []*Output
 	for _, out := range order {
@@ -145,10 +149,12 @@ func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) 
 			over = append(over, out)
 		}
 	}
-	for _, out := range o.abandon(over, now, func(out *Output) bool {
+	kept, rest := o.parted(over, epoch)
+	gone := o.abandon(rest, now, func(out *Output) bool {
 		return out.every(func(p *subtotal) bool { return p.quiet() && epoch-p.seen > moment.IdleEpochs+1 })
-	}) {
-		if out.Class != amount.ClassDelta && out.sent {
+	})
+	for _, out := range slices.Concat(kept, gone) {
+		if out.Class != amount.ClassDelta && out.sent && !out.over.Swap(true) {
 			ended = append(ended, out)
 		}
 	}
@@ -157,6 +163,35 @@ func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) 
 	defer o.Mu.Unlock()
 	o.closeAccounts()
 	return ended
+}
+
+// Outputs that are over stay for members that rest, for so long and in one of so many bytes of the budget, while half of it is free.
+const (
+	OverEpochs = 6 * moment.IdleEpochs
+	OverPart   = 8
+)
+
+// parted divides outputs that are over into those that stay and those that are forgotten with their members, the ones that were silent
+// for longest. Who comes back later, and finds a place, says once more by itself what was added.
+func (o *Overflow) parted(over []*Output, epoch uint32) (kept, rest []*Output) {
+	if len(over) == 0 {
+		return nil, nil
+	}
+	active := o.All.active()
+	for _, out := range over {
+		active -= out.Cost
+	}
+	room := min(o.Budget/OverPart, o.Budget/2-active)
+	slices.SortStableFunc(over, func(a, b *Output) int { return cmp.Compare(b.Sum.seen, a.Sum.seen) })
+	for _, out := range over {
+		if out.Sum.resting == 0 || out.Cost > room || epoch-out.Sum.seen > OverEpochs {
+			rest = append(rest, out)
+			continue
+		}
+		room -= out.Cost
+		kept = append(kept, out)
+	}
+	return kept, rest
 }
 
 func (o *Overflow) overlookAll() {
@@ -261,7 +296,7 @@ func (o *Overflow) Restore(s *Shipment) (lost int) {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
 	for _, out := range s.Ended {
-		o.back(out)
+		o.back(out).over.Store(false)
 	}
 	for i := range s.sent {
 		sent := &s.sent[i]

@@ -6,7 +6,9 @@ package overflow
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -201,10 +203,23 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 	if err := o.restoreOwn(r); err != nil {
 		return err
 	}
+	o.restRestored()
 	if closed && r.Err == nil {
 		o.Certain = certain // another one may have been killed earlier
 	}
 	return r.Err
+}
+
+// restRestored has those rest whose output is over. Of all others the silence is counted from now on.
+func (o *Overflow) restRestored() {
+	for i := range o.Shards {
+		sh := &o.Shards[i]
+		for _, fp := range slices.Sorted(maps.Keys(sh.Members)) {
+			if m := sh.Members[fp]; m != nil && m.Output.over.Load() {
+				o.rest(sh, fp, m)
+			}
+		}
+	}
 }
 
 // Doubt is for when not all is known of what had a place: what began before this process may have been counted.
@@ -227,6 +242,9 @@ func (o *Overflow) reinstall(out *Output, epoch uint32) {
 	out.Cost += subtotalSize * int64(len(o.Shards))
 	p := out.subtotal(0)
 	p.total, p.points, p.seen = out.Sum.Total, max(out.Sum.points, 1), epoch // who knows whether it was sent
+	if out.over.Load() {
+		p.points = 0
+	}
 	out.since = out.Start
 	out.account = o.accountOf(out.Rule, out.Tenant.Name)
 	out.begun.Store(true)
@@ -248,7 +266,7 @@ func (out *Output) append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
 	dst = store.AppendTimes(dst, out.Start)
-	dst = binary.AppendUvarint(store.AppendFlags(dst, out.sent), uint64(out.Sum.points))
+	dst = binary.AppendUvarint(store.AppendFlags(dst, out.sent, out.over.Load()), uint64(out.Sum.points))
 	if out.form == amount.ShapeHistogram {
 		amount.SetBounds(out.Metric, out.Sum.bounds)
 	}
@@ -263,7 +281,9 @@ func readOutput(r *store.Reader) *Output {
 	out := &Output{Tenant: ident.ReadTenant(r), Rule: r.String()}
 	out.FP, out.Keys.Scope, out.Keys.Metric = r.Word(), r.Word(), r.Word()
 	out.Start = r.Time()
-	out.sent, out.Sum.points = r.Byte() == 1, int(min(r.Uvarint(), math.MaxInt32))
+	flags := r.Byte()
+	out.sent, out.Sum.points = flags&1 != 0, int(min(r.Uvarint(), math.MaxInt32))
+	out.over.Store(flags&2 != 0)
 	data := r.Bytes(r.Count(1))
 	total := amount.ReadValue(r)
 	if r.Err != nil {

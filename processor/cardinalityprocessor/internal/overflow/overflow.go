@@ -80,6 +80,7 @@ type Output struct {
 	begun     atomic.Bool                   // something was added
 	summed    atomic.Bool                   // a histogram sum, too
 	gone      atomic.Bool                   // it takes nothing any more; under the locks of all shards
+	over      atomic.Bool                   // it has said its end, and stays for members that rest; a flush's
 	Subtotals []*subtotal                   // by shard, under its lock
 
 	// What follows is a flush's.
@@ -98,6 +99,7 @@ type subtotal struct {
 	stamp   uint64            // of the last point
 	points  int               // since the last flush
 	Members int               // that are not resting
+	resting int               // that are
 	pins    int               // points that wait to be added
 	seen    uint32            // epoch
 	owned   uint32            // epoch in which its fingerprint was last marked as one made here, and one more
@@ -339,7 +341,7 @@ func (o *Overflow) Sizes() (outputs, members int, used int64) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	for _, out := range o.Order {
-		if out.begun.Load() {
+		if out.begun.Load() && !out.over.Load() {
 			outputs++
 		}
 	}

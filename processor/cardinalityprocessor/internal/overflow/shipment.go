@@ -67,6 +67,7 @@ func (s *Shipment) put(out *Output, at pcommon.Timestamp) {
 		s.sent = append(s.sent, sent{output: out, bounds: sum.bounds, points: sum.points, start: out.Start})
 	}
 	out.sent, out.Sum.Total = true, amount.Value{}
+	out.over.Store(false)
 }
 
 // end adds an output's end marker.

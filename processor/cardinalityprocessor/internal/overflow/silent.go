@@ -35,7 +35,9 @@ func (o *Overflow) rest(sh *overflowShard, fp uint64, m *Member) {
 		return
 	}
 	m.rests = true
-	m.Output.subtotal(o.shardOf(fp)).Members--
+	p := m.Output.subtotal(o.shardOf(fp))
+	p.Members--
+	p.resting++
 	if m.own != nil {
 		sh.owning--
 	}
@@ -61,7 +63,9 @@ func (o *Overflow) restMore(sh *overflowShard, of *purse, n int64) {
 
 func (o *Overflow) wake(sh *overflowShard, fp uint64, m *Member) {
 	m.rests = false
-	m.Output.subtotal(o.shardOf(fp)).Members++
+	p := m.Output.subtotal(o.shardOf(fp))
+	p.Members++
+	p.resting--
 	if m.own != nil {
 		sh.owning++
 	}
