@@ -27,9 +27,9 @@ func TestDiscoveryIsChosenAtBuild(t *testing.T) {
 		require.NotNil(t, match, "%s", out)
 		assert.Equal(t, want, string(match[1]), args)
 	}
-	f("grpcnotrace,remove_all_sd,enable_dns_sd,enable_kubernetes_sd", "bin/godwit-agent")
-	f("grpcnotrace", "bin/godwit")
-	f("grpcnotrace,remove_all_sd,enable_dns_sd", "bin/godwit-agent", "DISCOVERY=dns")
-	f("grpcnotrace,remove_all_sd", "bin/godwit-agent", "DISCOVERY=")
-	f("grpcnotrace,remove_all_sd,enable_consul_sd,enable_ec2_sd", "bin/godwit", "DISCOVERY=consul ec2")
+	f("grpcnotrace,testify_yaml_fail,remove_all_sd,enable_dns_sd,enable_kubernetes_sd", "bin/godwit-agent")
+	f("grpcnotrace,testify_yaml_fail", "bin/godwit")
+	f("grpcnotrace,testify_yaml_fail,remove_all_sd,enable_dns_sd", "bin/godwit-agent", "DISCOVERY=dns")
+	f("grpcnotrace,testify_yaml_fail,remove_all_sd", "bin/godwit-agent", "DISCOVERY=")
+	f("grpcnotrace,testify_yaml_fail,remove_all_sd,enable_consul_sd,enable_ec2_sd", "bin/godwit", "DISCOVERY=consul ec2")
 }

@@ -52,10 +52,10 @@ type variant struct {
 }
 
 const (
-	noDiscovery = "grpcnotrace,remove_all_sd"
+	noDiscovery = "grpcnotrace,testify_yaml_fail,remove_all_sd"
 	kubernetes  = noDiscovery + ",enable_kubernetes_sd"
 	shipped     = kubernetes + ",enable_dns_sd"
-	everything  = "grpcnotrace"
+	everything  = "grpcnotrace,testify_yaml_fail"
 
 	keepPages = "extensions: {runtimeprofile: {release_binary_pages: false}}\n"
 )

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-//go:generate go run -tags grpcnotrace,remove_all_sd,enable_dns_sd,enable_kubernetes_sd .
+//go:generate go run -tags grpcnotrace,testify_yaml_fail,remove_all_sd,enable_dns_sd,enable_kubernetes_sd .
 
 // root is the repository's, from where go generate runs.
 const root = "../.."
