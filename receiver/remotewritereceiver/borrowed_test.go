@@ -13,6 +13,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // TestNothingOutlivesABodyThatIsItsOwn: a request leaves more than metrics: votes, elections, what target_info says of targets, the
@@ -30,7 +32,7 @@ func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
 					known := newKnown(room, reused)
 					w, err := newWorker(cfg, known)
 					require.NoError(t, err)
-					elections, learnt := newReplicas(cfg.Replicas, nil), newInfos(100)
+					elections, learnt := replicas.New(*cfg.Replicas.rules(), nil), newInfos(100)
 
 					work := func() (batch, []string) {
 						req := newV2()
@@ -47,14 +49,14 @@ func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
 						plain, err := req.Marshal()
 						require.NoError(t, err)
 						body := bytes.Clone(compress(t, encoding, plain))
-						held := hold{of: newMemory(64 << 20)}
-						defer held.done()
+						held := admission.New(64 << 20).Held()
+						defer held.Done()
 						w.translator.asker = asker{learnt, "tenant"}
-						b, err := w.work(t.Context(), promwrite.V2, encoding, body, &held, elections.ballot("tenant"), newTree(reused))
+						b, err := w.work(t.Context(), promwrite.V2, encoding, body, &held, elections.Ballot("tenant"), newTree(reused))
 						require.NoError(t, err)
 						overwrite(body)
 						overwrite(w.plain[:cap(w.plain)])
-						b.ballot.passed()
+						b.ballot.Passed()
 						return b, describe(b.metrics)
 					}
 					_, first := work()
@@ -63,10 +65,13 @@ func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
 					require.Contains(t, fmt.Sprint(second), "somebody")
 					require.NotContains(t, fmt.Sprint(second), "XX")
 					require.ErrorContains(t, b.rejects.err(), `"refused"`)
-					require.Equal(t, map[replicaKey]bool{{"c1", "r1"}: true, {"c2", "r1"}: true}, b.ballot.taken)
-					require.Len(t, elections.clusters, 2)
-					require.Equal(t, "r1", elections.clusters[clusterKey{"tenant", "c1"}].replica)
-					require.Equal(t, "r1", elections.clusters[clusterKey{"tenant", "c2"}].replica)
+					for _, cluster := range []string{"c1", "c2"} {
+						replica, seen := elections.Elected("tenant", cluster)
+						require.Equal(t, "r1", replica)
+						require.False(t, seen.IsZero())
+					}
+					replica, _ := elections.Elected("tenant", "c3")
+					require.Empty(t, replica, "it has only what is refused")
 					require.Equal(t, []promwrite.Label{{Name: "zone", Value: "east"}, {Name: "cluster", Value: "c1"}},
 						learnt.of(infoKey{"tenant", "ns/node", "h1:1"}))
 				})

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // Config is the configuration of the remotewrite receiver.
@@ -67,6 +68,10 @@ type ReplicasConfig struct {
 
 	// prevent unkeyed literal initialization
 	_ struct{}
+}
+
+func (c *ReplicasConfig) rules() *replicas.Rules {
+	return &replicas.Rules{ClusterLabel: c.ClusterLabel, ReplicaLabel: c.ReplicaLabel, Failover: c.FailoverTimeout, MaxClusters: c.MaxClusters}
 }
 
 func (c *ReplicasConfig) validate() error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/owned"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 // retryAfter, in seconds, is the pause asked for when the pipeline is busy. Senders back off further on their own.
@@ -79,8 +80,8 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	}
 	r.age()
 	ctx := r.obsreport.StartMetricsOp(req.Context())
-	held := hold{of: r.memory}
-	defer held.done()
+	held := r.memory.Held()
+	defer held.Done()
 	batch, wire, err := r.decode(ctx, w, req, version, encoding, &held)
 	if err != nil {
 		r.obsreport.EndMetricsOp(ctx, "remotewrite", 0, err)
@@ -105,7 +106,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		return answer
 	}
 	r.takeBack(batch.tree)
-	batch.ballot.passed()
+	batch.ballot.Passed()
 	answer.taken, answer.written = true, batch.written
 	for _, w := range [...]promwrite.Written{batch.left, batch.learnt} {
 		answer.written.Samples += w.Samples
@@ -127,16 +128,16 @@ func (r *remoteWriteReceiver) countReplicas(ctx context.Context, b *batch) {
 	if n := b.left.Samples + b.left.Histograms; n > 0 {
 		r.telemetry.ReceiverRemotewriteDeduplicatedPoints.Add(ctx, int64(n), r.measured())
 	}
-	if n := b.ballot.tell(); n > 0 {
+	if n := b.ballot.Tell(); n > 0 {
 		r.telemetry.ReceiverRemotewriteFailovers.Add(ctx, int64(n), r.measured())
 	}
 }
 
 // decode reads the body at the sender's pace, and only then takes a worker. It returns the size of the body, too.
 func (r *remoteWriteReceiver) decode(
-	ctx context.Context, w http.ResponseWriter, req *http.Request, version promwrite.Version, encoding promwrite.Encoding, held *hold,
+	ctx context.Context, w http.ResponseWriter, req *http.Request, version promwrite.Version, encoding promwrite.Encoding, held *admission.Hold,
 ) (decoded batch, wire int, err error) {
-	body, done, err := r.memory.bodies.read(ctx, w, req)
+	body, done, err := r.memory.Read(ctx, w, req)
 	defer done()
 	wire = len(body)
 	if err != nil {
@@ -151,10 +152,10 @@ func (r *remoteWriteReceiver) decode(
 		return batch{}, wire, err
 	}
 	worker.translator.asker = asker{r.infos, req.Header.Get(r.cfg.TargetInfo.TenantHeader)}
-	ballot := r.replicas.ballot(req.Header.Get(r.cfg.Replicas.TenantHeader))
+	ballot := r.replicas.Ballot(req.Header.Get(r.cfg.Replicas.TenantHeader))
 	into := r.tree()
 	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, into)
-	held.translated()
+	held.Translated()
 	if err != nil {
 		r.takeBack(into)
 	}
@@ -196,7 +197,7 @@ func decodeCode(err error) int {
 	case errors.As(err, &tooLarge), errors.Is(err, promwrite.ErrTooLarge):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, errBusy), errors.Is(err, errSlow), errors.Is(err, os.ErrDeadlineExceeded):
+		errors.Is(err, admission.ErrBusy), errors.Is(err, admission.ErrSlow), errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusServiceUnavailable // senders give data up for 408
 	}
 	return http.StatusBadRequest

@@ -30,6 +30,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 // running is start, with the receiver itself.
@@ -204,14 +205,7 @@ func TestHostileClients(t *testing.T) {
 
 func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 	t.Helper()
-	for name, b := range map[string]*budget{"bodies": r.memory.bodies.memory, "inflated": r.memory.plain, "decoded": r.memory.metrics} {
-		require.Eventually(t, func() bool {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return b.free == b.size && len(b.waiting) == 0
-		}, 30*time.Second, time.Millisecond, name)
-	}
-	require.Empty(t, r.memory.bodies.bodies)
+	require.Eventually(t, func() bool { return r.memory.Usage() == admission.Usage{} }, 30*time.Second, time.Millisecond)
 }
 
 // TestEachBombIsRefusedBeforeItIsDecoded: what is refused for its size costs its bytes, not what it stands for.
@@ -231,8 +225,8 @@ func refuseBombs(t *testing.T, reused bool) {
 	for name, plain := range bombs(size) {
 		w, err := newWorker(sized(size), newKnown(1<<20, reused))
 		require.NoError(t, err)
-		m := newMemory(32 << 20)
-		held := hold{of: m}
+		m := admission.New(32 << 20)
+		held := m.Held()
 		version := promwrite.V1
 		if name[0] == '2' {
 			version = promwrite.V2
@@ -241,10 +235,9 @@ func refuseBombs(t *testing.T, reused bool) {
 		runtime.ReadMemStats(&before)
 		_, err = w.work(t.Context(), version, promwrite.Identity, plain, &held, nil, newTree(reused))
 		runtime.ReadMemStats(&after)
-		held.done()
-		assert.Equal(t, m.metrics.size, m.metrics.free, name)
-		assert.Equal(t, m.plain.size, m.plain.free, name)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(m.metrics.size+3*size), name)
+		held.Done()
+		assert.Zero(t, m.Usage(), name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20/8*5+3*size), "%s: no more than metrics may have", name)
 		if strings.Contains(name, "long") {
 			assert.ErrorIs(t, err, promwrite.ErrTooLarge, name)
 		}
@@ -283,12 +276,7 @@ func TestSlowSendersMakeRoom(t *testing.T) {
 	for range 12 {
 		conns = append(conns, open(t, address, 10<<20, make([]byte, 400<<10)))
 	}
-	waiting := func() bool {
-		b := r.memory.bodies.memory
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.waiting) > 0
-	}
+	waiting := func() bool { return r.memory.Usage().Waiting > 0 }
 	require.Eventually(t, waiting, 10*time.Second, time.Millisecond, "memory for bodies has run out")
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
@@ -331,11 +319,11 @@ func TestWorkersLetGo(t *testing.T) {
 	work := func(targets int) {
 		body, err := nodes(targets, 500).Marshal()
 		require.NoError(t, err)
-		held := hold{of: newMemory(512 << 20)}
+		held := admission.New(512 << 20).Held()
 		_, err = w.work(t.Context(), promwrite.V2, promwrite.Snappy, compress(t, promwrite.Snappy, body), &held, nil, newTree(false))
 		require.NoError(t, err)
 	}
-	held := hold{of: newMemory(512 << 20)}
+	held := admission.New(512 << 20).Held()
 	_, err = w.work(t.Context(), promwrite.V1, promwrite.Zstd, compress(t, promwrite.Zstd, make([]byte, 32<<20)), &held, nil, newTree(false))
 	require.Error(t, err)
 	require.True(t, w.oversized(), "what was refused is no measure")
@@ -357,7 +345,7 @@ func TestSurprises(t *testing.T) {
 	require.NoError(t, err)
 	w, err := newWorker(sized(1<<20), newKnown(1<<20, false))
 	require.NoError(t, err)
-	m := newMemory(32 << 20)
+	m := admission.New(32 << 20)
 	random := rand.New(rand.NewPCG(1, 1))
 	refused := 0
 	for range 3000 {
@@ -365,13 +353,12 @@ func TestSurprises(t *testing.T) {
 		for range 1 + random.IntN(4) {
 			changed[random.IntN(len(changed))] = byte(random.Uint32())
 		}
-		held := hold{of: m}
+		held := m.Held()
 		if _, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, changed, &held, nil, newTree(false)); err != nil {
 			refused++
 		}
-		held.done()
+		held.Done()
 	}
 	require.Positive(t, refused)
-	require.Equal(t, m.metrics.size, m.metrics.free)
-	require.Equal(t, m.plain.size, m.plain.free)
+	require.Zero(t, m.Usage())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/memo"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/reuse"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // known is what senders say again and again, so that it is checked, sorted, copied and made into attributes once, and not for
@@ -43,7 +44,7 @@ type labelSet struct {
 	own     []promwrite.Label // that become attributes of points, sorted
 	name    string
 	scope   string
-	replica replicaKey
+	replica replicas.Key
 
 	attributes reuse.Attributes       // of own, if shared
 	family     atomic.Pointer[family] // of the last series, which is a guess
@@ -242,8 +243,8 @@ func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
 		byName[l.Name] = *l
 	}
 	kept.name = byName[labelName].Value
-	if s.replica != (replicaKey{}) {
-		kept.replica = replicaKey{strings.Clone(s.replica.cluster), strings.Clone(s.replica.replica)}
+	if s.replica != (replicas.Key{}) {
+		kept.replica = s.replica.Clone()
 	}
 	for i := range s.own {
 		kept.own = append(kept.own, byName[s.own[i].Name])

@@ -23,6 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 func sized(maxDecodedBodySize int) *Config {
@@ -151,10 +152,10 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 				body := anyRequest(random, version)
 				oracle, err := newWorker(cfg, newKnown(0, false))
 				require.NoError(t, err)
-				held := hold{of: newMemory(64 << 20)}
+				held := admission.New(64 << 20).Held()
 				want, err := oracle.work(t.Context(), version, promwrite.Identity, []byte(string(body)), &held, nil, newTree(false))
 				require.NoError(t, err)
-				held.done()
+				held.Done()
 				if !c.reused {
 					tree = newTree(false)
 				}
@@ -164,11 +165,11 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 					} else if !c.reused || err == nil {
 						tree = newTree(c.reused)
 					}
-					held.done()
+					held.Done()
 				}
 				got, err := w.work(t.Context(), version, promwrite.Identity, body, &held, nil, tree)
 				require.NoError(t, err)
-				held.done()
+				held.Done()
 				for j := range body {
 					body[j] = 'X'
 				}
@@ -221,7 +222,7 @@ func TestChangedAttributesAreFound(t *testing.T) {
 	} {
 		w, err := newWorker(sized(1<<20), newKnown(1<<20, true))
 		require.NoError(t, err)
-		held := hold{of: newMemory(64 << 20)}
+		held := admission.New(64 << 20).Held()
 		tree := newTree(true)
 		b, err := w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil, tree)
 		require.NoError(t, err)
@@ -235,7 +236,7 @@ func TestTargetsAlikeShareWhatIsKnown(t *testing.T) {
 	k := newKnown(8<<20, true)
 	w, err := newWorker(sized(8<<20), k)
 	require.NoError(t, err)
-	held := hold{of: newMemory(256 << 20)}
+	held := admission.New(256 << 20).Held()
 	body, err := nodes(50, 200).Marshal()
 	require.NoError(t, err)
 	_, err = w.work(t.Context(), promwrite.V2, promwrite.Identity, body, &held, nil, newTree(slab.Places()))

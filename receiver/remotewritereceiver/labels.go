@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 var (
@@ -40,7 +41,7 @@ const (
 )
 
 // identify checks labels, and makes a set of them whose texts are theirs.
-func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, into *labelSet) error {
+func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, into *labelSet) error {
 	*into = labelSet{own: into.own[:0]}
 	if len(labels) > maxLabels {
 		return errLabels
@@ -59,9 +60,9 @@ func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, i
 			}
 			switch l.Name {
 			case replicas.ClusterLabel:
-				into.replica.cluster = l.Value
+				into.replica.Cluster = l.Value
 			case replicas.ReplicaLabel:
-				into.replica.replica = l.Value
+				into.replica.Replica = l.Value
 			}
 		}
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
@@ -85,7 +86,7 @@ func identify(labels []promwrite.Label, scoped bool, replicas *ReplicasConfig, i
 		}
 	}
 	less := ""
-	if into.replica.cluster != "" && into.replica.replica != "" {
+	if into.replica.Cluster != "" && into.replica.Replica != "" {
 		less = replicas.ReplicaLabel
 	}
 	// Labels are attributes less those that became the metric's name, its resource and its scope. Prometheus takes an empty

@@ -30,7 +30,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 type remoteWriteReceiver struct {
@@ -42,10 +44,10 @@ type remoteWriteReceiver struct {
 	// fine is how requests are counted that nothing was wrong with.
 	fine map[promwrite.Version]metric.MeasurementOption
 
-	replicas *replicas // nil unless they are told apart
-	infos    *infos    // nil unless target_info is of resources
+	replicas *replicas.Elections // nil unless they are told apart
+	infos    *infos              // nil unless target_info is of resources
 
-	memory *memory               // of all requests in flight
+	memory *admission.Memory     // of all requests in flight
 	slots  chan struct{}         // one for each CPU, taken while a worker works
 	idle   sync.Pool             // of workers
 	known  atomic.Pointer[known] // of all requests so far
@@ -142,13 +144,13 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 func (r *remoteWriteReceiver) prepare() {
 	size := r.cfg.MaxMemory
 	if size == 0 {
-		size = memoryFor(memlimit.Available())
+		size = admission.SizeFor(memlimit.Available())
 	}
-	r.memory = newMemory(size)
+	r.memory = admission.New(size)
 	r.knownBytes = int(knownShare.Of(memlimit.Available()))
 	r.known.Store(newKnown(r.knownBytes, r.reuse && !handback.Poisons()))
 	if r.cfg.Replicas.Deduplicate {
-		r.replicas = newReplicas(r.cfg.Replicas, r.settings.Logger)
+		r.replicas = replicas.New(*r.cfg.Replicas.rules(), r.settings.Logger)
 	}
 	if r.cfg.TargetInfo.ToResource {
 		r.infos = newInfos(r.cfg.TargetInfo.MaxTargets)

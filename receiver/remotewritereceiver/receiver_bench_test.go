@@ -22,6 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 // nodes is a request as agents send them: some targets, each with the same series.
@@ -82,7 +83,7 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 		}
 		w, err := newWorker(sized(1<<20), newKnown(1<<20, reused))
 		require.NoError(t, err)
-		held := hold{of: newMemory(64 << 20)}
+		held := admission.New(64 << 20).Held()
 		into := newTree(reused)
 		work := func() pmetric.Metrics {
 			if !reused {
@@ -92,7 +93,7 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1000, b.metrics.DataPointCount())
 			require.Equal(t, reused, b.tree.takeBack())
-			held.done()
+			held.Done()
 			return b.metrics
 		}
 		var md pmetric.Metrics
@@ -128,7 +129,7 @@ func BenchmarkWork(b *testing.B) {
 					}
 					w, err := newWorker(sized(8<<20), newKnown(8<<20, slab.Places()))
 					require.NoError(b, err)
-					held, into := hold{of: newMemory(256 << 20)}, newTree(slab.Places())
+					held, into := admission.New(256<<20).Held(), newTree(slab.Places())
 					into.mayOwe = owes
 					n := 0
 					work := func() {
@@ -141,7 +142,7 @@ func BenchmarkWork(b *testing.B) {
 						if !slab.Places() {
 							into = newTree(false)
 						}
-						held.done()
+						held.Done()
 					}
 					for range 2 * len(bodies) {
 						work()

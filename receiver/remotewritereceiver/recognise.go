@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // recognition is what a translator needs to tell what series are.
@@ -239,7 +240,7 @@ func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, o
 // last makes the texts of a set last.
 func (s *labelSet) last(text *borrow.Text) {
 	s.name = text.Lasting(s.name)
-	s.replica = replicaKey{text.Lasting(s.replica.cluster), text.Lasting(s.replica.replica)}
+	s.replica = replicas.Key{Cluster: text.Lasting(s.replica.Cluster), Replica: text.Lasting(s.replica.Replica)}
 	for i := range s.own {
 		s.own[i] = promwrite.Label{Name: text.Lasting(s.own[i].Name), Value: text.Lasting(s.own[i].Value)}
 	}

@@ -7,13 +7,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
@@ -21,82 +19,13 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-func electing(change func(*ReplicasConfig)) *replicas {
-	cfg := createDefaultConfig().(*Config).Replicas
-	cfg.Deduplicate = true
-	if change != nil {
-		change(&cfg)
-	}
-	return newReplicas(cfg, zap.NewNop())
-}
-
-func TestOneReplicaIsElected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := electing(nil)
-		north := clusterKey{"", "north"}
-		vote := func(key clusterKey, replica string, want vote, wantFrom string) {
-			t.Helper()
-			got, from := r.vote(key, replica)
-			require.Equal(t, want, got)
-			require.Equal(t, wantFrom, from)
-		}
-		vote(north, "a", voteTake, "")
-		vote(north, "b", voteLeave, "")
-		vote(clusterKey{"", "south"}, "b", voteTake, "")
-		vote(clusterKey{"other", "north"}, "b", voteTake, "")
-		for range 10 { // as long as the pipeline takes what one sends, the other is not needed
-			time.Sleep(20 * time.Second)
-			vote(north, "a", voteTake, "")
-			r.heard(north, "a")
-			vote(north, "b", voteLeave, "")
-		}
-		time.Sleep(30 * time.Second)
-		vote(north, "b", voteLeave, "")
-		vote(north, "a", voteTake, "") // which the pipeline does not take
-		time.Sleep(time.Second)
-		vote(north, "b", voteTake, "a")
-		r.heard(north, "a") // too late
-		vote(north, "a", voteLeave, "")
-		time.Sleep(31 * time.Second)
-		vote(north, "a", voteTake, "b")
-	})
-}
-
-func TestClustersAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := electing(func(c *ReplicasConfig) { c.MaxClusters = 3 })
-		for n := range 5 {
-			got, _ := r.vote(clusterKey{"", fmt.Sprint(n)}, "a")
-			require.Equal(t, n >= 3, got == voteFull)
-		}
-		time.Sleep(20 * time.Second)
-		r.heard(clusterKey{"", "1"}, "a")
-		time.Sleep(20 * time.Second)
-		got, _ := r.vote(clusterKey{"", "4"}, "a")
-		require.Equal(t, voteTake, got, "others are silent")
-		got, _ = r.vote(clusterKey{"", "1"}, "b")
-		require.Equal(t, voteLeave, got, "this one is not")
-		require.Len(t, r.clusters, 2)
-	})
-}
-
-// TestLongNamesAreNotRemembered: whoever sends clusters of a megabyte fills no memory with them.
-func TestLongNamesAreNotRemembered(t *testing.T) {
-	r := electing(nil)
-	long := strings.Repeat("long", maxReplicaText/4)
-	for _, replica := range []replicaKey{{long, "a"}, {"north", long}} {
-		v, _ := r.vote(clusterKey{"t", replica.cluster}, replica.replica)
-		require.Equal(t, voteLong, v)
-	}
-	v, _ := r.vote(clusterKey{long, "north"}, "a")
-	require.Equal(t, voteLong, v)
-	require.Empty(t, r.clusters)
-
+// TestLongNamesAreRefused: the sender is told which.
+func TestLongNamesAreRefused(t *testing.T) {
+	long := strings.Repeat("long", 2<<10)
 	sink := new(consumertest.MetricsSink)
 	url := start(t, settings(), sink, func(c *Config) { c.Replicas.Deduplicate = true })
 	mixed := newV2()
@@ -181,7 +110,8 @@ func TestOnlyWhatIsTakenIsHeardOf(t *testing.T) {
 		answer := httptest.NewRecorder()
 		r.ServeHTTP(answer, req)
 		require.Equal(t, code, answer.Code)
-		return r.replicas.clusters[clusterKey{"flock", "north"}].seen
+		_, seen := r.replicas.Elected("flock", "north")
+		return seen
 	}
 	first := ask(http.StatusNoContent)
 	refuses.Store(true)

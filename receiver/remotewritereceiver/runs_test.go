@@ -20,6 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/racetest"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 func needRuns(t *testing.T) {
@@ -376,9 +377,9 @@ func TestAByteThatDiffersIsSeen(t *testing.T) {
 				tree.takeBack()
 				oracle, err := newWorker(cfg, newKnown(0, false))
 				require.NoError(t, err)
-				held := hold{of: newMemory(64 << 20)}
+				held := admission.New(64 << 20).Held()
 				_, err = oracle.work(t.Context(), version, promwrite.Identity, body, &held, nil, newTree(false))
-				held.done()
+				held.Done()
 				require.Error(t, err)
 				continue
 			}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
 // fleet is targets and what they say, as some senders send it: all series of one after those of another, cut into requests anywhere.
@@ -201,14 +202,14 @@ func twin(w *worker, cfg *Config, version promwrite.Version, body []byte, tree *
 	if err != nil {
 		return want, got, err
 	}
-	held := hold{of: newMemory(64 << 20)}
+	held := admission.New(64 << 20).Held()
 	want, err = oracle.work(context.Background(), version, promwrite.Identity, slices.Clone(body), &held, nil, newTree(false))
 	if err != nil {
 		return want, got, err
 	}
-	held.done()
+	held.Done()
 	got, err = w.work(context.Background(), version, promwrite.Identity, body, &held, nil, tree)
-	held.done()
+	held.Done()
 	tree.settle()
 	overwrite(body)
 	return want, got, err

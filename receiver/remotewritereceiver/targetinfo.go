@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 const (
@@ -118,7 +119,7 @@ type asker struct {
 
 // learn takes the series target_info out of a request, before anything else of it is translated: what they say is for all of it.
 // Those that say nothing of a target, or too much, stay series. It says how many points it took.
-func (a *asker) learn(series []promwrite.Series, b *ballot) (left []promwrite.Series, taken promwrite.Written) {
+func (a *asker) learn(series []promwrite.Series, b *replicas.Ballot) (left []promwrite.Series, taken promwrite.Written) {
 	if a.infos == nil {
 		return series, taken
 	}
@@ -145,13 +146,10 @@ func isTargetInfo(labels []promwrite.Label) bool {
 }
 
 // take learns from a series, if there is something to learn.
-func (a *asker) take(s *promwrite.Series, b *ballot) bool {
+func (a *asker) take(s *promwrite.Series, b *replicas.Ballot) bool {
 	var set labelSet
-	var replicas *ReplicasConfig
-	if b != nil {
-		replicas = &b.of.cfg
-	}
-	if err := identify(s.Labels, false, replicas, &set); err != nil {
+	rules := b.Rules()
+	if err := identify(s.Labels, false, rules, &set); err != nil {
 		return false
 	}
 	key := infoKey{tenant: a.tenant}
@@ -163,8 +161,8 @@ func (a *asker) take(s *promwrite.Series, b *ballot) bool {
 			key.instance = l.Value
 		}
 	}
-	set.replica = replicaKey{strings.Clone(set.replica.cluster), strings.Clone(set.replica.replica)} // it outlives the request
-	if key.job == "" && key.instance == "" || b.vote(&set) != voteTake {
+	set.replica = set.replica.Clone() // it outlives the request
+	if key.job == "" && key.instance == "" || b.Vote(set.replica) != replicas.Take {
 		return false
 	}
 	if last := s.Samples[len(s.Samples)-1]; math.Float64bits(last.Value) == promwrite.StaleNaN {
@@ -179,8 +177,8 @@ func (a *asker) take(s *promwrite.Series, b *ballot) bool {
 		return false
 	}
 	replica := ""
-	if b != nil {
-		replica = b.of.cfg.ReplicaLabel
+	if rules != nil {
+		replica = rules.ReplicaLabel
 	}
 	for _, l := range s.Labels {
 		switch {

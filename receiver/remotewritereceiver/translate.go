@@ -16,6 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // translator turns the series of one request into metrics. Points are grouped by resource, then by the metric they
@@ -28,11 +30,11 @@ type translator struct {
 	runLearning
 
 	known    *known
-	replicas *ReplicasConfig // nil unless they are told apart
+	replicas *replicas.Rules // nil unless they are told apart
 	scoped   bool            // whether labels say what a series' scope is
 	asker    asker           // for what target_info says of targets
 	text     *borrow.Text    // of the request
-	held     *hold           // what points take memory from; nil if the request was measured, and has it
+	held     *admission.Hold // what points take memory from; nil if the request was measured, and has it
 	room     int             // of that, for points to come
 	index    int             // of the series at hand
 	// What a decoder calls for each series, made once.
@@ -106,14 +108,14 @@ type batch struct {
 	left    promwrite.Written // what another replica sends
 	learnt  promwrite.Written // what became attributes of resources
 	rejects rejects
-	plain   int     // bytes of its body, decoded
-	ballot  *ballot // nil where replicas are not told apart
+	plain   int              // bytes of its body, decoded
+	ballot  *replicas.Ballot // nil where replicas are not told apart
 }
 
 // translate borrows a request and its text. It was measured, and size says what it has; or else it is translated as long as it is as most are,
 // and held has memory for its points. The batch holds nothing of the translator.
 func (t *translator) translate(
-	text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, held *hold, b *ballot, into *tree,
+	text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, held *admission.Hold, b *replicas.Ballot, into *tree,
 ) (batch, error) {
 	t.reset()
 	defer t.reset()
@@ -181,7 +183,7 @@ func (t *translator) series(s *promwrite.Series) error {
 	if follows && t.takeRun(s, set, of) { // fast path
 		return nil
 	}
-	if t.held != nil && !t.makeRoom(len(s.Samples)*(pointSize+(len(set.own)+targetLabels)*attributeSize)) {
+	if t.held != nil && !t.makeRoom(len(s.Samples)*(admission.PointSize+(len(set.own)+targetLabels)*admission.AttributeSize)) {
 		return errShort
 	}
 	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
@@ -189,16 +191,16 @@ func (t *translator) series(s *promwrite.Series) error {
 			return err
 		}
 	}
-	switch t.ballot.vote(set) {
-	case voteTake:
-	case voteLeave:
+	switch t.ballot.Vote(set.replica) {
+	case replicas.Take:
+	case replicas.Leave:
 		t.leave(s)
 		return nil
-	case voteFull:
-		t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errClusters)
+	case replicas.Full:
+		t.rejects.add(reasonClusters, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, replicas.ErrClusters)
 		return nil
-	case voteLong:
-		t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, errReplicaText)
+	case replicas.Long:
+		t.rejects.add(reasonLabels, len(s.Samples)+len(s.Histograms)+len(s.Exemplars), i, set.name, replicas.ErrLong)
 		return nil
 	}
 	t.hasLast = false
@@ -226,7 +228,7 @@ var errShort = errors.New("memory is short")
 func (t *translator) makeRoom(n int) bool {
 	if t.room < n {
 		more := max(n, someRoom)
-		if !t.held.more(more) {
+		if !t.held.More(more) {
 			return false
 		}
 		t.room += more

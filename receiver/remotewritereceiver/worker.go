@@ -8,6 +8,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/borrow"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
 // worker turns bodies into metrics, one at a time, in memory it keeps.
@@ -36,21 +38,21 @@ func newWorker(cfg *Config, k *known) (*worker, error) {
 	w.translator.prepare()
 	w.translator.known, w.translator.scoped = k, cfg.ScopesFromLabels
 	if cfg.Replicas.Deduplicate {
-		w.translator.replicas = &cfg.Replicas
+		w.translator.replicas = cfg.Replicas.rules()
 	}
 	return w, nil
 }
 
 // work decodes body, in memory that it takes from m first. The batch it returns is in a tree, and refers neither to body nor to the worker.
 func (w *worker) work(
-	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *hold, ballot *ballot, into *tree,
+	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *admission.Hold, ballot *replicas.Ballot, into *tree,
 ) (batch, error) {
 	text, err := w.inflate(ctx, encoding, body, m)
 	if err != nil {
 		return batch{}, err
 	}
 	length := len(text.String())
-	w.decoder.MaxText = m.mostText()
+	w.decoder.MaxText = m.MostText()
 	if b, ok := w.unmeasured(version, &text, m, ballot, into); ok { // fast path
 		return b, nil
 	}
@@ -58,7 +60,7 @@ func (w *worker) work(
 	if err != nil {
 		return batch{}, err
 	}
-	if err = m.forMetrics(ctx, length, &size); err != nil {
+	if err = m.ForMetrics(ctx, length, &size); err != nil {
 		return batch{}, err
 	}
 	w.remember(length, size.Memory())
@@ -72,7 +74,7 @@ const maxPause = 63
 
 // unmeasured does the same with a request that is not measured, if that can be without taking more memory than is free. It is false if it cannot,
 // and the request is to be measured.
-func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *hold, ballot *ballot, into *tree) (b batch, ok bool) {
+func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *admission.Hold, ballot *replicas.Ballot, into *tree) (b batch, ok bool) {
 	if into.again == nil || ballot != nil || w.translator.asker.infos != nil {
 		return b, false // what the one series says is for the others
 	}
@@ -81,7 +83,7 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *hol
 		return b, false
 	}
 	length := len(text.String())
-	if !m.forUsual(length) {
+	if !m.ForUsual(length) {
 		return b, false
 	}
 	b, err := w.translator.translate(text, &w.decoder, version, nil, m, nil, into)
@@ -91,7 +93,7 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *hol
 			*into = *newTree(true)
 			into.mayOwe = mayOwe
 		}
-		m.giveUp()
+		m.GiveUp()
 		w.pauses = min(2*w.pauses+1, maxPause)
 		w.pause = w.pauses
 		return batch{}, false
@@ -109,8 +111,8 @@ func (w *worker) remember(length, decoded int) {
 }
 
 // inflate returns the body decompressed, which is valid until the next.
-func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *hold) (text borrow.Text, err error) {
-	if err := m.forPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
+func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *admission.Hold) (text borrow.Text, err error) {
+	if err := m.ForPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
 		return text, err
 	}
 	plain, err := w.decompressor.Decompress(w.plain, encoding, body)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remotewritereceiver
+package admission
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const (
 	patience = time.Second
 )
 
-// errSlow is in the chain of an error about a sender that was cut off.
-var errSlow = errors.New("memory for bodies is short and no sender is slower, send again later")
+// ErrSlow is in the chain of an error about a sender that was cut off.
+var ErrSlow = errors.New("memory for bodies is short and no sender is slower, send again later")
 
 // arrivals reads bodies into memory that they share. When that is short, the slowest sender makes room: whoever opens many
 // connections and sends nothing must not hold what others need.
@@ -61,7 +61,7 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	stopped := now.stopped
 	a.mu.Unlock()
 	if err != nil && stopped {
-		err = errSlow
+		err = ErrSlow
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot read the body after %d bytes: %w", len(body), err)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remotewritereceiver
+package admission
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func TestBudgetWaitsSoLong(t *testing.T) {
 		go func() {}()
 		synctest.Wait()
 		require.True(t, served)
-		require.ErrorIs(t, b.take(t.Context(), 50, func() { nudges++ }), errBusy)
+		require.ErrorIs(t, b.take(t.Context(), 50, func() { nudges++ }), ErrBusy)
 		require.Equal(t, maxWait, time.Since(began))
 		require.Positive(t, nudges)
 		b.give(90)
@@ -82,7 +82,7 @@ func TestWhoLeavesTheQueueLetsOthersPass(t *testing.T) {
 
 func TestMemoryFollowsWhatThereIs(t *testing.T) {
 	const gib = 1 << 30
-	require.Equal(t, 2*gib, memoryFor(8*gib))
-	require.Equal(t, leastMemory, memoryFor(1))
-	require.Equal(t, unknownMemory/memoryShare, memoryFor(0))
+	require.Equal(t, 2*gib, SizeFor(8*gib))
+	require.Equal(t, leastMemory, SizeFor(1))
+	require.Equal(t, unknownMemory/memoryShare, SizeFor(0))
 }

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remotewritereceiver
+package admission
 
 import (
 	"math/bits"

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remotewritereceiver
+package admission
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// errBusy is in the chain of an error about memory that others had for too long.
-var errBusy = errors.New("memory for requests is in use, send again later")
+// ErrBusy is in the chain of an error about memory that others had for too long.
+var ErrBusy = errors.New("memory for requests is in use, send again later")
 
 // budget is bytes of memory that requests in flight share. Who waits is served in the order of coming, so that many small
 // requests do not keep a large one from its turn, nor the other way round.
@@ -76,7 +76,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 			}
 		case <-ctx.Done():
 			b.leave(t)
-			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, errBusy)
+			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, ErrBusy)
 		}
 	}
 }
@@ -84,6 +84,13 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 func tooMuch(n, limit int) error {
 	return fmt.Errorf("cannot use %d bytes of memory for the request, more than %d, send smaller requests: %w",
 		n, limit, promwrite.ErrTooLarge)
+}
+
+// usage is how many bytes are taken, and how many requests wait for some.
+func (b *budget) usage() (taken, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.size - b.free, len(b.waiting)
 }
 
 // leave ends a wait, even one that was granted at the last moment.

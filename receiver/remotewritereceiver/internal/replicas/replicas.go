@@ -1,0 +1,203 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replicas tells servers apart that scrape the same and send the same, and takes the data of one.
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Rules say who is one of them, and for how long.
+type Rules struct {
+	ClusterLabel, ReplicaLabel string
+	// Failover is how long nothing may come from the one that is elected.
+	Failover    time.Duration
+	MaxClusters int
+}
+
+// Elections elects one of the replicas that send the same data, for each cluster of each tenant: the first that comes, and
+// another once nothing has come from that one for a while.
+type Elections struct {
+	rules Rules
+	log   *zap.Logger
+
+	mu       sync.Mutex
+	clusters map[clusterKey]*election
+}
+
+type clusterKey struct{ tenant, cluster string }
+
+// election is what a cluster has come to.
+type election struct {
+	replica string
+	seen    time.Time // when the pipeline last took something from it, or it was elected
+}
+
+// A Vote says what to do with the data of a replica.
+type Vote uint8
+
+// What a vote may come to.
+const (
+	Take  Vote = iota // it is the one elected
+	Leave             // another one is, and sends the same
+	Full              // there are too many clusters
+	Long              // its names are too long to be remembered
+)
+
+// maxReplicaText is how long the names of a tenant, a cluster and a replica may be together: as many as there may be clusters are remembered.
+const maxReplicaText = 4 << 10
+
+// New is without any election.
+func New(by Rules, log *zap.Logger) *Elections {
+	return &Elections{rules: by, log: log, clusters: map[clusterKey]*election{}}
+}
+
+// vote elects a replica where none is, or the one that was has not been heard of. That it was heard of is for heard to say,
+// once the pipeline has its data: should the pipeline refuse that for long, another replica may have more luck.
+func (r *Elections) vote(key clusterKey, replica string) (v Vote, changed string) {
+	if len(key.tenant)+len(key.cluster)+len(replica) > maxReplicaText {
+		return Long, ""
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.clusters[key]
+	switch {
+	case e != nil && e.replica == replica:
+		return Take, ""
+	case e != nil && now.Sub(e.seen) <= r.rules.Failover:
+		return Leave, ""
+	case e == nil && len(r.clusters) >= r.rules.MaxClusters && !r.forget(now):
+		return Full, ""
+	}
+	if e != nil {
+		changed = e.replica
+	}
+	// Its texts are parts of a request, which must not stay for their sake.
+	key = clusterKey{strings.Clone(key.tenant), strings.Clone(key.cluster)}
+	r.clusters[key] = &election{strings.Clone(replica), now}
+	return Take, changed
+}
+
+// forget makes room: where nothing came for so long that any replica would be elected, it makes no difference.
+func (r *Elections) forget(now time.Time) bool {
+	for key, e := range r.clusters {
+		if now.Sub(e.seen) > r.rules.Failover {
+			delete(r.clusters, key)
+		}
+	}
+	return len(r.clusters) < r.rules.MaxClusters
+}
+
+// Elected is the replica of a cluster, and when the pipeline last took something from it.
+func (r *Elections) Elected(tenant, cluster string) (replica string, seen time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.clusters[clusterKey{tenant, cluster}]; e != nil {
+		return e.replica, e.seen
+	}
+	return "", seen
+}
+
+// heard notes that the pipeline took what a replica sent, if it still is the one elected.
+func (r *Elections) heard(key clusterKey, replica string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.clusters[key]; e != nil && e.replica == replica {
+		e.seen = time.Now()
+	}
+}
+
+// Ballot is the elections that one request has a say in. nil if replicas are not told apart.
+type Ballot struct {
+	of     *Elections
+	tenant string
+
+	// A request mostly is of one replica, which saves asking for each series.
+	last     Key
+	lastVote Vote
+	taken    map[Key]bool
+	changed  []change // elections that went to another
+}
+
+// Key is a replica of a cluster, by the labels of a series.
+type Key struct{ Cluster, Replica string }
+
+// Clone makes its texts last.
+func (k Key) Clone() Key { return Key{strings.Clone(k.Cluster), strings.Clone(k.Replica)} }
+
+type change struct {
+	Key
+
+	from string
+}
+
+// maxChanges bounds what the log is told of one request.
+const maxChanges = 10
+
+// Ballot is for a request of a tenant, nil where replicas are not told apart.
+func (r *Elections) Ballot(tenant string) *Ballot {
+	if r == nil {
+		return nil
+	}
+	return &Ballot{of: r, tenant: tenant, taken: map[Key]bool{}}
+}
+
+// Vote says what to do with a series. Those that do not bear both labels are of no replica.
+func (b *Ballot) Vote(of Key) Vote {
+	if b == nil || of.Cluster == "" || of.Replica == "" {
+		return Take
+	}
+	if of == b.last {
+		return b.lastVote
+	}
+	v, from := b.of.vote(clusterKey{b.tenant, of.Cluster}, of.Replica)
+	if v == Take {
+		b.taken[of] = true
+	}
+	if from != "" && len(b.changed) < maxChanges {
+		b.changed = append(b.changed, change{of, from})
+	}
+	b.last, b.lastVote = of, v
+	return v
+}
+
+// Rules are those of the elections, nil if replicas are not told apart.
+func (b *Ballot) Rules() *Rules {
+	if b == nil {
+		return nil
+	}
+	return &b.of.rules
+}
+
+// Passed notes that the pipeline took the request.
+func (b *Ballot) Passed() {
+	if b == nil {
+		return
+	}
+	for k := range b.taken {
+		b.of.heard(clusterKey{b.tenant, k.Cluster}, k.Replica)
+	}
+}
+
+// Tell logs elections that went to another replica, and returns how many.
+func (b *Ballot) Tell() int {
+	for _, c := range b.changed {
+		b.of.log.Info("another replica's data is taken: nothing came from the one before",
+			zap.String("tenant", b.tenant), zap.String("cluster", c.Cluster), zap.String("replica", c.Replica), zap.String("before", c.from))
+	}
+	return len(b.changed)
+}
+
+// What is wrong with a series that got Long or Full.
+var (
+	ErrLong     = fmt.Errorf("the names of its tenant, cluster and replica are longer than %d bytes", maxReplicaText)
+	ErrClusters = errors.New("its cluster is one too many: raise `replicas.max_clusters`")
+)
