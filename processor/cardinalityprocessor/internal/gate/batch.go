@@ -25,6 +25,8 @@ import (
 // rejected.
 type Batch struct {
 	series.Sighting
+	effects
+	lending
 
 	g        *Gate
 	client   client.Metadata
@@ -42,34 +44,16 @@ type Batch struct {
 	fps    []uint64 // of the points of the metric at hand
 	marks  []int    // of these points, those that are stale markers
 	drop   []bool
-	counts []counted       // by limit
-	met    []*policy.Limit // that anything is counted of
-	losses [amount.Losses]int64
-	marked int64
-	came   int64 // points
-	gone   int64 // of these, removed
-	taken  int64 // of these, because they are aggregated
-	taking bool  // all points of the last metric were
+	taking bool // all points of the last metric were aggregated
 
 	candidates []string // labels of the point at hand that may be collapsed, by key
 
-	Kept       any // of whoever passes batches on, with the memory
-	staged     overflow.Staged
-	departures []series.Departure
-	paid       []series.Paid
-	views      map[uint64]overflow.View     // members that have said something in this batch
-	anew       map[uint64]pcommon.Timestamp // members that have a place and began anew: since when
-	ending     map[uint64]uint32            // series that have said that they end
-	ended      []uint64                     // scopes of these
+	Kept any // of whoever passes batches on, with the memory
 
 	aggregations []*aggregate.Rule // in force
-	gathered     aggregate.Gathered
-	made         bool // by aggregation, so it is not aggregated
+	made         bool              // by aggregation, so it is not aggregated
 
 	resources, scopes, metrics leavings // of the batch, the resource and the scope at hand
-
-	lent   bool     // the metrics go back to the receiver
-	hidden []func() // put back what was hidden of them
 
 	weighed  bool // statistics are told how many points there are
 	refusals refusals
@@ -77,30 +61,8 @@ type Batch struct {
 	account account
 }
 
-// counted is how many points of a rule met the same fate.
-type counted struct {
-	points [policy.Reasons][policy.Actions]int64
-	any    bool
-}
-
-// count returns the counts of a limit.
-func (b *Batch) count(l *policy.Limit) *[policy.Reasons][policy.Actions]int64 {
-	if n := len(b.Policy.Limits); len(b.counts) < n {
-		b.counts = slices.Grow(b.counts, n)[:n] // all are 0
-	}
-	c := &b.counts[l.Index]
-	if !c.any {
-		c.any = true
-		b.met = append(b.met, l)
-	}
-	return &c.points
-}
-
 // maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
 const maxRetained = 1 << 16
-
-// maxHidden is for how many slices that something was hidden of a batch keeps memory.
-const maxHidden = 1 << 12
 
 func (b *Batch) begin(ctx context.Context, g *Gate) {
 	b.g = g
@@ -147,43 +109,19 @@ func (b *Batch) letGo() {
 
 // reset makes a batch ready for the next one.
 func (b *Batch) reset() {
-	for _, l := range b.met { // and not all: rules may be many, and batches small
-		b.counts[l.Index] = counted{}
-	}
-	clear(b.met)
-	b.staged.Reset()
-	b.gathered.Reset()
 	b.refusals.reset()
-	clear(b.paid)
-	if len(b.departures) > overflow.MaxStaged {
-		b.departures, b.Parted = nil, nil
+	if len(b.Parted) > overflow.MaxStaged {
+		b.Parted = nil
 	}
 	clear(b.Parted)
-	if len(b.views)+len(b.anew)+len(b.ending) > overflow.MaxStaged {
-		b.views, b.anew, b.ending = nil, nil, nil
-	}
-	clear(b.views)
-	clear(b.anew)
-	clear(b.ending)
-	if cap(b.hidden) > maxHidden {
-		b.hidden = nil
-	}
-	clear(b.hidden)
 	*b = Batch{
-		Kept: b.Kept, hidden: b.hidden[:0],
+		Kept:    b.Kept,
+		effects: b.effects.again(), lending: b.lending.again(),
 		resources: b.resources, scopes: b.scopes, metrics: b.metrics,
-		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], counts: b.counts[:0], met: b.met[:0], exempt: b.exempt[:0],
+		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], exempt: b.exempt[:0],
 		candidates: b.candidates[:0],
 		account:    b.account,
 		refusals:   b.refusals,
-		staged:     b.staged,
-		gathered:   b.gathered,
-		departures: b.departures[:0],
-		paid:       b.paid[:0],
-		views:      b.views,
-		anew:       b.anew,
-		ending:     b.ending,
-		ended:      b.ended[:0],
 		page:       b.page,
 		Sighting: series.Sighting{
 			Limits: b.Limits[:0], Places: b.Places[:0], Values: b.Values[:0], Collapsed: b.Collapsed[:0], Parted: b.Parted,
@@ -205,13 +143,13 @@ func (b *Batch) walk(md pmetric.Metrics) bool {
 			scopes.add(!gone && sm.Metrics().Len() > 0, gone)
 		}
 		if scopes.some() {
-			remove(b, rm.ScopeMetrics(), pmetric.NewScopeMetricsSlice, scopes.gone)
+			remove(&b.lending, rm.ScopeMetrics(), pmetric.NewScopeMetricsSlice, scopes.gone)
 		}
 		gone := scopes.all()
 		resources.add(!gone && rm.ScopeMetrics().Len() > 0, gone)
 	}
 	if resources.lost { // even if no other is left: the batch itself stays
-		remove(b, md.ResourceMetrics(), pmetric.NewResourceMetricsSlice, resources.gone)
+		remove(&b.lending, md.ResourceMetrics(), pmetric.NewResourceMetricsSlice, resources.gone)
 	}
 	return resources.lost
 }
@@ -260,7 +198,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	}
 	b.getToKnow()
 	if metrics.some() {
-		remove(b, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
+		remove(&b.lending, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
 	}
 	return metrics.all()
 }
@@ -446,37 +384,4 @@ func (b *Batch) passesPoint(attributes pcommon.Map) bool {
 		}
 	}
 	return false
-}
-
-func (b *Batch) report(ctx context.Context) {
-	for _, l := range b.met {
-		var all int64
-		for why := range b.counts[l.Index].points {
-			for what, n := range b.counts[l.Index].points[why] {
-				if n > 0 {
-					all += n
-					b.g.Telemetry.ProcessorCardinalityRejectedPoints.Add(ctx, n, l.Rejected[why][what])
-				}
-			}
-		}
-		b.g.note(l, all, b.Now)
-	}
-	b.reportGathered(ctx)
-	if b.marked > 0 {
-		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked, b.g.Own)
-	}
-	for loss, n := range b.losses {
-		if loss != int(amount.LossNone) && n > 0 {
-			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, b.g.Losses[loss])
-		}
-	}
-}
-
-// pays notes that a point of a series has paid.
-func (b *Batch) pays(s *series.Set) {
-	if n := len(b.paid); n > 0 && b.paid[n-1].Set == s {
-		b.paid[n-1].Points++
-		return
-	}
-	b.paid = append(b.paid, series.Paid{Set: s, Points: 1})
 }

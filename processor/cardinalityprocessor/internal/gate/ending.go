@@ -4,11 +4,7 @@
 package gate
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
@@ -30,30 +26,7 @@ func (b *Batch) end(dropped bool) {
 		if dropped && b.drop[i] {
 			continue
 		}
-		if b.ending == nil {
-			b.ending = map[uint64]uint32{}
-		}
-		b.ending[fp] = 0
-		b.endsHere()
-		if class == amount.ClassCumulative {
-			b.ending[fp] = series.LeftIdle // what it has said must not be counted again
-		}
-	}
-}
-
-// endsHere notes that a series of the scope at hand ends.
-func (b *Batch) endsHere() {
-	if n := len(b.ended); n == 0 || b.ended[n-1] != b.at.scope {
-		b.ended = append(b.ended, b.at.scope)
-	}
-}
-
-// endAll takes their places from those who ended.
-func (g *Gate) endAll(ending map[uint64]uint32, now moment.Moment) {
-	for _, fp := range slices.Sorted(maps.Keys(ending)) {
-		if g.Limiter.End(fp, ending[fp], now) {
-			g.Limiter.Ended.Add(1)
-		}
+		b.ends(fp, b.at.scope, class)
 	}
 }
 

@@ -54,7 +54,7 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	}
 	if v.Last == series.EndMark && what != policy.ActionSample {
 		if !b.g.DryRun {
-			b.silence(i)
+			b.silence(b.at.m, i)
 			b.marked++
 		}
 		return true

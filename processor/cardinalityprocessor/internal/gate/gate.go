@@ -150,58 +150,8 @@ func (g *Gate) Conclude(ctx context.Context, b *Batch, accepted bool) {
 		b.handBack()
 		g.commit(ctx, b)
 	} else {
-		g.discard(b)
+		g.discard(&b.effects)
 	}
 	b.reset()
 	g.scratch.Put(b)
-}
-
-// commit lets a batch have its effects.
-func (g *Gate) commit(ctx context.Context, b *Batch) {
-	g.PointsIn.Add(b.came)
-	g.PointsPassed.Add(b.came - b.gone)
-	g.PointsTaken.Add(b.taken)
-	if len(b.staged.Additions)+len(b.staged.Orphans)+len(b.departures)+len(b.anew)+len(b.ending) > 0 {
-		g.Rules.RLock()
-		defer g.Rules.RUnlock()
-		x := series.Sighting{Policy: g.Policy, Moment: g.Limiter.Now()}
-		g.Overflow.Commit(&overflow.Settlement{
-			Staged: &b.staged, Epoch: x.Moment.Epoch(), Now: g.Now(), Lost: &b.losses,
-			Placed: func(fp uint64) bool { return g.Limiter.Placed(fp, &x) },
-		})
-		for fp, since := range b.anew { // after what they said before
-			g.Overflow.Outgrown(fp, since)
-		}
-		for _, fp := range b.staged.Owned {
-			g.Limiter.Own(fp, &x)
-		}
-		for _, departure := range b.departures { // after what they say was added
-			g.Limiter.Part(departure, g.Overflow.View(departure.FP).Member != nil, x.Moment)
-		}
-		g.endAll(b.ending, x.Moment)
-		g.Familiar.end(b.ended)
-	}
-	if len(b.gathered.Intakes) > 0 {
-		g.feed(b)
-	}
-	b.report(ctx)
-}
-
-// discard is as if the batch had never come.
-func (g *Gate) discard(b *Batch) {
-	g.Overflow.Discard(&b.staged)
-	g.Aggregator.Spurn(b.gathered.Births)
-	for _, paid := range b.paid {
-		paid.Refund()
-	}
-}
-
-// feed lets what was gathered of a batch feed aggregates.
-func (g *Gate) feed(b *Batch) {
-	g.Aggregator.Feed(&b.gathered, g.Limiter.Now().Epoch(), g.Now())
-	for i := range b.gathered.Births {
-		if fp := b.gathered.Births[i].Ousts; fp != 0 {
-			g.Overflow.Release(fp)
-		}
-	}
 }

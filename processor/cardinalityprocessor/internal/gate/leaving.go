@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
 // A series that had a place of its own when a rule began to aggregate it says that it ends, so that nobody goes on with its last
@@ -24,16 +23,9 @@ const endsAfter = time.Millisecond
 func (b *Batch) leave(dropped bool) {
 	m := b.at.m
 	class := amount.ClassOf(m)
-	if b.ending == nil {
-		b.ending = map[uint64]uint32{}
-	}
 	slices.Sort(b.gathered.Leaving) // several rules may have found the same
 	for _, i := range slices.Compact(b.gathered.Leaving) {
-		b.ending[b.fps[i]] = 0
-		b.endsHere()
-		if class == amount.ClassCumulative {
-			b.ending[b.fps[i]] = series.LeftIdle // what it has said must not be counted again
-		}
+		b.ends(b.fps[i], b.at.scope, class)
 		if b.g.DryRun || dropped && b.drop[i] {
 			continue
 		}

@@ -16,6 +16,24 @@ import (
 // Metrics whose memory the receiver uses again come with a loan. What is rejected of them is then hidden from the next
 // consumer, and put back once that has accepted the rest: the receiver finds what it handed out, and fills it again.
 
+// lending is what is lent of a batch.
+type lending struct {
+	lent   bool     // the metrics go back to the receiver
+	hidden []func() // put back what was hidden of them
+}
+
+// maxHidden is for how many slices that something was hidden of a batch keeps memory.
+const maxHidden = 1 << 12
+
+// again is for the next batch: the memory, if that is not too much.
+func (l *lending) again() lending {
+	if cap(l.hidden) > maxHidden {
+		return lending{}
+	}
+	clear(l.hidden)
+	return lending{hidden: l.hidden[:0]}
+}
+
 // lend notes that a batch is of metrics that came with a loan. It is nil if they did not.
 func (b *Batch) lend(loan *handback.Loan) {
 	b.lent = loan != nil
@@ -29,17 +47,16 @@ func (b *Batch) lend(loan *handback.Loan) {
 }
 
 // handBack puts back what was hidden, the last first.
-func (b *Batch) handBack() {
-	for _, show := range slices.Backward(b.hidden) {
+func (l *lending) handBack() {
+	for _, show := range slices.Backward(l.hidden) {
 		show()
 	}
 }
 
 // silence marks a point as having no value. A number that is lent says afterwards again that it has one: the receiver gives
 // it the next, and leaves flags alone.
-func (b *Batch) silence(i int) {
-	m := b.at.m
-	if b.lent {
+func (l *lending) silence(m pmetric.Metric, i int) {
+	if l.lent {
 		var points pmetric.NumberDataPointSlice
 		switch m.Type() {
 		case pmetric.MetricTypeGauge:
@@ -51,7 +68,7 @@ func (b *Batch) silence(i int) {
 		if points != (pmetric.NumberDataPointSlice{}) {
 			dp := points.At(i)
 			flags := dp.Flags()
-			b.hidden = append(b.hidden, func() { dp.SetFlags(flags) })
+			l.hidden = append(l.hidden, func() { dp.SetFlags(flags) })
 		}
 	}
 	amount.Silence(m, i)

@@ -59,15 +59,15 @@ func (b *Batch) removePoints(m pmetric.Metric, drop []bool) (left int) {
 	}
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
-		remove(b, m.Gauge().DataPoints(), pmetric.NewNumberDataPointSlice, drop)
+		remove(&b.lending, m.Gauge().DataPoints(), pmetric.NewNumberDataPointSlice, drop)
 	case pmetric.MetricTypeSum:
-		remove(b, m.Sum().DataPoints(), pmetric.NewNumberDataPointSlice, drop)
+		remove(&b.lending, m.Sum().DataPoints(), pmetric.NewNumberDataPointSlice, drop)
 	case pmetric.MetricTypeHistogram:
-		remove(b, m.Histogram().DataPoints(), pmetric.NewHistogramDataPointSlice, drop)
+		remove(&b.lending, m.Histogram().DataPoints(), pmetric.NewHistogramDataPointSlice, drop)
 	case pmetric.MetricTypeExponentialHistogram:
-		remove(b, m.ExponentialHistogram().DataPoints(), pmetric.NewExponentialHistogramDataPointSlice, drop)
+		remove(&b.lending, m.ExponentialHistogram().DataPoints(), pmetric.NewExponentialHistogramDataPointSlice, drop)
 	default:
-		remove(b, m.Summary().DataPoints(), pmetric.NewSummaryDataPointSlice, drop)
+		remove(&b.lending, m.Summary().DataPoints(), pmetric.NewSummaryDataPointSlice, drop)
 	}
 	return left
 }
@@ -83,9 +83,9 @@ type parts[S, E any] interface {
 }
 
 // remove takes parts out of a slice. Those of what is lent are hidden, and put back later.
-func remove[S parts[S, E], E interface{ MoveTo(dest E) }](b *Batch, from S, empty func() S, gone []bool) {
-	if b.lent {
-		b.hidden = append(b.hidden, slab.Hide[S, E](from, empty, func(i int) bool { return gone[i] }))
+func remove[S parts[S, E], E interface{ MoveTo(dest E) }](l *lending, from S, empty func() S, gone []bool) {
+	if l.lent {
+		l.hidden = append(l.hidden, slab.Hide[S, E](from, empty, func(i int) bool { return gone[i] }))
 		return
 	}
 	i := -1

@@ -21,13 +21,6 @@ func (b *Batch) viewed(fp uint64) overflow.View {
 	return b.g.Overflow.View(fp)
 }
 
-func (b *Batch) saw(fp uint64, v *overflow.View) {
-	if b.views == nil {
-		b.views = map[uint64]overflow.View{}
-	}
-	b.views[fp] = *v
-}
-
 // present is a verdict under the rules of now: the one that it is of may be another by now, or gone.
 func (b *Batch) present(v ruling) ruling {
 	if v.Limit = b.Policy.Named[v.Limit.Name]; v.Limit == nil {
@@ -62,14 +55,6 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	default:
 		return b.tolled(i, s) && b.restate(i, &v, false)
 	}
-}
-
-// began notes that a series with a place has begun anew since it was a member.
-func (b *Batch) began(fp uint64, since pcommon.Timestamp) {
-	if b.anew == nil {
-		b.anew = map[uint64]pcommon.Timestamp{}
-	}
-	b.anew[fp] = since
 }
 
 // demote is for a series of its own that has no place any more, and finds none. It says its value once more; from there on
