@@ -207,7 +207,7 @@ func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 	s := a.States[0]
 	var to []*aggregate.Aggregate
 	for i := range 50 {
-		g, _ := a.Pin(s, uint64(i)+2, 0, func() *aggregate.Aggregate {
+		g, _, _ := a.Pin(s, uint64(i)+2, 0, func() *aggregate.Aggregate {
 			md := metricsOf(point{name: "background" + strconv.Itoa(i), kind: cumulative})
 			g := &aggregate.Aggregate{Rule: s.Rule, Data: md, Metric: onlyMetricOf(md), Class: amount.ClassCumulative, Outputs: []policy.Operation{policy.OperationSum}}
 			return g

@@ -380,6 +380,75 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 	require.Greater(t, damaged, 100)
 }
 
+// Of two rules that would make a series of the same name and attributes the first that has to makes it: there are not two of it, of which
+// nobody could tell whose is the next value.
+func TestTwoRulesDoNotMakeTheSameSeries(t *testing.T) {
+	rules := func(match bool, second AggregateConfig) func(*Config) {
+		return func(c *Config) {
+			c.Rules = []RuleConfig{{Name: "a", Aggregate: &AggregateConfig{By: []string{"service"}}}, {Name: "b", Aggregate: &second}}
+			if match {
+				c.Rules[0].Match, c.Rules[1].Match = MatchConfig{Attributes: map[string]string{"route": "/a"}}, MatchConfig{Attributes: map[string]string{"route": "/b"}}
+			}
+		}
+	}
+	refused := func(r *rig) int64 {
+		got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaggregated_points")
+		if err != nil {
+			return 0
+		}
+		return sumOf(got, attrs{"rule": "b", "reason": "output"})
+	}
+	say := func(r *rig, start time.Time, n int64) (passed int) {
+		for _, p := range []string{"1", "2"} {
+			for _, route := range []string{"/a", "/b"} {
+				passed += r.consume(r.timed(pod(cumulative, p, route), start, r.at(1), n)).DataPointCount()
+			}
+		}
+		return passed
+	}
+	r := newRig(t, rules(false, AggregateConfig{Without: []string{"pod", "route"}}))
+	require.Zero(t, say(r, r.clock, 5), "taken by one of them")
+	require.Equal(t, []string{"hits{service:s} 20"}, told(r.poured(10*time.Second)))
+	require.Equal(t, int64(4), refused(r))
+
+	r = newRig(t, rules(true, AggregateConfig{By: []string{"service"}}))
+	require.Equal(t, 2, say(r, r.clock, 5), "they go by themselves")
+	require.Equal(t, []string{"hits{service:s} 10"}, told(r.poured(10*time.Second)))
+	require.Equal(t, int64(2), refused(r))
+
+	r = newRig(t, rules(false, AggregateConfig{By: []string{"service"}, KeepInput: true}))
+	require.Zero(t, say(r, r.clock, 5))
+	require.Equal(t, []string{"hits.sum{service:s} 20", "hits{service:s} 20"}, told(r.poured(10*time.Second)), "of another name")
+	require.Zero(t, refused(r))
+}
+
+// A rule that is called something else from now on makes the same series, which goes on.
+func TestARuleThatIsRenamedGoesOn(t *testing.T) {
+	r := newRig(t, aggregating(AggregateConfig{By: []string{"service"}}))
+	begin := r.clock
+	say := func(n int64) {
+		for _, p := range []string{"1", "2"} {
+			require.Zero(t, r.consume(r.timed(pod(cumulative, p, "/"), begin, r.at(1), n)).DataPointCount())
+		}
+	}
+	say(5)
+	md := r.poured(10 * time.Second)
+	require.Equal(t, []string{"hits{service:s} 10"}, told(md))
+	_, since := reading(onlyMetric(t, md), 0)
+	say(6)
+	cfg := *r.cfg
+	cfg.Rules = []RuleConfig{{Name: "b", Aggregate: &AggregateConfig{By: []string{"service"}}}}
+	r.clock = r.clock.Add(time.Second)
+	r.Apply(&cfg)
+	say(7) // from here on: nobody knows what was said to which rule
+	require.Equal(t, []string{"hits{service:s} 12"}, told(r.poured(10*time.Second)))
+	say(9)
+	md = r.poured(10 * time.Second)
+	require.Equal(t, []string{"hits{service:s} 16"}, told(md))
+	_, start := reading(onlyMetric(t, md), 0)
+	require.Equal(t, since, start)
+}
+
 // Whoever can write to the storage can write what agrees with its checksum. It may come to strange sums, but to no end.
 func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
 	racetest.Sequential(t)

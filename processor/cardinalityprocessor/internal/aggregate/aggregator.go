@@ -252,18 +252,22 @@ func (a *Aggregator) Whole(s *State, start, at pcommon.Timestamp, now int64) boo
 	return start != 0 && start < at && start >= s.Since && time.Duration(at-start) < a.idle && now-int64(start) < int64(a.idle)
 }
 
-// Pin returns the aggregate of a key, which is built if there is none, with room for one more feeder. It stays until unpin.
-func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Aggregate) (g *Aggregate, reserved int64) {
+// Pin returns the aggregate of a key, which is built if there is none, with room for one more feeder. It stays until unpin. Or it says
+// why there is none.
+func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Aggregate) (g *Aggregate, reserved int64, lost amount.Loss) {
 	key := ident.Mix(s.key, identity)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g = a.Made[key]; g == nil {
+		if a.isMadeElsewhere(s, identity) {
+			return nil, 0, amount.LossOutput
+		}
 		g = build()
 		g.key, g.identity, g.state, g.portions = key, identity, s, make([]uint32, len(a.Shards))
 		g.form = amount.ShapeOf(g.Metric)
 		g.account = a.accountOf(g.Tenant.Name)
 		if !a.reserve(g.account, g.Cost+cost) {
-			return nil, 0
+			return nil, 0, amount.LossState
 		}
 		g.detach()
 		a.open(g)
@@ -277,10 +281,29 @@ func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Ag
 		a.Order = append(a.Order, g)
 		s.aggregate++
 	} else if !a.reserve(g.account, cost) {
-		return nil, 0
+		return nil, 0, amount.LossState
 	}
 	g.pins++
-	return g, cost
+	return g, cost, amount.LossNone
+}
+
+// isMadeElsewhere says whether another rule makes a series that one would have to make, too, by name and all that identifies it: there would
+// be two of it. The lock is held.
+func (a *Aggregator) isMadeElsewhere(by *State, identity uint64) bool {
+	for _, s := range a.States {
+		g := a.Made[ident.Mix(s.key, identity)]
+		if g == nil || s == by || s.gone {
+			continue
+		}
+		made := g.names()
+		outputs, _ := by.Rule.OperationsOn(g.Metric)
+		if slices.ContainsFunc(outputs, func(of policy.Operation) bool {
+			return slices.Contains(made, by.Rule.NameOf(g.Metric.Name(), g.Class, of))
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // unpin is for when the batch is over.

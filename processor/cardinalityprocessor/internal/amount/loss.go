@@ -18,7 +18,7 @@ const (
 	LossGauge          // gauges are dropped
 	LossState          // no memory for it in the budget
 	LossKind           // another kind of data than that of the output or member of its fingerprint
-	LossOutput         // nothing that the rule makes is made of this type
+	LossOutput         // nothing that the rule makes is made of this type, or another rule makes the same
 	LossSummary        // quantiles cannot be added
 	Losses
 )

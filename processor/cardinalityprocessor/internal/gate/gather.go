@@ -203,7 +203,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	if v != nil && class == amount.ClassCumulative {
 		cost += aggregate.HistogramCost + v.Cost()
 	}
-	to, reserved := aggregator.Pin(a.State, identity, cost, func() *aggregate.Aggregate {
+	to, reserved, lost := aggregator.Pin(a.State, identity, cost, func() *aggregate.Aggregate {
 		g := b.newAggregate(a, attributes, ident.Keys{Scope: scope, Metric: metric}, class)
 		if of.Whole {
 			g.Start = in.Start
@@ -214,7 +214,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 		return g
 	})
 	if to == nil {
-		count.Lost[amount.LossState]++
+		count.Lost[lost]++
 		if earlier != nil && class == amount.ClassCumulative { // it would say once more what it has said there
 			b.withhold(a, i)
 		}
