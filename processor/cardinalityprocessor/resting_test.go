@@ -187,7 +187,7 @@ func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 // was added, nor after a restart or a kill: it goes on there, and then by itself with what it grows by.
 func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 	for _, k := range []kind{cumulative, histogram, summary} {
-		for _, then := range []string{"", "restart", "kill", "refused", "ends"} {
+		for _, then := range []string{"", "restart", "kill", "not taken", "ends"} {
 			host := newMemory()
 			r := newRig(t, withStorage(overflowing(1)))
 			require.NoError(t, r.begin(host))
@@ -213,7 +213,7 @@ func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 				require.Zero(t, r.consume(md).DataPointCount())
 			}
 			r.idle()
-			if then == "refused" {
+			if then == "not taken" {
 				r.next = consumertest.NewErr(errBusy)
 				r.flush(t.Context())
 				r.next = r.sink
