@@ -52,24 +52,44 @@ const across: Measure = { w: 196, h: 66, onward: 112, beside: 34 };
 const down: Measure = { w: 158, h: 72, onward: 62, beside: 16 };
 const broadest = 220; // of boxes that stand above each other
 const outsideWidth = 190;
+const narrowest = 152; // of boxes side by side, for what they are doing
+const nearest = 88; // to each other
 const margin = 6; // room for strokes, and for what stands below the last line
 
-/** Drawn from left to right where there is room for it, and else from top to bottom. */
+/** Drawn from left to right where there is room for it, in boxes as wide as their names need if that helps, and else from top to bottom. */
 export function picture(boxes: Box[], arrows: Arrow[], space: number): Tree {
   const room = space - 2 * margin;
   const ranks = rank(boxes, arrows);
   const most = Math.max(1, ...ranks.map((r) => r.length));
-  const widths = ranks.map((r) => (r.every((b) => !b.kind) ? outsideWidth : across.w));
-  const gaps = ranks.slice(1).map((_, i) => Math.max(across.onward, ...arrows.filter((a) => ranks[i]!.some((b) => b.id === a.from)).map(wordsWidth)));
-  const length = [...widths, ...gaps].reduce((sum, w) => sum + w, 0);
-  return room >= length * 0.8 ? horizontal(ranks, arrows, widths, gaps, length, most) : vertical(ranks, arrows, most, room);
+  const row = [lineUp(ranks, arrows, false), lineUp(ranks, arrows, true)].find((r) => room >= r.length * 0.8);
+  return row ? horizontal(ranks, arrows, row, most) : vertical(ranks, arrows, most, room);
 }
+
+/** How wide boxes are from left to right, and what is between them. */
+interface Row {
+  widths: number[];
+  gaps: number[];
+  length: number;
+}
+
+function lineUp(ranks: Box[][], arrows: Arrow[], snug: boolean): Row {
+  const widths = ranks.map((r) => {
+    const broad = r.every((b) => !b.kind) ? outsideWidth : across.w;
+    return snug ? Math.min(broad, Math.max(narrowest, ...r.map(nameWidth))) : broad;
+  });
+  const gaps = ranks.slice(1).map((_, i) => Math.max(snug ? nearest : across.onward, ...arrows.filter((a) => ranks[i]!.some((b) => b.id === a.from)).map(wordsWidth)));
+  return { widths, gaps, length: [...widths, ...gaps].reduce((sum, w) => sum + w, 0) };
+}
+
+// What the name of a box needs, and no number in it: else the picture would change with these.
+const nameWidth = (b: Box): number => Math.ceil(b.kind ? b.name.length * nameLetter + nameRoom : b.name.length * outsideLetter + outsideRoom);
+const [nameLetter, nameRoom, outsideLetter, outsideRoom] = [8.4, 26, 8, 34];
 
 // What stands on an arrow must not reach into the boxes at its ends.
 const wordsWidth = (a: Arrow): number => lettersWidth(a) + 24;
 const lettersWidth = (a: Arrow): number => Math.max(a.above.length * 7.6, a.below.length * 6.8);
 
-function horizontal(ranks: Box[][], arrows: Arrow[], widths: number[], gaps: number[], length: number, most: number): Tree {
+function horizontal(ranks: Box[][], arrows: Arrow[], { widths, gaps, length }: Row, most: number): Tree {
   const { h, beside } = across;
   const places = new Map<string, Place & { w: number }>();
   let x = 0;
@@ -208,7 +228,7 @@ function rank(boxes: Box[], arrows: Arrow[]): Box[][] {
 
 function node({ box, x, y }: Place, w: number, h: number, inline = false): Tree {
   const inside = box.kind !== "";
-  const letters = Math.floor(inside ? (w - 26) / 8.4 : (w - 34) / 8); // those of an address are narrower
+  const letters = Math.floor(inside ? (w - nameRoom) / nameLetter : (w - outsideRoom) / outsideLetter); // those of an address are narrower
   const lossInside = inline && box.losses[0];
   const more = inside || lossInside ? "" : (box.more ?? "");
   const subLetters = Math.floor((w - 20) / 6.3);

@@ -31,9 +31,8 @@ export const overview: View<Data> = {
 
   render({ now, history }, route) {
     document.title = `${now.health === "ok" ? "" : "(!) "}Overview · ${now.collector.hostname || "Godwit"}`;
-    // On a narrow screen the picture is as high as the screen: what is wrong would be below it.
-    const [first, second] = innerWidth <= 720 ? [findings(now.findings), pipelines(now)] : [pipelines(now), findings(now.findings)];
-    return [heading(verdict(now), summary(now)), first, second, numbers(now), past(history, now, route)];
+    // What is wrong comes first: a picture may be as high as the screen, where a pipeline is long or the screen narrow.
+    return [heading(verdict(now), summary(now)), findings(now.findings), pipelines(now), numbers(now), past(history, now, route)];
   },
 };
 
