@@ -43,6 +43,10 @@ const (
 	// it every second: no more than one scrape can fall into that time.
 	allocatedInterval = 10 * time.Second
 
+	// orphaned is for how long nobody scrapes what a collector had that dies: 5 seconds until the allocator looks, 1.5 until the others take that up, one over which
+	// they spread their scrapes, and what a machine with other work takes.
+	orphaned = 9 * time.Second
+
 	// allocated is how many targets there are to be divided.
 	allocated = 30
 )
@@ -236,7 +240,7 @@ func TestAllocatorDividesTargets(t *testing.T) {
 	})
 
 	var longest time.Duration
-	twice := 0
+	twice, more := 0, 0
 	for instance, list := range glimpses(servers) {
 		for i, g := range list {
 			assert.False(t, g.Stale(), "%s is there, and collector %d calls it stale", instance, g.by)
@@ -245,20 +249,28 @@ func TestAllocatorDividesTargets(t *testing.T) {
 			}
 			gap := time.Duration(g.T-list[i-1].T) * time.Millisecond
 			longest = max(longest, gap)
-			if gap < allocatedInterval/2 {
+			if gap < allocatedInterval/2 && first[instance] == 1 && isOrphan(died, g) {
+				more++ // when it was last scraped nobody knew
+			} else if gap < allocatedInterval/2 {
 				twice++
 				t.Logf("%s was scraped by collector %d and, %s later, by %d, %s after collector 1 had died", instance, list[i-1].by, gap, g.by, time.UnixMilli(g.T).Sub(died).Round(time.Millisecond))
 			}
 		}
 	}
-	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved", longest, allocatedInterval, twice, allocated)
-	// One scrape is missing where it was due between the end of a member and the others' next question.
-	assert.Less(t, longest, 5*allocatedInterval/2)
+	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved, and %d more soon after the end of their collector",
+		longest, allocatedInterval, twice, allocated, more)
+	assert.Less(t, longest, allocatedInterval+orphaned)
 	// Members take up what they are told in one moment, between two scrapes: on a machine that lets a process wait for long, a target may be on either side of it.
 	assert.LessOrEqual(t, twice, 2)
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}
+}
+
+// isOrphan tells whether a scrape was soon after a collector had died.
+func isOrphan(died time.Time, g glimpse) bool {
+	after := time.UnixMilli(g.T).Sub(died)
+	return after > 0 && after < allocatedInterval+orphaned
 }
 
 // What a stumbler does to the answers of an allocator.
@@ -350,6 +362,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 			return twice == allocated && len(by) == among, fmt.Sprintf("%d of %d targets were scraped twice, by %d members", twice, allocated, len(by))
 		})
 	}
+	var died time.Time
 	// gaps looks at all scrapes from a time on: how long the longest gap of those is that an answer lacked, and of the others.
 	gaps := func(since time.Time) (lacked, others time.Duration) {
 		t.Helper()
@@ -361,7 +374,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 					continue
 				}
 				gap := time.Duration(g.T-list[i-1].T) * time.Millisecond
-				if gap < allocatedInterval/2 {
+				if gap < allocatedInterval/2 && !isOrphan(died, g) {
 					twice++
 				}
 				if isLacking(instance) {
@@ -396,7 +409,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 	assert.Less(t, lacked, 6*allocatedInterval)
 	assert.Less(t, others, 3*allocatedInterval/2, "nothing of the others is left out")
 
-	since = time.Now()
+	since, died = time.Now(), time.Now()
 	for i, name := range names[1:] {
 		members[i+1].Kill()
 		require.NoError(t, k.Remove(cluster.Objects(t, memberPod(name))[0]))
@@ -413,7 +426,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 	scraped(after, len(names))
 	lacked, others = gaps(since)
 	t.Logf("two of three members that die at once and come back: the longest gap was %s", max(lacked, others))
-	assert.Less(t, max(lacked, others), 5*allocatedInterval/2, "one scrape is left out")
+	assert.Less(t, max(lacked, others), allocatedInterval+orphaned)
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}

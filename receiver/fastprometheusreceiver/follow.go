@@ -52,7 +52,7 @@ func (f *follower) sync(update discover.Update) {
 	for _, j := range f.allJobs() {
 		// An update from before a change of the configuration does not know the jobs that came with it, or knows more.
 		if found, known := update.Groups[j.name]; known && !j.ended {
-			j.sync(found, update.At)
+			j.sync(found, update.At, update.Orphans)
 		}
 	}
 }

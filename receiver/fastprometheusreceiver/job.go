@@ -20,6 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
 )
 
+// mostAdopting is how long the scrapes of many orphans are spread over.
+const mostAdopting = time.Second
+
 // A job is a scrape configuration at work.
 type job struct {
 	owner   *scraper
@@ -64,11 +67,11 @@ func (j *job) end() {
 	j.mu.Lock()
 	j.ended = true
 	j.mu.Unlock()
-	j.sync(nil, time.Time{})
+	j.sync(nil, time.Time{}, false)
 }
 
-// sync makes the targets those that the groups come to. Since when they are, members may have agreed on: zero means now.
-func (j *job) sync(groups []*targetgroup.Group, since time.Time) {
+// sync makes the targets those that the groups come to. Since when they are, members may have agreed on: zero means now. Those that come may be orphans, of a member that has gone.
+func (j *job) sync(groups []*targetgroup.Group, since time.Time, orphans bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	found := j.deriver.Derive(groups)
@@ -84,7 +87,7 @@ func (j *job) sync(groups []*targetgroup.Group, since time.Time) {
 		if a := t.assignment.Load(); a == nil || a.Target != f || a.tools != j.tools {
 			t.assignment.Store(&assignment{Target: f, tools: j.tools})
 		}
-		j.schedule(t, f, since)
+		j.schedule(t, f, since, orphans)
 		current[f.Hash] = t
 		delete(j.targets, f.Hash)
 	}
@@ -110,11 +113,12 @@ func (j *job) arrive(hash uint64) *target {
 }
 
 // schedule sees to it that the target is scraped at its interval. What has been due since others gave it away is made up for, but for what is an interval ago.
-func (j *job) schedule(t *target, f *discover.Target, since time.Time) {
+func (j *job) schedule(t *target, f *discover.Target, since time.Time, orphans bool) {
 	if t.interval == f.Interval {
 		return
 	}
-	if t.interval != 0 {
+	comes := t.interval == 0
+	if !comes {
 		j.owner.clock.Cancel(t.task)
 	}
 	t.interval = f.Interval
@@ -131,6 +135,18 @@ func (j *job) schedule(t *target, f *discover.Target, since time.Time) {
 		first = first.Add(j.owner.cfg.InitialScrapeOffset)
 	}
 	t.task = j.owner.clock.Every(f.Interval, first, t.scrape, t.miss)
+	if comes && orphans {
+		j.adopt(t, f, first)
+	}
+}
+
+// adopt has an orphan scraped at once, and not only when it is its turn: the member that has gone may have left out its last scrape. If it has not, one more does no harm.
+// It is not done where its turn comes soon.
+func (j *job) adopt(t *target, f *discover.Target, turn time.Time) {
+	soon := time.Now().Add(time.Duration(f.Hash % uint64(max(min(f.Interval/10, mostAdopting), 1))))
+	if turn.Sub(soon) > f.Interval/4 {
+		j.owner.clock.Ahead(t.task, soon)
+	}
 }
 
 // leave calls the target's series stale when it has missed two scrapes, unless it is given to another collector by then, or back to this one. Until then it may come back as if nothing had

@@ -143,6 +143,7 @@ func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	f := follower{scraper: r, current: watched}
 	r.watch.Go(f.run)
 	if r.allocator != nil {
+		r.source.Watch(r.allocator.Refresh(), r.allocator.Place(), r.allocator.Members)
 		r.watch.Go(r.allocate)
 	}
 	r.unregister = inspect.Register(host, r.inspection())

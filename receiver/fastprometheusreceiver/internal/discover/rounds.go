@@ -58,7 +58,7 @@ func (c inRounds) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discov
 	}
 	metrics := c.source.metrics.RefreshManager.Instantiate(c.Name(), o.SetName)
 	return rounds{
-		job: o.SetName, interval: time.Duration(c.RefreshInterval), place: xxhash.Sum64String(c.URL), tell: c.source.tell,
+		job: o.SetName, interval: time.Duration(c.RefreshInterval), place: xxhash.Sum64String(c.URL), tell: c.source.tell, members: &c.source.members,
 		ask: func(ctx context.Context) ([]*targetgroup.Group, error) {
 			begun := time.Now()
 			groups, err := server.Refresh(ctx)
@@ -84,48 +84,95 @@ type rounds struct {
 	place    uint64 // of this member among those that ask
 	ask      func(ctx context.Context) ([]*targetgroup.Group, error)
 	tell     func(ctx context.Context, u Update)
+	members  *members
 }
 
 // Run implements discovery.Discoverer. What it says to the manager is for the manager's metrics.
 func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
+	calls, unsubscribe := r.members.subscribe()
+	defer unsubscribe()
 	last := map[string]*targetgroup.Group{}
+	var changed []*targetgroup.Group // and not yet told
 	now := time.Now()
-	asked, at := r.next(now)
-	if at.Sub(now) > mostHeld {
-		asked, at = now, now
+	due := r.next(now)
+	if due.at.Sub(now) > mostHeld {
+		due = round{now, now}
 	}
-	for told := false; sleep(ctx, time.Until(asked)); asked, at = r.next(time.Now()) {
-		groups, err := r.ask(ctx)
-		if err != nil {
-			continue
-		}
-		changed := news(last, groups)
-		if told && len(changed) == 0 {
-			continue
-		}
-		if !sleep(ctx, untilTaken(asked, at, time.Now())) {
+	for told := false; ; {
+		begun, alive := rest(ctx, time.Until(due.asked), calls)
+		if !alive {
 			return
 		}
+		if !begun.IsZero() {
+			due = r.outOfTurn(begun)
+			continue
+		}
+		groups, err := r.ask(ctx)
+		if err == nil {
+			changed = append(changed, news(last, groups)...)
+		}
+		if err != nil || told && len(changed) == 0 {
+			due = r.next(time.Now())
+			continue
+		}
+		if begun, alive = rest(ctx, untilTaken(due.asked, due.at, time.Now()), calls); !alive {
+			return
+		}
+		if !begun.IsZero() { // what it was told may be as old as that
+			due = r.outOfTurn(begun)
+			continue
+		}
+		r.tell(ctx, Update{
+			Groups:  Groups{r.job: slices.Collect(maps.Values(last))},
+			At:      due.at,
+			Orphans: told && r.members.lostSince(due.asked.Add(-looks(r.interval))),
+		})
 		told = true
-		r.tell(ctx, Update{Groups: Groups{r.job: slices.Collect(maps.Values(last))}, At: at})
 		select {
 		case up <- changed:
 		case <-ctx.Done():
 			return
 		}
+		changed = nil
+		due = r.next(time.Now())
 	}
 }
 
 // next is when this member asks in the round that begins next, and when all members take up what they are told in it.
-func (r rounds) next(now time.Time) (asked, at time.Time) {
+func (r rounds) next(now time.Time) round {
 	own := time.Duration(r.place % uint64(max(min(r.interval/spreadPart, mostSpread), 1)))
-	round := now.Add(-own).Truncate(r.interval).Add(r.interval)
-	return round.Add(own), round.Add(min(r.interval/2, mostAnswering)).Truncate(grid).Add(grid / 2)
+	begun := now.Add(-own).Truncate(r.interval).Add(r.interval)
+	return round{begun.Add(own), begun.Add(min(r.interval/2, mostAnswering)).Truncate(grid).Add(grid / 2)}
+}
+
+// outOfTurn is the round that members hold because one has come or gone. They saw that in the first half of it, ask now, and take up what they are told in the last fifth.
+func (r rounds) outOfTurn(begun time.Time) round {
+	every := looks(r.interval)
+	asked := time.Now().Add(time.Duration(r.place % uint64(max(every/10, 1))))
+	at := begun.Add(every * 4 / 5).Truncate(grid).Add(grid / 2)
+	if at.Sub(asked) > every { // the clock was set back meanwhile
+		at = asked
+	}
+	return round{asked, at}
 }
 
 // untilTaken is how long a member that asked waits to take up what it was told. If its clock was set back meanwhile, that is no longer than was
 // planned: else nothing would be taken up until the clock is again where it was.
 func untilTaken(asked, at, now time.Time) time.Duration { return min(at.Sub(now), at.Sub(asked)) }
+
+// rest sleeps, unless members are called to a round: then it says when that began. It returns false if ctx ends first.
+func rest(ctx context.Context, d time.Duration, calls <-chan time.Time) (called time.Time, alive bool) {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return time.Time{}, ctx.Err() == nil
+	case called = <-calls:
+		return called, true
+	case <-ctx.Done():
+		return time.Time{}, false
+	}
+}
 
 // sleep returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -34,7 +34,7 @@ func TestRoundsAreTheSameForAll(t *testing.T) {
 			told := make(chan time.Time)
 			up := make(chan []*targetgroup.Group, 100)
 			for i := range 20 {
-				r := rounds{job: "job", interval: interval, place: uint64(i) * 0x9e3779b97f4a7c15, ask: ask, tell: func(ctx context.Context, u Update) {
+				r := rounds{job: "job", interval: interval, place: uint64(i) * 0x9e3779b97f4a7c15, ask: ask, members: new(members), tell: func(ctx context.Context, u Update) {
 					if u.Groups["job"][0].Targets[0][model.AddressLabel] != "new:1" {
 						return
 					}
@@ -83,7 +83,7 @@ func TestRoundsOfOne(t *testing.T) {
 		)
 		told := make(chan Update)
 		r := rounds{
-			job: "job", interval: interval,
+			job: "job", interval: interval, members: new(members),
 			ask: func(context.Context) ([]*targetgroup.Group, error) {
 				if len(answers) == 0 {
 					return nil, nil
@@ -109,9 +109,12 @@ func TestRoundsOfOne(t *testing.T) {
 func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
 	r := rounds{interval: 30 * time.Second, place: 7}
 	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
-	asked, at := r.next(now)
+	next := r.next(now)
+	asked, at := next.asked, next.at
 	require.Equal(t, at.Sub(asked)-time.Second, untilTaken(asked, at, asked.Add(time.Second)))
 	for _, set := range []time.Duration{-24 * time.Hour, -time.Minute, time.Minute, 24 * time.Hour} {
+		called := r.outOfTurn(time.Now().Add(-set))
+		require.LessOrEqual(t, untilTaken(called.asked, called.at, time.Now()), mostBetweenLooks, set)
 		require.LessOrEqual(t, untilTaken(asked, at, asked.Add(set)), mostAnswering+grid, set)
 	}
 }

@@ -35,6 +35,9 @@ type Update struct {
 
 	// At is since when they are, where members that divide targets have agreed on it, else zero.
 	At time.Time
+
+	// Orphans says that a member has gone, and that targets which are new here may have been its. Nobody knows when they were last scraped.
+	Orphans bool
 }
 
 // A Source runs the discovery mechanisms of a set of jobs.
@@ -47,6 +50,7 @@ type Source struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
+	members members // that targets are divided among
 
 	mu    sync.Mutex
 	turns map[string]bool // jobs whose targets are divided

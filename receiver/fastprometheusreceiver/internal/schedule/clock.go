@@ -56,6 +56,7 @@ type Task struct {
 	miss     func()        // nil if nobody wants to know
 	interval time.Duration // 0: once
 	due      time.Duration // the next tick, since the Clock's start
+	then     time.Duration // the one after it, if that is not an interval later, else 0
 	tick     time.Duration // the one that the run stands for which is under way or waits for a place
 	state    state
 	passed   int           // ticks since the run began
@@ -102,6 +103,22 @@ func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.
 	return c.add(&Task{run: run, miss: miss, interval: interval, due: time.Duration(first.UnixNano()) - c.offset})
 }
 
+// Ahead has a task that waits for its next tick run at another time before, and then at that tick as well.
+func (c *Clock) Ahead(t *Task, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.follow(time.Now())
+	due := time.Duration(at.UnixNano()) - c.offset
+	if t.index < 0 || t.then != 0 || t.state != idle || due >= t.due {
+		return
+	}
+	t.due, t.then = due, t.due
+	heap.Fix(&c.tasks, t.index)
+	if t.index == 0 {
+		c.alarm()
+	}
+}
+
 // Once runs a task after a delay. It is given the time at which it begins.
 func (c *Clock) Once(delay time.Duration, run func(at time.Time)) *Task {
 	c.mu.Lock()
@@ -143,7 +160,7 @@ func (c *Clock) Cancel(t *Task) (next time.Time, wasWaiting bool) {
 		t.state = idle
 		return c.wall(t.tick), true
 	default:
-		return c.wall(t.tick + t.interval), false
+		return c.wall(min(t.tick+t.interval, t.due)), false
 	}
 }
 
@@ -232,7 +249,9 @@ func (c *Clock) tick(t *Task) {
 	if t.interval == 0 {
 		heap.Remove(&c.tasks, t.index)
 	} else {
-		t.due += t.interval
+		if t.due += t.interval; t.then != 0 {
+			t.due, t.then = t.then, 0
+		}
 		heap.Fix(&c.tasks, t.index)
 	}
 	switch t.state {

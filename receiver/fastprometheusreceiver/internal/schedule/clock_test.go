@@ -56,6 +56,52 @@ func TestEveryRunsAtItsTimes(t *testing.T) {
 	})
 }
 
+// A run ahead of the next tick changes none of those that come. There is one, before that tick, and none of a task that has been canceled.
+func TestAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := New(0)
+		var r, other, gone record
+		task := c.Every(10*time.Second, start.Add(8*time.Second), r.add, nil)
+		c.Ahead(task, start.Add(2*time.Second))
+		c.Ahead(task, start.Add(time.Second)) // it is to run ahead already
+		late := c.Every(10*time.Second, start.Add(5*time.Second), other.add, nil)
+		c.Ahead(late, start.Add(6*time.Second)) // it will have run by then
+		canceled := c.Every(10*time.Second, start.Add(3*time.Second), gone.add, nil)
+		c.Cancel(canceled)
+		c.Ahead(canceled, start.Add(time.Second))
+		time.Sleep(29 * time.Second)
+		require.NoError(t, c.Stop(t.Context()))
+		assert.Equal(t, []time.Duration{2 * time.Second, 8 * time.Second, 18 * time.Second, 28 * time.Second}, r.since(start))
+		assert.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 25 * time.Second}, other.since(start))
+		assert.Empty(t, gone.since(start))
+	})
+}
+
+// Whoever cancels a task that runs ahead of its tick is told of that tick. A run that lasts beyond it is followed by another, as ever.
+func TestAheadThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := New(0)
+		var r record
+		long := func(at time.Time) {
+			r.add(at)
+			time.Sleep(4 * time.Second)
+		}
+		task := c.Every(10*time.Second, start.Add(5*time.Second), long, nil)
+		c.Ahead(task, start.Add(2*time.Second))
+		canceled := c.Every(10*time.Second, start.Add(5*time.Second), func(time.Time) { time.Sleep(time.Second) }, nil)
+		c.Ahead(canceled, start.Add(2*time.Second))
+		time.Sleep(2500 * time.Millisecond)
+		next, waited := c.Cancel(canceled)
+		assert.False(t, waited)
+		assert.Equal(t, 5*time.Second, next.Sub(start.Round(0)))
+		time.Sleep(20 * time.Second)
+		require.NoError(t, c.Stop(t.Context()))
+		assert.Equal(t, []time.Duration{2 * time.Second, 6 * time.Second, 15 * time.Second}, r.since(start))
+	})
+}
+
 // A tick that passes while a run is under way is made up for at once, two are one, and the rhythm stays.
 func TestOverrun(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -1,0 +1,96 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+// Who has gone counts from the look that missed it. A server that names nobody, as one that has just begun, says nothing.
+func TestMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m members
+		begun := time.Now()
+		assert.False(t, m.are(nil))
+		assert.False(t, m.are([]string{"b", "a"}), "who they were is not known")
+		assert.False(t, m.are([]string{"a", "b"}))
+		assert.True(t, m.are([]string{"a", "b", "c"}))
+		assert.False(t, m.are([]string{}))
+		assert.False(t, m.lostSince(begun), "who comes has taken nothing along")
+		time.Sleep(time.Minute)
+		assert.True(t, m.are([]string{"c", "a", "d"}))
+		assert.True(t, m.lostSince(begun.Add(time.Minute)))
+		time.Sleep(time.Minute)
+		assert.False(t, m.are([]string{"a", "c", "d"}))
+		assert.False(t, m.lostSince(begun.Add(time.Minute+time.Nanosecond)))
+	})
+}
+
+// Where members ask seldom, and one of them goes, all the others ask soon, and take up what they are told in one moment: those that have just asked in their round, too.
+// Where they ask often that is soon enough.
+func TestRoundOutOfTurn(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 5 * time.Minute} {
+		for _, into := range []time.Duration{200 * time.Millisecond, 1700 * time.Millisecond, 4 * time.Second, 17 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				gone := time.Now().Truncate(interval).Add(3*interval + into)
+				var mu sync.Mutex
+				var updates []Update
+				tell := func(_ context.Context, u Update) {
+					mu.Lock()
+					defer mu.Unlock()
+					assert.True(t, time.Now().Equal(u.At) || len(updates) < 5, "it is told when it counts")
+					updates = append(updates, u)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				for i := range 5 {
+					s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
+					require.NoError(t, err)
+					defer s.Close()
+					place := uint64(i) * 0x9e3779b97f4a7c15
+					fails := false
+					s.Watch(interval, place, func(context.Context) ([]string, error) {
+						if fails = !fails; fails && time.Now().Before(gone) { // now and then, which changes nothing
+							return nil, errors.New("not now")
+						}
+						if time.Now().Before(gone) {
+							return []string{"dies", "lives"}, nil
+						}
+						return []string{"lives"}, nil
+					})
+					r := rounds{job: "job", interval: interval, place: place, members: &s.members, tell: tell, ask: func(context.Context) ([]*targetgroup.Group, error) {
+						address := model.LabelValue("old:1")
+						if !time.Now().Before(gone) {
+							address = "new:1"
+						}
+						return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: address}}}}, nil
+					}}
+					go r.Run(ctx, make(chan []*targetgroup.Group, 100))
+				}
+				time.Sleep(5*interval + into)
+				cancel()
+				synctest.Wait()
+				require.Len(t, updates, 10)
+				for i, u := range updates {
+					assert.Equal(t, i >= 5, u.Orphans)
+				}
+				for _, u := range updates[5:] {
+					assert.Equal(t, updates[5].At, u.At)
+					assert.Less(t, u.At.Sub(gone), min(3*interval/2, mostBetweenLooks*9/5)+grid)
+				}
+			})
+		}
+	}
+}
