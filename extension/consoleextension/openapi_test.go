@@ -4,11 +4,15 @@
 package consoleextension
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,13 +27,32 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
+var update = flag.Bool("update", false, "pack openapi.yaml anew")
+
+// What the binary has is openapi.yaml as it is.
+func TestOpenAPIIsPacked(t *testing.T) {
+	text, err := os.ReadFile("openapi.yaml")
+	require.NoError(t, err)
+	if *update {
+		var packed bytes.Buffer
+		w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		require.NoError(t, err)
+		_, err = w.Write(text)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		require.NoError(t, os.WriteFile("openapi.yaml.gz", packed.Bytes(), 0o600))
+		return
+	}
+	require.True(t, bytes.Equal(text, openAPI()), "openapi.yaml has changed: run `go test -run TestOpenAPIIsPacked -update` in extension/consoleextension")
+}
+
 // description is openapi.yaml.
 type description map[string]any
 
 func described(t *testing.T) description {
 	t.Helper()
 	var d map[string]any
-	require.NoError(t, yaml.Unmarshal(openAPI, &d))
+	require.NoError(t, yaml.Unmarshal(openAPI(), &d))
 	return d
 }
 
