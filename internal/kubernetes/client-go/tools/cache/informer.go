@@ -159,7 +159,8 @@ func (i *informer) Run(stop <-chan struct{}) {
 		case <-ctx.Done():
 		}
 	}()
-	// Any version will do at first, such as what an API has in memory. What is listed because a version was forgotten has to be new.
+	// Any version will do at first, such as what an API has in memory. Only what is listed because a version was forgotten has to be new, for which
+	// the API asks its database.
 	version, listed, wait := "0", false, firstWait
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -179,7 +180,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 		case err == nil:
 			i.reflector.succeed(ctx)
 			continue
-		case errors.As(err, &status) && (status.IsExpired() || !listed && version != ""):
+		case errors.As(err, &status) && status.IsExpired():
 			expired := listed
 			if version, listed = "", false; expired {
 				continue // nothing is wrong: it was too long ago

@@ -59,8 +59,11 @@ func (a *api) listWatch() *ListWatch {
 	return &ListWatch{
 		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			a.note("list " + o.ResourceVersion)
-			if list, ok := a.take(&a.lists).(*rest.List); ok {
-				return list, nil
+			switch next := a.take(&a.lists).(type) {
+			case *rest.List:
+				return next, nil
+			case error:
+				return nil, next
 			}
 			return nil, errors.New("no list")
 		},
@@ -199,7 +202,9 @@ func TestInformerTriesAgain(t *testing.T) {
 		close(short)
 		open := make(chan any)
 		a := &api{
-			lists:   []any{errors.New("refused"), &rest.StatusError{Code: 504, Message: "too large a version"}, &rest.List{ResourceVersion: "1"}},
+			lists: []any{
+				errors.New("down"), &rest.StatusError{Code: 429, Message: "busy"}, &rest.StatusError{Code: 410, Message: "forgotten"}, &rest.List{ResourceVersion: "1"},
+			},
 			watches: []any{short, errors.New("refused"), open},
 		}
 		i := NewSharedInformer(a.listWatch(), &corev1.Pod{}, 0)
@@ -217,7 +222,9 @@ func TestInformerTriesAgain(t *testing.T) {
 		close(stop)
 		<-ended
 		assert.True(t, i.HasSynced())
-		assert.Equal(t, []string{"no list", "no list", errShort.Error(), "refused"}, failures)
+		assert.Equal(t, []string{"down", "busy", "forgotten", errShort.Error(), "refused"}, failures)
+		// An API that is in trouble is not asked for what it does not have in memory: that would be by all at once.
+		assert.Equal(t, []string{"list 0", "list 0", "list 0", "list ", "watch 1", "watch 1", "watch 1"}, a.asked)
 		for n, wait := range waits[1:] {
 			least := firstWait << n
 			assert.True(t, wait >= least && wait < 2*least, fmt.Sprint(waits))
@@ -259,7 +266,7 @@ func TestLogOfFailures(t *testing.T) {
 		assert.Equal(t, 6, failures)
 	})
 	const failed, again = `level=WARN msg="Cannot follow objects of Kubernetes, and tries again" kind=Pod error=`, `level=INFO msg="Follows objects of Kubernetes again" kind=Pod` + "\n"
-	assert.Equal(t, failed+"\"no list\"\n"+again+failed+"refused\n"+again, log.String())
+	assert.Equal(t, failed+"refused\n"+again+failed+"refused\n"+again, log.String())
 }
 
 func TestWaitForCacheSync(t *testing.T) {
