@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
@@ -331,6 +333,34 @@ func TestACallerThatGivesUpIsCounted(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-result, context.Canceled)
 		require.Equal(t, int64(4), e.balanced().Dropped[account.Canceled])
+	})
+}
+
+func TestWhatACallerHasGivenUpIsNotSentAgain(t *testing.T) {
+	bothTransports(t, func(t *testing.T, kind string) {
+		broken := make(chan struct{})
+		s := run(t, &testServer{stream: func(p *peer) error {
+			if p.number > 0 {
+				return echo(p)
+			}
+			if _, err := p.recv(); err != nil {
+				return eof(err)
+			}
+			<-broken
+			return status.Error(codes.Unavailable, "it is gone")
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, noQueue)
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error)
+		go func() { result <- e.ConsumeTraces(ctx, spans("given up", 1)) }()
+		eventually(t, func() bool { return len(s.seen()) == 1 }, "it arrives")
+		cancel()
+		require.ErrorIs(t, <-result, context.Canceled)
+		close(broken)
+		eventually(t, func() bool { return e.dest.tally.Closed[tally.Broken].Load() == 1 }, "the stream breaks")
+		require.NoError(t, e.ConsumeTraces(context.Background(), spans("next", 1)))
+		require.Equal(t, map[string]int{"given up": 1, "next": 1}, s.names())
+		require.Zero(t, e.dest.lanes.common.slots[0].pending.Len())
 	})
 }
 

@@ -140,6 +140,7 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 	}
 	d.tally.Divided.Add(1)
 	p.noteDivided(limit)
+	whole := p.Items // of which parts take theirs
 	// So many exist at a time: a tiny limit must not make a request many times its size.
 	const partsAtOnce = 4
 	var (
@@ -155,7 +156,7 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 		if items == 0 {
 			continue // empty resources are not worth a message
 		}
-		if items == p.Items && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
+		if items == whole && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
 			return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes, and cannot be divided", len(data), limit))
 		}
 		part := d.newDelivery(ctx, data, items)

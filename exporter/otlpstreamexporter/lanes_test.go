@@ -118,3 +118,29 @@ func TestOriginsComeAndGo(t *testing.T) {
 		require.LessOrEqual(t, e.dest.lanes.origins(), 4)
 	})
 }
+
+// A server that never ends its half of a stream does not keep those of clients that are gone for ever.
+func TestStreamsOfAnOriginThatIsGoneAreCutOff(t *testing.T) {
+	bothTransports(t, func(t *testing.T, kind string) {
+		s := run(t, &testServer{stream: func(p *peer) error {
+			if err := echo(p); err != nil {
+				return err
+			}
+			<-p.ctx.Done()
+			return p.ctx.Err()
+		}}, kind)
+		e := newTestExporter(t, kind, s.addr, byTenant(1), func(cfg *Config) { cfg.Mode = server.Stream })
+		for i, tenant := range []string{"a", "b"} { // which takes its place
+			ctx, _ := originNamed(tenant)
+			require.NoError(t, e.ConsumeTraces(ctx, spans(batch(i), 1)))
+			e.settled()
+		}
+		draining := func() int { return e.Snapshot().Destinations[0].Draining }
+		eventually(t, func() bool { return draining() == 1 }, "the first one's stream is closed from here")
+		eventually(t, func() bool {
+			e.expire(3 * e.cfg.AckTimeout)
+			return draining() == 0
+		}, "it is cut off")
+		require.Equal(t, 1, e.Snapshot().Destinations[0].Open, "the other one's stays")
+	})
+}

@@ -137,11 +137,24 @@ func (s *slot) next() *entry {
 	for len(s.resend) > 0 {
 		e := s.resend[0]
 		s.resend = s.resend[1:]
-		if s.pending.Holds(e) {
+		if s.isWanted(e) {
 			return e
 		}
 	}
 	return nil
+}
+
+// isWanted tells whether a request is still to be sent: not when it was answered, and not when its caller has given up. The caller
+// knows that from an error and may send the data elsewhere, so another attempt would only make duplicates. The slot's lock is held.
+func (s *slot) isWanted(e *entry) bool {
+	if !s.pending.Holds(e) {
+		return false
+	}
+	if s.account.Settled(&e.Value.Parcel) {
+		s.take(e.ID)
+		return false
+	}
+	return true
 }
 
 // send sends a new delivery, or an entry once more. It returns false when the slot is to end.
@@ -167,9 +180,9 @@ func (s *slot) send(e *entry, p *delivery) bool {
 			s.retire()
 			continue
 		}
-		if again && !s.pending.Holds(e) {
+		if again && !s.isWanted(e) {
 			s.mu.Unlock()
-			return true // answered or given up meanwhile
+			return true
 		}
 		if !s.fits(l, len(p.data)) {
 			s.mu.Unlock()

@@ -48,18 +48,20 @@ func TestTooLargeRequestsAreSentInParts(t *testing.T) {
 
 func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
-		e := newTestExporter(t, kind, s.addr)
-		e.export(0, 1)
-		e.settled()
-		td := spans("fine", 100)
-		poison := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-		poison.At(50).SetName(strings.Repeat("x", 1000))
-		require.NoError(t, e.ConsumeTraces(context.Background(), td))
-		b := e.settled()
-		require.Equal(t, int64(1), b.Dropped[account.TooLarge])
-		require.Equal(t, int64(100), b.Acked)
-		require.Equal(t, 99, s.itemsOf("fine"))
+		for _, at := range []int{1, 50, 99} { // the last one is all that is left of the whole when its turn comes
+			s := run(t, &testServer{header: otlpstream.Limits{MaxMessage: 500}.Headers(), stream: echo}, kind)
+			e := newTestExporter(t, kind, s.addr)
+			e.export(0, 1)
+			e.settled()
+			td := spans("fine", 100)
+			poison := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+			poison.At(at).SetName(strings.Repeat("x", 1000))
+			require.NoError(t, e.ConsumeTraces(context.Background(), td))
+			b := e.settled()
+			require.Equal(t, int64(1), b.Dropped[account.TooLarge], at)
+			require.Equal(t, int64(100), b.Acked, at)
+			require.Equal(t, 99, s.itemsOf("fine"), at)
+		}
 	})
 }
 

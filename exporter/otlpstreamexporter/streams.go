@@ -95,7 +95,7 @@ func (s *slot) pointless(e *entry, p *delivery) bool {
 	if e != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return !s.pending.Holds(e)
+		return !s.isWanted(e)
 	}
 	if s.tooOld(p, time.Now()) {
 		p.done <- outcome{verdict: failure, reason: account.RetriesExhausted, err: errors.New("no stream could be opened")}
@@ -199,7 +199,9 @@ func (s *slot) retire() {
 func (s *slot) finish() {
 	s.mu.Lock()
 	l := s.current
-	s.current = nil
+	if s.current = nil; l != nil {
+		l.closed = time.Now()
+	}
 	s.mu.Unlock()
 	if l != nil {
 		_ = l.conn.CloseSend()
