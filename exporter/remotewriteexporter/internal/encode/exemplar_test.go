@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
@@ -58,6 +59,37 @@ func TestExemplarsGoToTheirBucket(t *testing.T) {
 			assert.Empty(t, s.Exemplars)
 		}
 	}
+}
+
+// A bucket without a count has no sample that an exemplar could go with. That costs the exemplar, and nothing else.
+func TestAnExemplarWithoutASampleIsLeftOut(t *testing.T) {
+	f := func(format block.Format, change func(*Config), fill func(dp pmetric.HistogramDataPoint), want int) {
+		t.Helper()
+		e, d := newEncoder(t, change)
+		for i := range 2 {
+			md, dp := classicOf()
+			dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(time.Duration(i) * time.Minute)))
+			dp.Exemplars().AppendEmpty().SetDoubleValue(2.5)
+			fill(dp)
+			gauge("g", 1, epoch).ResourceMetrics().At(0).CopyTo(md.ResourceMetrics().AppendEmpty())
+			require.NoError(t, e.Add(md, ""))
+		}
+		series, _ := decode(t, flushAll(e, format))
+		require.Empty(t, d.panics)
+		require.Len(t, series, want)
+		for _, s := range series {
+			require.Empty(t, s.Exemplars)
+		}
+	}
+	for _, format := range formats {
+		f(format, nil, func(dp pmetric.HistogramDataPoint) {
+			dp.ExplicitBounds().FromRaw([]float64{1, 2, 3})
+			dp.BucketCounts().FromRaw([]uint64{6})
+		}, 4)
+	}
+	f(v2Zstd, func(c *Config) { c.Cache.CustomBuckets = true }, func(dp pmetric.HistogramDataPoint) {
+		dp.ExplicitBounds().FromRaw([]float64{2, 1}) // of which no native histogram can be made
+	}, 1)
 }
 
 func TestExemplarLabels(t *testing.T) {

@@ -93,9 +93,14 @@ type Exemplar struct {
 	First, End uint32 // in bytes
 }
 
-// Slot is the series' number in the buffer. What a series remembers may be of a buffer before.
+// has tells whether a series has a slot. What a series remembers may be of a buffer before.
+func (b *Buffer) has(s *cache.Series) bool {
+	return int(s.Slot) < len(b.Series) && b.Series[s.Slot] == s
+}
+
+// Slot is the series' number in the buffer. A sample is to follow: Flush relies on each series having one.
 func (b *Buffer) Slot(s *cache.Series) uint32 {
-	if int(s.Slot) >= len(b.Series) || b.Series[s.Slot] != s {
+	if !b.has(s) {
 		s.Slot = uint32(len(b.Series))
 		b.Series = append(b.Series, s)
 		b.Counts = append(b.Counts, 0)

@@ -23,7 +23,7 @@ const (
 	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
 	// while another is encoded. A page that is larger by itself needs one buffer only.
 	maxSpare = 64 << 10
-	// fewAlone is after how many flushes in a row during which nothing came a larger one is let go.
+	// fewAlone is after how many flushes in a row during which nothing came a larger one is freed.
 	fewAlone = 16
 )
 
@@ -80,7 +80,10 @@ func (c *Column) take(p *part, unlisted bool) {
 		}
 	}
 	for _, x := range p.exemplars {
-		b.Exemplars = append(b.Exemplars, Exemplar{b.Slot(x.series), x.labels, x.time, x.bits, base + x.first, base + x.end})
+		if !b.has(x.series) {
+			continue // no sample for it to go with, as where a bucket has no count
+		}
+		b.Exemplars = append(b.Exemplars, Exemplar{x.series.Slot, x.labels, x.time, x.bits, base + x.first, base + x.end})
 	}
 }
 

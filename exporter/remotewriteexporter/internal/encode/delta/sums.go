@@ -110,6 +110,9 @@ func (d *Sums[K]) Explicit(k K, h *histogram.Explicit, start, time pcommon.Times
 
 // Exponential adds x to the sum and puts the sum in its place, of whose buckets x gets a copy. It returns when the sum began.
 func (d *Sums[K]) Exponential(k K, x *histogram.Exponential, start, time pcommon.Timestamp) (began int64, reason loss.Reason) {
+	if !x.IsPossible() {
+		return 0, loss.Buckets
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, fresh, reason := d.sum(k, start, time)

@@ -4,6 +4,7 @@
 package delta
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,4 +93,33 @@ func TestSumOfAnotherShapeBeginsWhereTheLastOneEnds(t *testing.T) {
 	x, began = exponential(50, 1)
 	require.EqualValues(t, 40_000, began)
 	require.EqualValues(t, 1, x.Count)
+}
+
+// Buckets beyond the range of numbers are refused: there is no scale at which they would be few.
+func TestSumsOfHistogramsHaveABound(t *testing.T) {
+	d := New[string](10)
+	add := func(at int, scale int32, buckets ...histogram.Bucket) (histogram.Exponential, loss.Reason) {
+		x := histogram.Exponential{Scale: scale, Count: uint64(len(buckets)), Positive: buckets}
+		_, reason := d.Exponential("x", &x, 0, seconds(at))
+		return x, reason
+	}
+	for _, scale := range []int32{histogram.MinScale, 0, histogram.MaxScale} {
+		for i := range 50 {
+			var far []histogram.Bucket
+			for j := range 100 {
+				far = append(far, histogram.Bucket{Index: 1<<19 + int64(100*i+j), Count: 1})
+			}
+			x, reason := add(1+i, scale, far...)
+			require.Equal(t, loss.Buckets, reason)
+			require.Len(t, x.Positive, 100)
+		}
+	}
+	require.Zero(t, d.Len())
+	for at, v := range []float64{math.SmallestNonzeroFloat64, 1, math.MaxFloat64} {
+		for _, scale := range []int32{histogram.MinScale, histogram.MaxScale} {
+			exponent := math.Log2(v) * math.Pow(2, float64(scale)) // a bucket is above its lower bound
+			_, reason := add(100+2*at+int(scale)/histogram.MaxScale, scale, histogram.Bucket{Index: int64(math.Ceil(exponent)) - 1, Count: 1})
+			require.Empty(t, reason, "%v at scale %d", v, scale)
+		}
+	}
 }

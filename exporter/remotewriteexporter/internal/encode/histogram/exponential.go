@@ -22,6 +22,8 @@ const (
 	leastZero = 1e-128
 	// maxBuckets bounds the buckets of a sum; it is made coarser rather than longer.
 	maxBuckets = 1024
+	// leastExponent and endExponent are the powers of two that the numbers of a float64 are between.
+	leastExponent, endExponent = -1075, 1024
 )
 
 // Exponential is what an exponential histogram counts.
@@ -77,6 +79,23 @@ func (x *Exponential) CopyOf(y *Exponential) {
 	positive, negative := x.Positive, x.Negative
 	*x = *y
 	x.Positive, x.Negative = positive, negative
+}
+
+// IsPossible tells whether numbers can be in all buckets. Those beyond the range of a float64 are no observations, and a sum of them would
+// have as many buckets as there are indexes, however coarse it was made.
+func (x *Exponential) IsPossible() bool {
+	least, end := int64(leastExponent), int64(endExponent)
+	if x.Scale >= 0 {
+		least, end = least<<x.Scale, end<<x.Scale
+	} else {
+		least, end = least>>-x.Scale, end>>-x.Scale
+	}
+	for _, buckets := range [...][]Bucket{x.Positive, x.Negative} {
+		if n := len(buckets); n > 0 && (buckets[0].Index < least || buckets[n-1].Index >= end) {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *Exponential) rescale(scale int32) {
