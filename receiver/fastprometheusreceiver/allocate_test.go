@@ -4,12 +4,14 @@
 package fastprometheusreceiver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -264,6 +266,28 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			assert.Empty(t, r.some(stale("requests")))
 		})
 	}
+}
+
+// A job that goes on as it was has its failures written, too, to the file of the day.
+func TestAllocatorsBrokenJobKeepsItsFailureLog(t *testing.T) {
+	a := newEndpoint(t, text)
+	a.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	log := filepath.Join(t.TempDir(), "failures.log")
+	o := newOffice(t)
+	o.assign("job", "", a.address())
+	r := run(t, fmt.Sprintf("config: {global: {scrape_failure_log_file: %q}}", log)+fmt.Sprintf(allocated, o.URL))
+	logged := func() bool {
+		content, err := os.ReadFile(log)
+		return err == nil && bytes.Contains(content, []byte("502 Bad Gateway"))
+	}
+	require.Eventually(t, logged, patience, glance)
+
+	o.set("job", "relabel_configs", []any{map[string]any{"regex": "("}})
+	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Cannot use a job").Len() == 1 }, patience, glance)
+	require.NoError(t, os.Remove(log))
+	o.assign("another", "", "127.0.0.1:1") // a change, which opens the file anew
+	require.Eventually(t, func() bool { return r.toolsOf("another") != nil }, patience, glance)
+	require.Eventually(t, logged, patience, glance)
 }
 
 // A file that a job names may come later.

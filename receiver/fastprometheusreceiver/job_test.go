@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
 // While a job with many targets is shown, it goes on.
@@ -45,4 +46,18 @@ func TestNobodyWaitsForWhatIsShown(t *testing.T) {
 		slow.mu.Unlock()
 		shown.Wait()
 	}
+}
+
+// Targets of a job that has ended retire one by one, and each has the job looked at. By the last time there may be another job of its name.
+func TestAJobThatHasEndedLeavesItsSuccessorAlone(t *testing.T) {
+	client, err := fetch.NewClient(&promconfig.ScrapeConfig{JobName: "node"}, fetch.Options{})
+	require.NoError(t, err)
+	ended, next := newJob(nil, "node"), newJob(nil, "node")
+	ended.ended, ended.tools, next.tools = true, &tools{client: client}, &tools{client: client}
+	table := jobTable{jobs: map[string]*job{"node": ended}}
+	table.forget(ended)
+	require.Empty(t, table.jobs)
+	table.jobs["node"] = next
+	table.forget(ended)
+	require.Same(t, next, table.jobs["node"])
 }

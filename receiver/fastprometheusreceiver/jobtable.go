@@ -43,6 +43,9 @@ func (t *jobTable) forget(j *job) {
 	defer t.mu.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if t.jobs[j.name] != j { // it was dropped before; by now there may be another one of its name
+		return
+	}
 	if j.ended && len(j.targets)+len(j.leaving) == 0 {
 		delete(t.jobs, j.name)
 		j.tools.client.Close()

@@ -56,10 +56,17 @@ func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answ
 		s.allocated = append(s.allocated, cfg)
 	}
 	for _, cfg := range r.allocatedJobs() {
-		if s.broken[cfg.JobName] != nil && s.tools[cfg.JobName] == nil {
-			s.tools[cfg.JobName] = r.toolsOf(cfg.JobName)
-			s.allocated = append(s.allocated, cfg)
+		name := cfg.JobName
+		if s.broken[name] == nil || s.tools[name] != nil {
+			continue
 		}
+		kept := *r.toolsOf(name)
+		var err error
+		if kept.failures, err = s.logs.logger(cfg); err != nil { // the file it had is closed once the setup is applied
+			s.broken[name] = errors.Join(s.broken[name], err)
+		}
+		s.tools[name] = &kept
+		s.allocated = append(s.allocated, cfg)
 	}
 	slices.SortFunc(s.allocated, func(a, b *promconfig.ScrapeConfig) int { return strings.Compare(a.JobName, b.JobName) })
 	return s, nil
