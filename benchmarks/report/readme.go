@@ -35,7 +35,7 @@ func ReadmeTable(dir string) (string, error) {
 	}
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination. RSS without files leaves out the pages of each program's own file, which our agent lets go of and others do not.\n\n",
+	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination. RSS without files leaves out the pages of each program's own file, which our agent releases and the others do not.\n\n",
 		first.Machine.Cores, first.Machine.Model, first.Command, first.Taken.Format("2 January 2006"))
 	for _, r := range results {
 		fmt.Fprintf(&b, "**[%s](benchmarks/results/%s.md)**\n\n", r.Title, r.Name)

@@ -23,7 +23,7 @@ type Obstacle struct {
 	Why string
 	// Silent says that nothing is known to be wrong: somebody who knows the component may say so in its place.
 	Silent bool
-	// Changes are all that stands in the way, if there are any: the component lets go. A receiver that puts back what it changes
+	// Changes are all that stands in the way, if there are any: the component keeps nothing. A receiver that puts back what it changes
 	// may use the memory again.
 	Changes Changes
 }

@@ -75,12 +75,12 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 		roads []hostgraph.Pipeline
 		want  []string
 	}{
-		"an exporter that lets go":       {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: toYes}}, nil},
+		"an exporter that keeps nothing": {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: toYes}}, nil},
 		"one that keeps metrics":         {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("no", no)}}, []string{`exporter "no" keeps them`}},
 		"one that says nothing":          {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("silent", silentOne)}}, []string{`exporter "silent" does not say whether it keeps metrics`}},
 		"one that is another instance":   {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: exporter("yes", &releasing{})}}, []string{`exporter "yes" does not say whether it keeps metrics`}},
 		"a connector":                    {[]hostgraph.Pipeline{{Name: "metrics", Processors: nil, Exporters: []hostgraph.Node{a(component.KindConnector, "forward", yes)}}}, []string{`connector "forward" may hand metrics to any pipeline, or keep them`}},
-		"a processor that lets go":       {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", known)}, Exporters: toYes}}, nil},
+		"a processor that keeps nothing": {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", known)}, Exporters: toYes}}, nil},
 		"one that did not register":      {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", unknown)}, Exporters: toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
 		"one without an address":         {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", nil)}, Exporters: toYes}}, []string{`processor "p" does not say whether it keeps metrics`}},
 		"one that keeps them":            {[]hostgraph.Pipeline{{Name: "metrics", Processors: []hostgraph.Node{processor("p", keeper)}, Exporters: toYes}}, []string{`processor "p" keeps them`}},

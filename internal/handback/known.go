@@ -11,15 +11,15 @@ import (
 	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
-// The components of the Collector that are known to let go. They are told by the packages of their types: a name is
-// whatever a distribution gives to a component.
+// The components of the Collector that are known to keep no metrics. They are recognised by the packages of their types: a
+// distribution may name a component as it likes.
 const (
 	limiterConfigs = "go.opentelemetry.io/collector/internal/memorylimiter"
 	nopExporters   = "go.opentelemetry.io/collector/exporter/nopexporter"
 )
 
-// The processors that are known to change attributes, and to let go. Both go through the metrics once, apply their actions to one list
-// of attributes after the other, and return the metrics as they came for the helper to hand on (v0.159.0, attributes_metric.go and
+// The processors that are known to change attributes and to keep no metrics. Both go through the metrics once, apply their
+// actions to one list of attributes after the other, and return the metrics as they came for the helper to pass on (v0.159.0, attributes_metric.go and
 // resource_processor.go). An action adds to the list, takes out of it or gives a value another content, which in pdata is a piece of its own.
 var changing = map[string]Changes{
 	contrib + "attributesprocessor": {Points: true},
@@ -28,7 +28,7 @@ var changing = map[string]Changes{
 
 const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
 
-// Changes are the lists of attributes that a component, which lets go of metrics, leaves other than they were.
+// Changes are the lists of attributes that a component which keeps no metrics leaves other than they were.
 type Changes struct {
 	Points    bool // of data points
 	Resources bool

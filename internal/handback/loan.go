@@ -12,10 +12,10 @@ import (
 // A Loan goes with metrics whose memory the receiver will use again. It belongs to that memory, and is found by the
 // components on the way through the context.
 //
-// Who finds one knows that all behind him let go of the metrics, and so may put back what he has taken out of them once the
-// next consumer has returned nil: the receiver then finds all that it handed out.
+// A component that finds one knows that nothing behind it keeps the metrics. So it may take parts out and put them back once
+// the next consumer has returned nil: the receiver then finds all that it handed out.
 //
-// He may also leave a note about the points, and finds it again when the same points come with other values. The receiver
+// It may also leave a note about the points, and finds it again when the same points come with other values. The receiver
 // drops all notes when it changes anything about which points there are, what attributes they have, or where they are. The
 // resources may be others each time: targets that are alike share memory. A Loan is used by one goroutine at a time.
 type Loan struct {

@@ -12,10 +12,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
-// A Releaser is an exporter or a processor that knows whether it lets go of metrics before it returns.
+// A Releaser is an exporter or a processor that knows whether it keeps metrics after it has returned.
 type Releaser interface {
-	// ReleasesMetrics returns nil if the component, configured as it is, lets go, and else why it does not: a clause that
-	// begins with a verb.
+	// ReleasesMetrics returns nil if the component, configured as it is, keeps no metrics, else what it does with them: a clause
+	// that begins with a verb.
 	ReleasesMetrics() error
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Memory is what a payload is in while anyone uses it, and another one after that. Who has it counts as a user, gRPC as
-// long as it has not written the payload too, and the last to let go gives it back. What is never let go of is left to
+// long as it has not written the payload too, and the last to release it gives it back. What is never released is left to
 // the garbage collector. A nil *Memory is of no account.
 type Memory struct {
 	room  []byte // all of it
@@ -54,7 +54,7 @@ func (m *Memory) Retain() {
 	}
 }
 
-// Release notes that a user has let go.
+// Release notes that a user is done with it.
 func (m *Memory) Release() {
 	if m == nil || m.users.Add(-1) > 0 {
 		return

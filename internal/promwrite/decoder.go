@@ -105,7 +105,7 @@ func (d *Decoder) add(s Series) error {
 	return nil
 }
 
-// Reset lets go of the last request.
+// Reset forgets the last request.
 func (d *Decoder) Reset() {
 	d.Series = reuse(d.Series)
 	d.Metadata = reuse(d.Metadata)
@@ -127,7 +127,7 @@ func (b *buckets) reset() {
 	b.counts = reuse(b.counts)
 }
 
-// reuse empties s and lets go of what its elements refer to.
+// reuse empties s, and refers no longer to what its elements referred to.
 func reuse[T any](s []T) []T {
 	if cap(s) > maxRetained {
 		return nil

@@ -125,7 +125,7 @@ func (d *Decoder) giveLast() error {
 	return d.do(&d.one)
 }
 
-// nextSeries lets go of the series before.
+// nextSeries forgets the series before.
 func (d *Decoder) nextSeries() {
 	d.labels = reuse(d.labels)
 	d.samples = reuse(d.samples)

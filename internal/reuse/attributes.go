@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// Attributes are attributes that the points of many requests share. Nobody changes them: who does, and said that he lets go of metrics,
+// Attributes are attributes that the points of many requests share. Nobody changes them: who does, and said that it does not keep metrics,
 // is found out by their seal when metrics are taken back.
 type Attributes struct {
 	list  pcommon.Map

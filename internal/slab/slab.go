@@ -102,7 +102,7 @@ func (of *stock[T]) refill(size int) {
 
 func (of *stock[T]) again() {
 	for _, slab := range of.given {
-		clear(slab) // what it names may be let go of
+		clear(slab) // so that what it refers to can be freed
 	}
 	of.spare = append(of.spare, of.given...)
 	clear(of.given)

@@ -27,10 +27,10 @@ type passages struct {
 
 	p      *cardinalityProcessor
 	road   *road  // nil if it is the processor's only one
-	forget func() // that it lets go of metrics
+	forget func() // that it keeps no metrics
 }
 
-// Start starts the processor, and makes known that it lets go of metrics.
+// Start starts the processor, and makes known that it keeps no metrics.
 func (c *passages) Start(ctx context.Context, host component.Host) error {
 	if err := c.Metrics.Start(ctx, host); err != nil {
 		return err

@@ -62,7 +62,7 @@ type Config struct {
 	KeepJobAndInstance bool `mapstructure:"keep_job_and_instance"`
 
 	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of
-	// the pipeline are known to let go of them), always (also if some do not say), never. Default auto.
+	// the pipeline are known not to keep them), always (also if some do not say), never. Default auto.
 	Reuse string `mapstructure:"reuse"`
 
 	// LocalIdentity asks targets on this host for uncompressed bodies, which saves both sides the compression.

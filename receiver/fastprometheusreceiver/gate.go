@@ -24,8 +24,8 @@ const (
 	probeInterval = time.Second
 )
 
-// A gate keeps scrapes from being made for nothing, while a pipeline refuses whatever it is given, most likely for want of
-// memory. It holds a target back only if
+// A gate keeps scrapes from being made for nothing, while a pipeline refuses whatever it is given, most likely because
+// memory is short. It holds a target back only if
 //
 //   - metrics of many targets were refused since any were last taken,
 //   - this target's were among them: one that was not refused, or was never heard, is always scraped, and

@@ -86,7 +86,7 @@ func (l *learner) wait(ctx context.Context, limit time.Duration) bool {
 	return false
 }
 
-// fill lets go on whom there is room for.
+// fill lets those go on for whom there is room.
 func (h *learners) fill() {
 	for len(h.waiting) > 0 && (h.held <= h.most || h.free > 0) {
 		l := h.waiting[0]

@@ -30,7 +30,7 @@ type target struct {
 	page    *page.Target
 	scraped bool
 	quick   bool    // its last page took little time to read
-	leftOut bool    // its last scrape was not made for want of room
+	leftOut bool    // its last scrape was left out because the backlog was full
 	refusal refusal // of its metrics
 
 	phase, last      atomic.Int32 // what its scrape does, and what may have taken it long
@@ -69,7 +69,7 @@ const (
 	stateElsewhere = "elsewhere"
 )
 
-// scrape fetches the page, reads it and hands on what it says, or that it could not be had.
+// scrape fetches the page, reads it and hands on what it says, or that it could not be fetched.
 func (t *target) scrape(at time.Time) {
 	t.busy.Lock()
 	defer t.busy.Unlock()
@@ -154,7 +154,7 @@ func (t *target) takeSlot(r rank) *slot {
 	return slot
 }
 
-// fail hands on that the page could not be had.
+// fail hands on that the page could not be fetched.
 func (t *target) fail(at, start time.Time, why string, err error) {
 	slot := t.takeSlot(quick)
 	duration := time.Since(start)
@@ -239,7 +239,7 @@ func (t *target) retire(at time.Time) {
 	t.close()
 }
 
-// close lets go of the connection.
+// close closes the connection.
 func (t *target) close() {
 	t.busy.Lock()
 	defer t.busy.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
-// again is memory of metrics that the pipeline has let go of, where it does so. Its zero value has none.
+// again is memory of metrics that the pipeline has returned, where nothing in it keeps them. Its zero value has none.
 type again struct {
 	lists atomic.Pointer[decode.Lists] // nil if metrics are made anew
 	free  sync.Pool                    // of *reuse.Metrics
@@ -93,6 +93,6 @@ func (a *again) takeBack(m *reuse.Metrics) {
 	case m.Changed() && a.lists.Swap(nil) != nil:
 		a.log.Error("A component of the pipeline changed attributes that several requests share: some of them may have been "+
 			"delivered with its changes. From now on nothing is shared",
-			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it lets go of metrics"))
+			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it does not keep metrics"))
 	}
 }

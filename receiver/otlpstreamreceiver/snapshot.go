@@ -61,7 +61,7 @@ type Answers struct {
 	Acked    int64 `json:"acked"`
 	Failed   int64 `json:"failed"`    // for good
 	Retry    int64 `json:"retryable"` // for now
-	Refused  int64 `json:"refused"`   // for want of room
+	Refused  int64 `json:"refused"`   // because there was no room
 	Resent   int64 `json:"resent"`
 }
 

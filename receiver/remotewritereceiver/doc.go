@@ -13,6 +13,6 @@
 //
 // What senders say again and again is known: labels are checked, copied and made
 // into attributes once, within a bound, and shared from request to request. Where
-// all that is behind the receiver lets go of metrics, their memory is used
+// nothing behind the receiver keeps metrics, their memory is used
 // again. Nothing depends on either: what is not known is made anew.
 package remotewritereceiver

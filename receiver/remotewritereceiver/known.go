@@ -124,7 +124,7 @@ func textOf(labels []promwrite.Label) (n int) {
 	return n
 }
 
-// age lets go of what nobody has said for a while.
+// age drops what has not been received for a while.
 func (k *known) age(now time.Time) {
 	k.sets.Age(now)
 	k.targets.Age(now)

@@ -98,14 +98,14 @@ func (r *remoteWriteReceiver) takeBack(t *tree) {
 		r.known.Store(newKnown(r.knownBytes, false))
 		r.settings.Logger.Error("A component of the pipeline changed attributes that several requests share: some of them may have been "+
 			"delivered with its changes. From now on nothing is shared",
-			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it lets go of metrics"))
+			zap.String("what_to_do", "find the processor that changes attributes of points in place and says that it does not keep metrics"))
 	}
 }
 
 // ageEvery is how often it is looked whether what is known is asked for.
 const ageEvery = 10 * time.Second
 
-// age lets go of what nobody has said for a while, now and then.
+// age drops, now and then, what has not been received for a while.
 func (r *remoteWriteReceiver) age() {
 	now := time.Now()
 	if last := r.aged.Load(); now.UnixNano()-last > int64(ageEvery) && r.aged.CompareAndSwap(last, now.UnixNano()) {

@@ -249,7 +249,7 @@ func (k *runs) age(is func(*run) bool, short bool) {
 	k.all = slices.DeleteFunc(k.all, func(r *run) bool { return r.gone })
 }
 
-// trim lets go of half of the parts that were not needed lately.
+// trim drops half of the parts that were not needed lately.
 func (k *runs) trim(r *run) {
 	n := len(r.spare) - (r.least+1)/2
 	k.spare -= (len(r.spare) - n) * r.part

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handbacktest tests whether components let go of metrics as package handback has it.
+// Package handbacktest tests whether components keep no metrics, as package handback defines it.
 package handbacktest
 
 import (

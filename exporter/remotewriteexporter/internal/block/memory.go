@@ -17,7 +17,7 @@ import (
 // block needs for a while. Its zero value is ready.
 type Memory struct{ free sync.Pool } // of *lent
 
-// lent is the memory of one body. It comes back when its last user lets go of it, and never if one does not.
+// lent is the memory of one body. It comes back when its last user releases it, and never if one does not.
 type lent struct {
 	home  *Memory
 	bytes []byte

@@ -135,5 +135,5 @@ func (f *File) Remove() error {
 	return errors.Join(err, segments.SyncFolder(filepath.Dir(f.name)))
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }

@@ -11,8 +11,8 @@
 // A series is known without its resource: a thousand targets of one shape share their entries, and each target adds
 // no more than its own few labels. Everything held is bounded by the Config; Expire forgets what was idle.
 //
-// What it is made of has packages of its own, with arrows one way; docs/design/091. Here is the walk through what comes, and the Encoder,
-// which has one of each.
+// The parts are packages of their own, whose imports go one way: docs/design/091 lists them. This package has the walk through
+// incoming metrics, and the Encoder, which owns one of each part.
 //
 // Points of one series keep their order as long as the calls of Add that bring them do: a series always lands in
 // the same shard, and Flush keeps the order within it. Add and Flush may be called from any goroutine; blocks of

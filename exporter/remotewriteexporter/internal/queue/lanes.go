@@ -23,7 +23,7 @@ type destination struct {
 	blocks int
 	leased int // lanes
 	held   int // blocks with senders
-	// refused is the size of the block that was last left out for want of room.
+	// refused is the size of the block that was last left out because there was no room.
 	refused int64
 }
 

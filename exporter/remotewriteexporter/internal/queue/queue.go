@@ -51,7 +51,7 @@ const (
 // ErrClosed is returned once the queue is closed.
 var ErrClosed = errors.New("the queue is closed")
 
-var errFull = errors.New("the queue dropped the data for want of room")
+var errFull = errors.New("the queue dropped the data because it was full")
 
 const (
 	// MaxParts is how many destinations there may be for PushTo.

@@ -320,7 +320,7 @@ func (t *takeover) Keys() []string {
 	return slices.AppendSeq(t.Log.Keys(), maps.Keys(t.live))
 }
 
-// Close lets go of both.
+// Close closes both.
 func (t *takeover) Close(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

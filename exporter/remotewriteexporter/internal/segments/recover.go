@@ -19,7 +19,7 @@ const (
 	// setAside is behind the name of a file that is damaged, under which it stays when it is of no use any more. So many stay.
 	setAside     = ".damaged"
 	mostSetAside = 4
-	// untold is behind the name of a file that was let go while there was no room to say what had been deleted with it.
+	// untold follows the name of a file that was deleted while there was no room to record what was deleted with it.
 	untold = ".gone"
 	// page is what a disk gives or does not give as a whole.
 	page = 4 << 10

@@ -67,7 +67,7 @@ type Store struct {
 	ends     []int // in buffer, of what is written
 	closed   bool
 
-	untold   []string // files that were let go, of which no record is aware yet
+	untold   []string // deleted files that no record mentions yet
 	promised int      // values that are counted, as of the last record that could be read; or unknown
 	damaged  bool     // whether a part of the log could not be read
 }
@@ -267,7 +267,7 @@ func (s *Store) Keys() []string {
 	return slices.Sorted(maps.Keys(s.index))
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (s *Store) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func (s *Shared) find(request string) *sharedAnswer {
 	return a
 }
 
-// Forget lets go of what is no longer given to others.
+// Forget drops answers that are no longer shared.
 func (s *Shared) Forget() {
 	now := s.now()
 	s.mu.Lock()

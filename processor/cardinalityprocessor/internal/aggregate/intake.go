@@ -65,7 +65,7 @@ const (
 	maxGatheredHistograms = 1 << 13
 )
 
-// Reset lets go of all, and keeps some memory.
+// Reset empties it, and keeps some memory.
 func (g *Gathered) Reset() {
 	if cap(g.Intakes) > maxGathered {
 		g.Intakes, g.byShard = nil, nil

@@ -186,7 +186,7 @@ func (a *Aggregator) Restored(saved []byte, epoch uint32, now time.Time, part fu
 		return nil, nil
 	}
 	if !l.closed && to.Used.Load() > to.Budget/8*7 {
-		for _, s := range to.States { // there may have been series that passed for want of memory: who knows which
+		for _, s := range to.States { // series may have passed because memory was short, nobody knows which
 			s.Since = pcommon.NewTimestampFromTime(now)
 		}
 	}

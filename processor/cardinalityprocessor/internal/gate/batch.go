@@ -86,7 +86,7 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// letGo lets go of the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
+// letGo drops references to the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
 func (b *Batch) letGo() {
 	b.fps, b.marks = nil, nil
 	if cap(b.ahead.fps) > maxRetained {

@@ -148,7 +148,7 @@ func (r *Recall) value(h *Hasher, b *recalled, a *slab.Attribute, spot slab.Spot
 	return b.sum, true
 }
 
-// Forget lets go of the strings.
+// Forget drops the strings.
 func (r *Recall) Forget() {
 	clear(r.before)
 	r.before = r.before[:0]

@@ -103,7 +103,7 @@ type subtotal struct {
 	pins    int               // points that wait to be added
 	seen    uint32            // epoch
 	owned   uint32            // epoch in which its fingerprint was last marked as one made here, and one more
-	certain pcommon.Timestamp // what began before may be a member that was forgotten for want of memory
+	certain pcommon.Timestamp // what began before may be a member that was forgotten because memory was short
 }
 
 // Member is a cumulative input of an output.

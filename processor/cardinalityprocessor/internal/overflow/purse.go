@@ -16,7 +16,7 @@ type purse struct {
 	Rested atomic.Int64 // of what is used, that of members that are silent: others may have it
 }
 
-// active is what is not to be had for others.
+// active is what others cannot have.
 func (p *purse) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rested.Load() }
 
 // payer is who pays for an output and its members: a rule, for one tenant.

@@ -356,7 +356,7 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 }
 
 // whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
-// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten for being idle, for want of memory, or by a
+// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten because it was idle or memory was short, or by a
 // process that was killed.
 func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {
 	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle

@@ -124,7 +124,7 @@ const (
 	maxStagedOutputs    = 1 << 12
 )
 
-// Reset lets go of all, and keeps some memory.
+// Reset empties it, and keeps some memory.
 func (s *Staged) Reset() {
 	if cap(s.Additions) > MaxStaged {
 		s.Additions, s.byShard = nil, nil

@@ -61,7 +61,7 @@ func (k Key) Word(word uint64) uint64 {
 	return end(v0^word, v1, v2, v3, 8<<56)
 }
 
-// Bytes are those that cannot be had as a slice.
+// Bytes are those of which there is no slice.
 type Bytes interface {
 	Len() int
 	At(i int) byte

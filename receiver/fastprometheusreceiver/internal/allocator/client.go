@@ -77,7 +77,7 @@ func withoutUser(text string) string {
 	return u.Redacted()
 }
 
-// Failures returns how often the jobs could not be had, and for each of them how often it could not be used.
+// Failures returns how often a request for the jobs failed, and how often a job could not be used.
 func (c *Client) Failures() int64 { return c.failures.Load() }
 
 // Run asks for the jobs until ctx ends, and hands them to apply when they are not those it took before. What it does

@@ -177,7 +177,7 @@ func (d *Decoder) unzstdPieces(body []byte, most int64, yield func([]byte) error
 	}
 	d.in.Reset(body)
 	defer func() {
-		_ = stream.Reset(nil) // lets go of the body
+		_ = stream.Reset(nil) // releases the body
 		streams.Put(stream)
 		d.in.Reset(nil)
 	}()

@@ -45,7 +45,7 @@ type encodingError struct{ err error }
 func (e *encodingError) Error() string { return e.err.Error() }
 func (e *encodingError) Unwrap() error { return e.err }
 
-// A credentialsError is a secret that cannot be read, or a token that cannot be had.
+// A credentialsError is a secret that cannot be read, or a token that cannot be fetched.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return e.err.Error() }

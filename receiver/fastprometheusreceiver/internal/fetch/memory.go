@@ -17,7 +17,7 @@ type Memory interface {
 	// Take returns a buffer with a length of size or more. It is nil when size is more than Share and bodies hold too much
 	// already.
 	Take(size int) []byte
-	// Wait returns one as soon as it may be had. It fails when ctx ends before that, or when it may never be had.
+	// Wait returns one as soon as there is room for it. It fails when ctx ends before that, or when there can never be.
 	Wait(ctx context.Context, size int) ([]byte, error)
 	// Give takes back a buffer that was lent, or another.
 	Give(buf []byte)

@@ -136,7 +136,7 @@ func most(n int) int {
 	return n * mostRatio
 }
 
-// release lets go of the input.
+// release releases the input.
 func (d *Decoder) release() { d.src = nil }
 
 // header returns where the member that begins at src[pos] has its deflate stream.

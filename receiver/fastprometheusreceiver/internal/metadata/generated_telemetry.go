@@ -417,7 +417,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverFastprometheusAllocatorFailures, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_allocator_failures",
-		metric.WithDescription("Times that the target allocator's jobs could not be had, and for each of them those that it could not be used. [Alpha]"),
+		metric.WithDescription("Failed requests for the target allocator's jobs, and jobs of its answers that could not be used. [Alpha]"),
 		metric.WithUnit("{failure}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverFastprometheusAllocatorFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_allocator_failures",
-		Description: "Times that the target allocator's jobs could not be had, and for each of them those that it could not be used. [Alpha]",
+		Description: "Failed requests for the target allocator's jobs, and jobs of its answers that could not be used. [Alpha]",
 		Unit:        "{failure}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -45,7 +45,7 @@ func (t *Target) Fail(at time.Time, r Report) Result {
 	return t.begin(at, t.format).End(r)
 }
 
-// Retire ends what the target had with stale markers, the report's series included, and lets go of what it shares. The
+// Retire ends what the target had with stale markers, the report's series included, and releases what it shares. The
 // target may be begun anew, as one never scraped.
 func (t *Target) Retire(at time.Time) Result {
 	e := ending{Scrape: &Scrape{target: t}}

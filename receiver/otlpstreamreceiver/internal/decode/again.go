@@ -38,7 +38,7 @@ func NewLists(bytes int) *Lists {
 	return &Lists{maphash.MakeSeed(), memo.New(bytes, func(l *list) int { return listSize + listFactor*len(l.raw) })}
 }
 
-// Age lets go of what has not come for a while.
+// Age forgets what has not come for a while.
 func (l *Lists) Age(now time.Time) { l.table.Age(now) }
 
 // Bytes is how many they take up.

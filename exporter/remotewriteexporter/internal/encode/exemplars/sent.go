@@ -19,7 +19,7 @@ const (
 
 // Sent remembers the last exemplar of each series, to send it once. A target shows the same one until there is
 // another: in most scrapes of most series, nothing is new. Prometheus does not store such a repetition, and does not
-// write it to anybody. What is not remembered for want of room is sent again, which harms nobody.
+// write it to anybody. What there is no room to remember is sent again, which does no harm.
 type Sent struct {
 	mu      sync.Mutex
 	entries []lastExemplar // a power of two

@@ -152,7 +152,7 @@ func (a *arrangement) inTurn(slots []uint32, ranks uint32) {
 	}
 }
 
-// release lets go of space that a much larger flush needed than is usual.
+// release frees space that only a much larger flush than usual needed.
 func (a *arrangement) release(usual int) {
 	if cap(a.order) > 4*usual+column.FewSamples {
 		*a = arrangement{}

@@ -39,7 +39,7 @@ func (r *references) takeResources(list []*cache.ResourceLabels) {
 	r.known = slices.Grow(r.known[:0], r.stride*len(list))[:r.stride*len(list)]
 }
 
-// release lets go of what is the cache's.
+// release drops references to the cache.
 func (r *references) release() { r.text, r.resources = nil, nil }
 
 // look takes in all symbols that there are.

@@ -169,7 +169,7 @@ func (sh *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exem
 	return own
 }
 
-// release lets go of what refers to the cache, and of space that has been much too large for a while.
+// release drops references to the cache, and frees space that has been much too large for a while.
 func (sh *sheet) release() {
 	sh.exemplars = nil
 	clear(sh.resources)

@@ -33,7 +33,7 @@ type text struct {
 // forget says that what was prepared is another request's.
 func (p *spelling) forget() { p.series = nil }
 
-// release lets go of what is the cache's.
+// release drops references to the cache.
 func (p *spelling) release() { p.series, p.text = nil, nil }
 
 // prepare writes what all of a series' messages share.

@@ -202,7 +202,7 @@ func (w *Writer) finish() {
 	w.Blocks = w.limits.Fit(w.bodies.New(w.head, compressed), w.Blocks)
 }
 
-// Release lets go of what refers to the caches, and of space that has been much too large for a while.
+// Release drops references to the cache, and frees space that has been much too large for a while.
 func (w *Writer) Release() {
 	w.Blocks = nil
 	w.refs.release()
