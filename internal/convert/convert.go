@@ -31,6 +31,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,7 +130,11 @@ func load(in *input.Input, pick string) (*manifest.Configuration, error) {
 	if len(in.Files) == 0 {
 		return nil, nil
 	}
-	if err := in.AddExtra(in.Files[1:]); err != nil {
+	further := in.Files[1:]
+	if len(in.Args) > 0 { // they may name the first, too
+		further = in.Files
+	}
+	if err := in.AddExtra(further); err != nil {
 		return nil, err
 	}
 	name := in.Files[0]
@@ -143,6 +148,7 @@ func load(in *input.Input, pick string) (*manifest.Configuration, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot convert %s: %w", name, err)
 	case object != nil:
+		in.Opened[filepath.Base(name)] = true
 		take(in, object)
 	case pick != "":
 		return nil, fmt.Errorf("cannot convert %s: it is no manifest with configurations to pick from", name)
@@ -226,13 +232,16 @@ func tellBeside(in *input.Input, chosen *manifest.Configuration) {
 	}
 }
 
-var environmentVariable = lazyregexp.New(`(?:^|[^$])\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
+// environmentVariable is one without a default, and the dollars before it: two are one of the user's own.
+var environmentVariable = lazyregexp.New(`(\$+)\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // tellVariables says which variables the collector has to have, as whatever the input is of had.
 func tellVariables(in *input.Input, config []byte) {
 	var names []string
 	for _, found := range environmentVariable().FindAllSubmatch(config, -1) {
-		names = append(names, string(found[1]))
+		if len(found[1])%2 == 1 {
+			names = append(names, string(found[2]))
+		}
 	}
 	if slices.Sort(names); len(names) > 0 {
 		in.Report.Add(report.Finding{Kind: report.Note, Text: "environment variables that the collector must have: " + strings.Join(slices.Compact(names), ", ")})

@@ -3,23 +3,32 @@
 
 package document
 
-import "bytes"
+import (
+	"bytes"
+	"iter"
+)
 
-// Documents splits a stream of YAML. Each has as many empty lines before it as there are lines before it in the stream.
-func Documents(text []byte) [][]byte {
-	var all [][]byte
-	var current []byte
-	number := 0
-	for line := range bytes.Lines(text) {
-		number++
-		if bytes.HasPrefix(line, []byte("---")) {
-			all = append(all, current)
-			current = bytes.Repeat([]byte("\n"), number)
-			continue
+// Documents splits a stream of YAML. Each has as many empty lines before it as there are lines before it in the stream, so that the parser counts
+// right. That may be much, so they are made one at a time.
+func Documents(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		begin, number, before := 0, 0, 0
+		document := func(end int) []byte {
+			return append(bytes.Repeat([]byte("\n"), before), text[begin:end]...)
 		}
-		current = append(current, line...)
+		at := 0
+		for line := range bytes.Lines(text) {
+			number++
+			if bytes.HasPrefix(line, []byte("---")) {
+				if !yield(document(at)) {
+					return
+				}
+				begin, before = at+len(line), number
+			}
+			at += len(line)
+		}
+		yield(document(len(text)))
 	}
-	return append(all, current)
 }
 
 // FurtherDocument is the line of the first document that nobody reads, 0 for none.
@@ -28,7 +37,7 @@ func FurtherDocument(text []byte) int {
 		return 0
 	}
 	first := true
-	for _, document := range Documents(text) {
+	for document := range Documents(text) {
 		root, err := ParseLoosely(document)
 		switch {
 		case err != nil || IsNull(root):

@@ -83,10 +83,12 @@ func Unwrap(text []byte, name string) (*Configuration, error) {
 	files := map[string]input.PackedFile{}
 	hint := ""
 	var broken error
-	for _, part := range document.Documents(text) {
+	for part := range document.Documents(text) {
 		root, err := document.ParseLoosely(part)
 		if err != nil {
-			broken = cmp.Or(broken, document.AtLine(part, err))
+			if broken == nil { // to find the line takes a while
+				broken = document.AtLine(part, err)
+			}
 			continue
 		}
 		objects := []*yaml.Node{root}

@@ -27,3 +27,13 @@ func TestDurations(t *testing.T) {
 		assert.Error(t, err, text)
 	}
 }
+
+func TestDurationsBeyondAllBounds(t *testing.T) {
+	for _, text := range []string{"300y", "9223372036.854775808s", "99999999999999999999w"} {
+		_, err := Duration(text)
+		require.ErrorContains(t, err, "too long", text)
+	}
+	d, err := Duration("290y")
+	require.NoError(t, err)
+	assert.Equal(t, 290*365*24*time.Hour, d)
+}

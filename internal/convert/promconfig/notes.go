@@ -5,6 +5,7 @@ package promconfig
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -75,6 +76,11 @@ func environment(escaped string) string {
 		if end < 0 {
 			end = len(name)
 		}
+		if end == 0 && !inner { // a dollar of its own
+			b.WriteString("$$")
+			rest = after
+			continue
+		}
 		rest = name[end:]
 		if inner {
 			rest = strings.TrimPrefix(rest, "}")
@@ -138,7 +144,7 @@ func SetText(t document.Table, key, value string) {
 
 // Duration reads a duration as Prometheus and vmagent write it.
 func Duration(text string) (time.Duration, error) {
-	var sum time.Duration
+	var sum float64
 	if text == "0" {
 		return 0, nil
 	}
@@ -151,10 +157,13 @@ func Duration(text string) (time.Duration, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%q is no duration: %w", text, err)
 		}
-		sum += time.Duration(n * float64(units[part[2]]))
+		sum += n * float64(units[part[2]])
 		rest = rest[len(part[0]):]
 	}
-	return sum, nil
+	if sum >= math.MaxInt64 {
+		return 0, fmt.Errorf("%q is too long: at most 290y", text)
+	}
+	return time.Duration(sum), nil
 }
 
 // GoDuration writes a duration as a collector reads it, without parts that are zero.

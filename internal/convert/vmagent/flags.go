@@ -6,6 +6,7 @@ package vmagent
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -113,24 +114,7 @@ var (
 // readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these.
 func (f *flags) readText(text string) {
 	unit := IsUnit(text)
-	number, began, joined := 0, 0, ""
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimSpace(line)
-		if joined == "" {
-			began = number
-		}
-		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
-			if joined != "" {
-				joined += "\n"
-			}
-			continue
-		}
-		if rest, more := strings.CutSuffix(line, `\`); more {
-			joined += rest + "\n"
-			continue
-		}
-		line, joined = joined+line, ""
+	for began, line := range joinedLines(text) {
 		command, starts := strings.CutPrefix(line, "ExecStart=")
 		if unit && !starts {
 			continue
@@ -138,6 +122,7 @@ func (f *flags) readText(text string) {
 		assigned := assignment().FindStringSubmatch(line)
 		switch {
 		case unit: // $NAME and ${NAME} are systemd's own
+			command = strings.TrimLeft(command, execPrefixes)
 			command = f.specified(unitVariable().ReplaceAllString(command, "%{$1}"))
 		case assigned != nil:
 			command = unitVariable().ReplaceAllString(assigned[1]+assigned[2], "%{$1}")
@@ -153,6 +138,41 @@ func (f *flags) readText(text string) {
 			args, lines = args[from:], lines[from:]
 		}
 		f.add(args, lines)
+	}
+}
+
+// execPrefixes may come before the program of an ExecStart and say how systemd starts it.
+const execPrefixes = "@-:+!|"
+
+// joinedLines are the lines of a text by their numbers, without comments. What a backslash continues is one line, also where the text ends with
+// the backslash, as a piece of a longer command does.
+func joinedLines(text string) iter.Seq2[int, string] {
+	return func(yield func(began int, line string) bool) {
+		number, began, joined := 0, 0, ""
+		for line := range strings.Lines(text) {
+			number++
+			line = strings.TrimSpace(line)
+			if joined == "" {
+				began = number
+			}
+			if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+				if joined != "" {
+					joined += "\n"
+				}
+				continue
+			}
+			if rest, more := strings.CutSuffix(line, `\`); more {
+				joined += rest + "\n"
+				continue
+			}
+			line, joined = joined+line, ""
+			if !yield(began, line) {
+				return
+			}
+		}
+		if joined != "" {
+			yield(began, joined)
+		}
 	}
 }
 
@@ -213,11 +233,16 @@ func words(text string) (out []string, lines []int) {
 	}
 	for _, r := range text {
 		switch {
+		case escaped && r == '\n': // the line goes on
+			escaped = false
 		case escaped:
+			begin()
+			if quote == '"' && !strings.ContainsRune("\"\\$`", r) { // between these quotes, a backslash escapes nothing else
+				word.WriteByte('\\')
+			}
 			word.WriteRune(r)
 			escaped = false
 		case r == '\\' && quote != '\'':
-			begin()
 			escaped = true
 		case quote != 0 && r == quote:
 			quote = 0

@@ -30,3 +30,24 @@ func TestWordsKnowTheirLines(t *testing.T) {
 	assert.Equal(t, []string{"a", "-b=x\ny", "-c", "d", "-e"}, out)
 	assert.Equal(t, []int{0, 0, 3, 3, 4}, lines)
 }
+
+// Between double quotes a backslash stands for itself but before what it can escape, and outside of quotes it never stands for itself.
+func TestWordsAreThoseOfAShell(t *testing.T) {
+	f := func(text string, want ...string) {
+		t.Helper()
+		out, _ := words(text)
+		assert.Equal(t, want, out)
+	}
+	f(`-p="a\d\\b\"c\$e"`, `-p=a\d\b"c$e`)
+	f(`-p='a\d'`, `-p=a\d`)
+	f(`-p=a\ b\d`, `-p=a bd`)
+	f("-a \\\n  -b", "-a", "-b")
+	f("-a=1\\\n2", "-a=12")
+}
+
+func TestSizesBeyondAllBounds(t *testing.T) {
+	for _, text := range []string{"1e30", "NaN", "-Inf", "10000000TiB"} {
+		_, err := bytesOf(text)
+		assert.ErrorContains(t, err, "too large", text)
+	}
+}

@@ -5,6 +5,7 @@ package vmagent
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,5 +153,8 @@ func bytesOf(text string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is no number or size, such as 16MiB", text)
 	}
-	return int64(n * factor), nil
+	if n *= factor; math.IsNaN(n) || math.Abs(n) >= math.MaxInt64 {
+		return 0, fmt.Errorf("%q is too large", text)
+	}
+	return int64(n), nil
 }

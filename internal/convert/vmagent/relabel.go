@@ -334,6 +334,8 @@ func (r *rule) filled(condition *yaml.Node) []*yaml.Node {
 		return r.lost("replacement", "it names labels, and reads `source_labels` or `regex` beside them")
 	case strings.Count(text, "{{") != strings.Count(text, "}}"):
 		return r.lost("replacement", "a label in it ends nowhere")
+	case r.Get("target_label") == nil:
+		return r.lost("target_label", "there is none")
 	}
 	var made []*yaml.Node
 	before, rest, _ := strings.Cut(text, "{{")

@@ -99,7 +99,7 @@ func sharding(f *flags, out *output.Output) {
 	}
 }
 
-// destinations makes an exporter for each -remoteWrite.url that can be had, and tells which of them these are. Where series are divided
+// destinations makes an exporter for each -remoteWrite.url that it can write to, and returns which these are. Where series are divided
 // among them, they are the endpoints of one.
 func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 	carry := promconfig.NewCarrier(in, f.file)

@@ -1,0 +1,21 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promconfig
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestDollarsOfALabel(t *testing.T) {
+	f := func(prometheus, want string) {
+		t.Helper()
+		assert.Equal(t, want, environment(strings.ReplaceAll(prometheus, "$", "$$")))
+	}
+	f("$A-${B}", "${env:A}-${env:B}")
+	f("5 $ and 100$", "5 $$ and 100$$")
+	f("$$A", "$$A")
+}
