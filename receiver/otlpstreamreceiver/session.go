@@ -219,30 +219,9 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 		}
 	}
 
-	// Answers to all that was read, before the stream goes.
 	close(s.quit)
-	for len(s.slots) > 0 {
-		var err error
-		select {
-		case <-s.answers.some:
-			a, ok := s.answers.take()
-			if !ok {
-				continue
-			}
-			if reason == endBroken {
-				<-s.slots // nobody hears it
-				continue
-			}
-			err = s.send(a)
-		case <-notices.C:
-			if reason == endBroken {
-				continue
-			}
-			err = s.noticeWork()
-		}
-		if err != nil {
-			end, reason = status.Convert(err), endBroken
-		}
+	if err := s.answerRest(notices.C, reason == endBroken); err != nil {
+		end, reason = status.Convert(err), endBroken
 	}
 	if end == nil && !s.clientIsDone() {
 		end = otlpstream.Busy("the stream has reached its limit, open another", 0)
@@ -251,6 +230,33 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 		}
 	}
 	return end, reason
+}
+
+// answerRest sends the answers to all that was read, before the stream goes. Those to a broken stream it only waits for.
+func (s *session) answerRest(notices <-chan time.Time, broken bool) error {
+	var failed error
+	for len(s.slots) > 0 {
+		var err error
+		select {
+		case <-s.answers.some:
+			a, ok := s.answers.take()
+			switch {
+			case !ok: // it was sent with another
+			case broken:
+				<-s.slots
+			default:
+				err = s.send(a)
+			}
+		case <-notices:
+			if !broken {
+				err = s.noticeWork()
+			}
+		}
+		if err != nil {
+			failed, broken = err, true
+		}
+	}
+	return failed
 }
 
 func (s *session) clientIsDone() bool {
