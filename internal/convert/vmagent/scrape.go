@@ -5,6 +5,7 @@ package vmagent
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -37,79 +38,86 @@ func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file
 	top.Lose(report.Lost, "vmagent's destinations are its flags, and Prometheus' keys for them mean nothing to it", "remote_write")
 
 	globals, first := globalOf(top)
-	jobs := append([]*yaml.Node{}, top.Items("scrape_configs")...)
-	promconfig.NoteOwnMetrics(in, file, document.SequenceNode(jobs...), "8429", "vmagent")
-	var paths, files []string
-	for i := range jobs {
-		paths, files = append(paths, "scrape_configs["+strconv.Itoa(i)+"]"), append(files, file)
-	}
-	for _, pattern := range top.Items("scrape_config_files") {
-		more, names, err := jobFiles(in, pattern.Value)
-		if err != nil {
-			top.Say(report.Lost, pattern, "scrape_config_files", "cannot read "+pattern.Value+": "+err.Error())
-		}
-		for i := range more {
-			paths = append(paths, "["+strconv.Itoa(i)+"]")
-		}
-		jobs, files = append(jobs, more...), append(files, names...)
-	}
-	type group struct {
-		options jobOptions
-		jobs    *yaml.Node
-	}
-	var groups []*group
-	for i, node := range jobs {
-		carry.File = files[i]
-		job := &job{in: in, file: files[i], path: paths[i], node: node, rules: &ruler{in: in, file: files[i]}}
+	var receivers []*receiver
+	for _, job := range jobsOf(in, top, file) {
+		carry.File = job.file
 		job.convert(f, globals, first)
 		converted := carry.Take(job.node, promconfig.TypeJob, job.path)
-		promconfig.NoteLoneBuckets(in, files[i], paths[i], converted)
-		var at *group
-		for _, g := range groups {
-			if g.options == job.options {
-				at = g
-			}
-		}
-		if at == nil {
-			at = &group{job.options, document.SequenceNode()}
-			groups = append(groups, at)
-		}
-		at.jobs.Content = append(at.jobs.Content, converted)
+		promconfig.NoteLoneBuckets(in, job.file, job.path, converted)
+		receivers = put(receivers, job.options, converted)
 	}
 	carry.File = file
 	if globals == nil {
 		globals = document.NewTable().Node
 	}
-	if len(groups) > 0 && document.Find(globals, extraMetrics) == nil {
+	if len(receivers) > 0 && document.Find(globals, extraMetrics) == nil {
 		globals.Content = append(globals.Content, document.StringNode(extraMetrics), document.NodeOf(true)) // vmagent always has them
 		top.Say(report.Note, nil, "", "vmagent's `scrape_timeout_seconds` is sent by `extra_scrape_metrics`; its `scrape_response_size_bytes` is called `scrape_body_size_bytes`, and its "+
 			"`scrape_samples_limit` `scrape_sample_limit`")
 	}
-	if labels := document.Find(globals, "external_labels"); !document.IsNull(labels) && len(groups) > 0 {
+	if labels := document.Find(globals, "external_labels"); !document.IsNull(labels) && len(receivers) > 0 {
 		top.Say(report.Note, labels, "global.external_labels", "a series that has such a label keeps it; vmagent calls it exported_NAME then")
 	}
 	limit := f.number("promscrape.maxScrapeSize", 0)
-	for _, g := range groups {
+	for _, r := range receivers {
 		config := document.NewTable()
 		if len(globals.Content) > 0 {
 			made := carry.Take(globals, promconfig.TypeGlobal, "global")
 			out.External = document.Find(made, "external_labels")
 			config.Set("global", made)
 		}
-		settings := document.NewTable().Set("config", config.Set("scrape_configs", g.jobs))
+		settings := document.NewTable().Set("config", config.Set("scrape_configs", r.jobs))
 		settings.Set(promconfig.KeepsIdentity, true)
-		g.options.set(settings)
+		r.options.set(settings)
 		if limit > 0 {
 			settings.Set("max_body_size", limit)
 		}
 		out.Receive(promconfig.Scraper, settings)
 	}
-	if len(groups) > 0 {
+	if len(receivers) > 0 {
 		top.Say(report.Note, nil, "", promconfig.AsNumbers)
 		top.Say(report.Note, nil, "", promconfig.InfoNote)
 	}
 	out.Discoveries = carry.Found
 	return nil
+}
+
+// jobsOf are the jobs of a file, and of the files that it names.
+func jobsOf(in *input.Input, top *input.Section, file string) (jobs []*job) {
+	add := func(node *yaml.Node, file, path string) {
+		jobs = append(jobs, &job{in: in, file: file, path: path, node: node, rules: &ruler{in: in, file: file}})
+	}
+	own := top.Items("scrape_configs")
+	promconfig.NoteOwnMetrics(in, file, document.SequenceNode(own...), "8429", "vmagent")
+	for i, node := range own {
+		add(node, file, "scrape_configs["+strconv.Itoa(i)+"]")
+	}
+	for _, pattern := range top.Items("scrape_config_files") {
+		more, names, err := jobFiles(in, pattern.Value)
+		if err != nil {
+			top.Say(report.Lost, pattern, "scrape_config_files", "cannot read "+pattern.Value+": "+err.Error())
+		}
+		for i, node := range more {
+			add(node, names[i], "["+strconv.Itoa(i)+"]")
+		}
+	}
+	return jobs
+}
+
+// A receiver has jobs that agree in what is set for all jobs of a receiver.
+type receiver struct {
+	options jobOptions
+	jobs    *yaml.Node
+}
+
+// put adds a job to the receiver with its options.
+func put(receivers []*receiver, options jobOptions, job *yaml.Node) []*receiver {
+	at := slices.IndexFunc(receivers, func(r *receiver) bool { return r.options == options })
+	if at < 0 {
+		at, receivers = len(receivers), append(receivers, &receiver{options, document.SequenceNode()})
+	}
+	receivers[at].jobs.Content = append(receivers[at].jobs.Content, job)
+	return receivers
 }
 
 // globalOf splits `global` into what Prometheus has too, and rules that come before those of each job.
