@@ -152,6 +152,10 @@ func (t *telemetry) storageWorks() {
 func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
+	if d.Stranger {
+		t.log.Warn("something that is not a file had the name of one of the queue on disk: it has another name now, and is not read", file)
+		return
+	}
 	if d.Torn {
 		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped during the last write, which was not confirmed to anyone, or the file is damaged", file, bytes)
 		return

@@ -66,12 +66,15 @@ func (s *Store) begin() error {
 	return err
 }
 
-// create makes an empty file, or opens it. Somebody may have removed the folder with what was in it: there is no reason to take nothing
-// ever again.
+// create makes an empty file, or opens it. Somebody may have removed the folder with what was in it, or have made one of the file's name:
+// there is no reason to take nothing ever again.
 func (s *Store) create(number uint64) (*os.File, error) {
-	file, err := os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil {
-		file, err = os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	open := func() (*os.File, error) {
+		return os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
+	file, err := open()
+	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil || errors.Is(err, syscall.EISDIR) && s.moveAway(number) == nil {
+		file, err = open()
 	}
 	if err != nil || !s.opts.Sync {
 		return file, err

@@ -19,6 +19,8 @@ const (
 	// setAside is behind the name of a file that is damaged, under which it stays when it is of no use any more. So many stay.
 	setAside     = ".damaged"
 	mostSetAside = 4
+	// stranger and a number are behind the name of what has the name of a file and is none.
+	stranger = ".stranger"
 	// untold follows the name of a file that was deleted while there was no room to record what was deleted with it.
 	untold = ".gone"
 	// page is what a disk gives or does not give as a whole.
@@ -39,8 +41,13 @@ func (s *Store) recover() error {
 			continue
 		}
 		number, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), suffix), 16, 64)
-		if err == nil && s.name(number) == filepath.Join(s.dir, e.Name()) { // else it is somebody else's, such as feed.log
+		if err != nil || s.name(number) != filepath.Join(s.dir, e.Name()) {
+			continue // it is somebody else's, such as feed.log
+		}
+		if info, err := os.Stat(s.name(number)); err == nil && info.Mode().IsRegular() {
 			numbers = append(numbers, number)
+		} else if err := s.moveAway(number); err != nil {
+			return err
 		}
 	}
 	slices.Sort(numbers)
@@ -176,6 +183,21 @@ func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 				s.promised = c.count
 			}
 		}
+	}
+}
+
+// moveAway gives what has the name of a file and is none, such as a folder, another name. Nobody reads it, and what stays beside it is read.
+func (s *Store) moveAway(number uint64) error {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s%s%d", s.name(number), stranger, n)
+		if _, err := os.Lstat(name); err == nil {
+			continue // of an earlier one
+		}
+		if err := os.Rename(s.name(number), name); err != nil {
+			return fmt.Errorf("cannot move away what is not a file of the queue: %w", err)
+		}
+		s.opts.Damaged(Damage{File: name, Stranger: true})
+		return nil
 	}
 }
 

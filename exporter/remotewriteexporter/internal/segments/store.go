@@ -42,6 +42,8 @@ type Damage struct {
 	Torn bool
 	// Ended says that the log ends here, though it went on.
 	Ended bool
+	// Stranger says that it is no file, and where it is now: it had the name of one of the log's.
+	Stranger bool
 }
 
 // unknown is how many values there should be where the log does not say.

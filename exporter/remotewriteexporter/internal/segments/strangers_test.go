@@ -1,0 +1,83 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segments
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// makeStranger makes a folder that has the name of a file of the log, with something in it.
+func makeStranger(t *testing.T, name string) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(name, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(name, "theirs"), []byte("a stranger's"), 0o600))
+}
+
+// TestAFolderWithTheNameOfAFileStopsNoStart: it gets another name, which is told, and nothing that is in it is touched. Another one of the
+// same name may come.
+func TestAFolderWithTheNameOfAFileStopsNoStart(t *testing.T) {
+	dir := t.TempDir()
+	names := fill(t, dir, true)
+	for _, at := range []string{names[0][:len(names[0])-len("01"+suffix)] + "ff" + suffix, filepath.Join(dir, "0000000000000000"+suffix)} {
+		for _, moved := range []string{at + stranger + "1", at + stranger + "2"} {
+			makeStranger(t, at)
+			list, promised := told(t, dir, true)
+			assert.Equal(t, []Damage{{File: moved, Stranger: true}}, list)
+			assert.Equal(t, 5, promised)
+			assert.FileExists(t, filepath.Join(moved, "theirs"))
+		}
+	}
+	list, _ := told(t, dir, true)
+	assert.Empty(t, list)
+	assert.Len(t, contents(t, open(t, dir)), 5)
+}
+
+// TestWhatIsInThePlaceOfAFileIsNotRead: a folder, or a link to nothing. What was in the file is lost, and told.
+func TestWhatIsInThePlaceOfAFileIsNotRead(t *testing.T) {
+	for what, put := range map[string]func(t *testing.T, name string){
+		"a folder": makeStranger,
+		"a link":   func(t *testing.T, name string) { require.NoError(t, os.Symlink(name+".nothing", name)) },
+	} {
+		for n, values := range []int{2, 2, 1} {
+			dir := t.TempDir()
+			names := fill(t, dir, true)
+			require.NoError(t, os.Remove(names[n]))
+			put(t, names[n])
+			var list []Damage
+			s, err := Open(dir, Options{Counted: "b", Sync: true, Damaged: func(d Damage) { list = append(list, d) }})
+			require.NoError(t, err, what)
+			require.Len(t, list, 2, "%s for file %d", what, n)
+			assert.Equal(t, Damage{File: names[n] + stranger + "1", Stranger: true}, list[0])
+			assert.Equal(t, names[n], list[1].File)
+			promised, ok := s.Promised()
+			assert.True(t, ok)
+			assert.Equal(t, 5, promised)
+			assert.Len(t, contents(t, s), 5-values)
+			require.NoError(t, s.Close(t.Context()))
+		}
+	}
+}
+
+// TestAFolderInTheWayOfTheNextFile: somebody makes it while the log is in use.
+func TestAFolderInTheWayOfTheNextFile(t *testing.T) {
+	dir := t.TempDir()
+	var list []Damage
+	s, err := Open(dir, Options{Damaged: func(d Damage) { list = append(list, d) }})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(t.Context())) })
+	next := s.name(s.active().number + 1)
+	makeStranger(t, next)
+	for _, key := range []string{"a", "b", "c"} {
+		require.NoError(t, s.Set(t.Context(), key, make([]byte, usual/2)))
+	}
+	require.Len(t, s.segments, 3)
+	assert.Equal(t, []Damage{{File: next + stranger + "1", Stranger: true}}, list)
+	assert.FileExists(t, filepath.Join(next+stranger+"1", "theirs"))
+	assert.Len(t, contents(t, s), 3)
+}
