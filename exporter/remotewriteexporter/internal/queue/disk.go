@@ -72,6 +72,7 @@ type disk struct {
 	again     time.Time // when it is worth to try it with what is finished next
 	// held is the bytes that are stored, room how many may be; 0 while nothing was too much.
 	held, room int64
+	probed     time.Time // when it was last known to be full
 }
 
 // hasRoom tells whether so many bytes more may be stored. A storage that was full is not filled like that again before it
@@ -85,6 +86,32 @@ func (d *disk) hasRoom(need int64) bool {
 	return d.room == 0 || d.held+need <= d.room
 }
 
+const (
+	// probePause is how long a storage that was full is taken for full although nothing was delivered since, and mostProbed how much is
+	// written then to see whether it is.
+	probePause = 10 * time.Second
+	mostProbed = 8 << 20
+)
+
+// hasRoomAgain tells whether somebody made room in a storage that was full, as on a disk that others filled: if a quarter of what is held can be
+// written. It is free again then, for deletions.
+func (d *disk) hasRoomAgain(ctx context.Context) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.probed) < probePause {
+		return false
+	}
+	d.probed = time.Now()
+	probe := make([]byte, min(d.held/4, mostProbed))
+	for _, value := range [][]byte{probe, reserve} {
+		if d.client.Batch(ctx, storage.SetOperation(reserveKey+"00", value)) != nil {
+			return false
+		}
+	}
+	d.room = 0
+	return true
+}
+
 // stored notes what became of a write of so many bytes.
 func (d *disk) stored(need int64, err error) {
 	d.mu.Lock()
@@ -93,7 +120,7 @@ func (d *disk) stored(need int64, err error) {
 	case err == nil:
 		d.held += need
 	case isFull(err) && !d.frees:
-		d.room = d.held / 4 * 3
+		d.room, d.probed = d.held/4*3, time.Now()
 	}
 }
 
@@ -122,7 +149,7 @@ func (d *disk) append(ctx context.Context, first uint64, entries []*entry, desti
 	}
 	ops = append(ops, storage.SetOperation(indexKey, indexOf(first, next)))
 	need := sizeOf(entries)
-	if !d.hasRoom(need) {
+	if !d.hasRoom(need) && !d.hasRoomAgain(ctx) {
 		return fmt.Errorf("cannot store %d blocks: %w", len(entries), storage.ErrStorageFull)
 	}
 	err := d.client.Batch(ctx, ops...)

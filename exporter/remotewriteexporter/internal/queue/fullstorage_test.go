@@ -4,7 +4,10 @@
 package queue
 
 import (
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -61,4 +64,36 @@ func TestOldestAreNotDroppedInVain(t *testing.T) {
 	client.setFull(false)
 	push(t, q, 0, blockOf(51, 0))
 	require.LessOrEqual(t, dropped[ReasonFull], 2+50/4, "a part is left free")
+}
+
+// TestAStorageThatOthersFilledIsTakenForFullNoLonger: while nothing can be delivered, somebody else makes room. Without it nothing is written.
+func TestAStorageThatOthersFilledIsTakenForFullNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := on(newMedium())
+		q, dropped := open(t, 1, 1000, stored(client))
+		for n := range 50 {
+			push(t, q, 0, blockOf(n, 0))
+		}
+		pushed := func(n int) error { return q.Push(t.Context(), 0, []block.Block{blockOf(n, 0)}, nil) }
+		client.setFull(true)
+		require.ErrorIs(t, pushed(50), storage.ErrStorageFull)
+		client.setFull(false)
+		require.ErrorIs(t, pushed(50), storage.ErrStorageFull, "a part is left free")
+		client.limit = client.size() + 5*bodySize // less than a quarter more
+		time.Sleep(probePause)
+		require.ErrorIs(t, pushed(50), storage.ErrStorageFull, "there is too little room for what deletions need")
+		client.limit = client.size() + 20*bodySize
+		require.ErrorIs(t, pushed(50), storage.ErrStorageFull, "it is not looked at each time")
+		time.Sleep(probePause)
+		size := client.size()
+		require.ErrorIs(t, q.Push(t.Context(), 0, []block.Block{blockOf(50, 0), blockOf(51, 0), shaped(rand.New(rand.NewPCG(1, 1)), 52, 40*bodySize)}, nil), storage.ErrStorageFull)
+		require.Equal(t, size, client.size(), "nothing is left of what it was looked at with")
+		client.limit = 0
+		time.Sleep(probePause)
+		for n := 50; n < 100; n++ {
+			require.NoError(t, pushed(n))
+		}
+		require.Len(t, contents(t, q, 0), 100)
+		require.Empty(t, dropped)
+	})
 }
