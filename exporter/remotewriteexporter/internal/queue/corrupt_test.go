@@ -103,6 +103,24 @@ func TestLostIndexIsFoundAgain(t *testing.T) {
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
 }
 
+// TestAnIndexOfAnEarlierTimeLosesNothing: what came after it is there.
+func TestAnIndexOfAnEarlierTimeLosesNothing(t *testing.T) {
+	m := newMedium()
+	q, _ := open(t, 1, 10, stored(on(m)))
+	push(t, q, 0, blockOf(1, 0), blockOf(2, 0))
+	earlier := m.values[indexKey]
+	push(t, q, 0, blockOf(3, 0))
+	push(t, q, 0, blockOf(4, 0))
+	next(t, q, 0, 1).Done(nil)
+	m.values[indexKey] = earlier
+
+	q, dropped := open(t, 1, 10, stored(walkingClient{on(m)}))
+	push(t, q, 1, blockOf(5, 0))
+	q, _ = open(t, 1, 10, stored(walkingClient{on(m)}))
+	require.Equal(t, []int{2, 3, 4, 5}, contents(t, q, 0))
+	require.Empty(t, dropped)
+}
+
 func TestLostIndexWithoutAWalkBeginsAnew(t *testing.T) {
 	m := newMedium()
 	m.values[indexKey] = indexOf(9, 3)

@@ -38,11 +38,12 @@ func (q *Queue) recover(ctx context.Context) error {
 	if err != nil && !isDamaged {
 		q.cfg.Dropped(0, ReasonCorrupt, block.Header{})
 	}
-	if isStale && found != nil { // else those that the index does not name stay lost
+	if found != nil { // else those that the index does not name stay lost
 		from, to := found.span()
 		if err != nil {
 			first = from
 		}
+		isStale = isStale || to > next // an index of an earlier time, as in a file that somebody wrote twice
 		next = max(next, to)
 	}
 	q.nextSeq = next
