@@ -12,7 +12,7 @@ type Stats struct {
 	Bytes, Capacity int64
 	Blocks          int
 	Leased          int       // requests under way
-	Waiting         int       // blocks that no sender has
+	Waiting         int       // blocks that no sender has, but for those of tenants that the destination does not serve
 	Items           int64     // samples and histograms in all blocks
 	Oldest          time.Time // when the oldest block was queued; zero without one
 }
@@ -22,11 +22,27 @@ func (q *Queue) Stats(destination int) Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[destination]
-	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.blocks - d.held, Items: d.items}
+	s := Stats{Bytes: d.bytes, Capacity: d.policy.Size, Blocks: d.blocks, Leased: d.leased, Waiting: d.waiting(), Items: d.items}
 	if e := d.oldest(); e != nil {
 		s.Oldest = e.queued
 	}
 	return s
+}
+
+// waiting counts blocks that no sender has. Those of tenants that are not served wait for something else than for senders.
+func (d *destination) waiting() int {
+	n := d.blocks - d.held
+	if d.standing.tenants == 0 || len(d.standing.paused) == 0 {
+		return n
+	}
+	for g := range d.groups() {
+		for _, l := range g.lanes {
+			if d.standing.paused[l.key.tenant] != nil {
+				n -= len(l.entries) - l.held
+			}
+		}
+	}
+	return n
 }
 
 // Taken is how many samples and histograms were ever queued for a destination.

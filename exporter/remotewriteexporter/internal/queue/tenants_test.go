@@ -59,6 +59,20 @@ func TestPausedTenantIsProbedByOneLane(t *testing.T) {
 	})
 }
 
+// TestBlocksOfARefusedTenantDoNotWaitForSenders: so nobody takes the destination for one that is behind.
+func TestBlocksOfARefusedTenantDoNotWaitForSenders(t *testing.T) {
+	q, _ := open(t, 1, 100, shared)
+	push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "a"), tenantBlock(3, "b"), tenantBlock(4, "b"))
+	require.Equal(t, 4, q.Stats(0).Waiting)
+	a := next(t, q, 0, 1)
+	require.Equal(t, 3, q.Stats(0).Waiting)
+	a.Later(0, nil, time.Hour)
+	require.Equal(t, 2, q.Stats(0).Waiting)
+	next(t, q, 0, 3).Done(nil)
+	require.Equal(t, 1, q.Stats(0).Waiting)
+	require.Equal(t, 3, q.Stats(0).Blocks)
+}
+
 // TestABlockThatIsTooOldIsNoAnswer: that the queue drops it does not end the pause of its tenant, which goes on being probed by one lane.
 func TestABlockThatIsTooOldIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
