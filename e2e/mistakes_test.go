@@ -190,4 +190,11 @@ func TestHelpIsAPage(t *testing.T) {
 		assert.Contains(t, output, "featuregate")
 		assert.NotContains(t, output, "confmap.")
 	}
+	for _, name := range []string{"validate", "print-config"} {
+		exit, output := command(t, "godwit-agent", nil, name, "--help")
+		assert.Zero(t, exit)
+		assert.LessOrEqual(t, strings.Count(output, "\n"), 15)
+		assert.Contains(t, output, "godwit-agent "+name+" --config FILE")
+		assert.NotContains(t, output, "confmap.")
+	}
 }

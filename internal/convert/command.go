@@ -121,6 +121,11 @@ func (c *Command) Run() (exit int, done bool) {
 		}
 		_, _ = fmt.Fprintf(c.Stdout, helpText, c.Distribution)
 		return exitDone, true
+	case "validate", "print-config":
+		if slices.Contains(c.Args[1:], "-h") || slices.Contains(c.Args[1:], "--help") {
+			_, _ = fmt.Fprintf(c.Stdout, map[string]string{"validate": validateUsage, "print-config": printUsage}[c.Args[0]], c.Distribution)
+			return exitDone, true
+		}
 	}
 	if exit, done := c.refuse(); done || c.Args[0] != "validate" || c.Validate == nil || !validates(c.Args[1:]) {
 		return exit, done
@@ -444,6 +449,28 @@ const checkUsage = `Says what a file is, what is deprecated in it or would mean 
 
   %[1]s check FILE
 
+`
+
+const validateUsage = `Checks a configuration without running it. Exit code 0: valid; 1: not, and why, with file and line.
+
+  %[1]s validate --config FILE
+
+` + given
+
+const printUsage = `Shows what a configuration means, with defaults, and variables and files filled in:
+
+  %[1]s print-config --config FILE
+
+` + given + `--mode=unredacted     shows secrets, too
+--format=json         as JSON, whose form may change
+--validate=false      also where it is not valid
+`
+
+// given is what each of these takes.
+const given = `--config may be given several times: what is in several files is that of the last.
+
+--set KEY=VALUE       replaces one value, such as processors.batch.timeout=2s
+--feature-gates LIST  turns gates on and off: NAME,-OTHER; %[1]s featuregate lists them
 `
 
 const helpText = `Usage: %[1]s --config FILE

@@ -221,6 +221,7 @@ func take(in *input.Input, w *manifest.Configuration) {
 	if args := document.Find(w.Spec, "args"); !document.IsNull(args) {
 		say(report.Lost, args, "spec.args", "they are arguments of the collector's command, and no part of its configuration: give them to ours")
 	}
+	w.SayArguments(in)
 }
 
 // tellBeside reports the configurations of a manifest that are not converted.

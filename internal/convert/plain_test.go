@@ -112,9 +112,10 @@ func TestValidateSaysThatAllIsWell(t *testing.T) {
 	assert.Equal(t, 1, exit)
 	assert.Empty(t, stdout)
 
-	_, done, stdout, _ = run(t, valid, nil, "validate", "--help")
-	assert.False(t, done, "the collector's own help")
-	assert.Empty(t, stdout)
+	exit, done, stdout, _ = run(t, valid, nil, "validate", "--config", "a.yaml", "--help")
+	assert.True(t, done)
+	assert.Zero(t, exit)
+	assert.Contains(t, stdout, "Checks a configuration")
 	t.Setenv(inner, "1")
 	_, done, stdout, _ = run(t, valid, map[string]string{"a.yaml": aCollector}, "validate", "--config", "a.yaml")
 	assert.False(t, done, "the process that looks")

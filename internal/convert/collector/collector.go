@@ -95,6 +95,9 @@ func (c *collector) components(kind string, s *input.Section) {
 		case "exporters logging":
 			s.Say(report.Changed, settings, id, "the exporter is called `debug` now")
 			c.logging(s, id, settings)
+		case "receivers prometheus_remote_write":
+			s.Say(report.Changed, settings, id, "the receiver is called `remotewrite` here")
+			c.rename(kind, s, id, "remotewrite")
 		case "receivers prometheus":
 			c.prometheus(s, id, settings)
 		case "receivers kafka", "exporters kafka":
@@ -116,10 +119,7 @@ func (c *collector) drop(id string) {
 
 // logging makes an exporter `logging` one that is called `debug`.
 func (c *collector) logging(s *input.Section, was string, settings *yaml.Node) {
-	_, name, _ := strings.Cut(was, "/")
-	now := output.ID(document.TableOf(s.Node), "debug", name) // there may be one of that name beside it
-	rename(s.Node, was, now)
-	s.Claim(now)
+	c.rename("exporters", s, was, "debug")
 	if level := document.Remove(settings, "loglevel"); level != nil {
 		verbosity := map[string]string{"debug": "detailed", "info": "normal"}[strings.ToLower(level.Value)]
 		if verbosity == "" {
@@ -127,14 +127,22 @@ func (c *collector) logging(s *input.Section, was string, settings *yaml.Node) {
 		}
 		settings.Content = append(settings.Content, document.StringNode("verbosity"), document.StringNode(verbosity))
 	}
+}
+
+// rename gives a component another type, wherever it is named.
+func (c *collector) rename(kind string, s *input.Section, was, to string) {
+	_, name, _ := strings.Cut(was, "/")
+	now := output.ID(document.TableOf(s.Node), to, name) // there may be one of that name beside it
+	rename(s.Node, was, now)
+	s.Claim(now)
 	pipelines := document.Find(document.Find(c.root, "service"), "pipelines")
 	if pipelines == nil {
 		return
 	}
 	for _, pipeline := range pipelines.Content {
-		for _, exporter := range document.Contents(document.Find(pipeline, "exporters")) {
-			if exporter.Value == was {
-				exporter.Value = now
+		for _, used := range document.Contents(document.Find(pipeline, kind)) {
+			if used.Value == was {
+				used.Value = now
 			}
 		}
 	}

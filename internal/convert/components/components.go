@@ -48,6 +48,7 @@ var Deprecated = map[string]string{
 	"exporters otlphttp":              "otlp_http",
 	"exporters prometheusremotewrite": "prometheus_remote_write",
 	"exporters loadbalancing":         "load_balancing",
+	"receivers prometheusremotewrite": "remotewrite",
 	"receivers hostmetrics":           "host_metrics",
 	"receivers filelog":               "file_log",
 	"receivers kubeletstats":          "kubelet_stats",
@@ -66,8 +67,8 @@ func PlainName(kind, name string) string {
 	return kind + " " + strings.ReplaceAll(name, "_", "")
 }
 
-// instead says what does the same as a component that no distribution has.
-var instead = map[string]string{
+// Instead says what does the same as a component that no distribution has.
+var Instead = map[string]string{
 	"receivers prometheusremotewrite": "`remotewrite` takes Remote Write, at `/api/v1/write` of its `endpoint`, and is in all distributions",
 	"receivers prometheussimple":      "`prometheus` with a job for its `endpoint` does so, and is in all distributions",
 	"receivers k8sevents":             "`k8s_objects` with `name: events` and `mode: watch` does so, and is in the distribution godwit",
@@ -85,8 +86,8 @@ func Missing(distribution, kind, name string) string {
 		return ""
 	case len(have) == 0 && kind == Discovery:
 		return "no distribution of Godwit has this service discovery"
-	case len(have) == 0 && instead[PlainName(kind, name)] != "":
-		return "no distribution of Godwit has it: " + instead[PlainName(kind, name)]
+	case len(have) == 0 && Instead[PlainName(kind, name)] != "":
+		return "no distribution of Godwit has it: " + Instead[PlainName(kind, name)]
 	case len(have) == 0:
 		return "no distribution of Godwit has it: build one with it, as the README's manifest does"
 	}

@@ -44,6 +44,7 @@ const (
 	StreamAggregation Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
 	unit              Kind = "a unit of systemd that starts no vmagent: convert the file that its command names"
 	Unfilled          Kind = "a template: convert what it makes, which `helm template` shows of a chart"
+	started           Kind = "what starts Prometheus: convert the file that its `--config.file` names"
 	Unknown           Kind = "unknown"
 )
 
@@ -83,6 +84,9 @@ func File(text []byte) Kind {
 	if err != nil && bytes.Contains(text, []byte("{{")) {
 		return Unfilled
 	}
+	if bytes.Contains(text, []byte("--config.file")) && (err != nil || root == nil || root.Kind != yaml.MappingNode) {
+		return started
+	}
 	if err != nil || root == nil {
 		return Unknown
 	}
@@ -100,7 +104,7 @@ func File(text []byte) Kind {
 			return VMAgent
 		}
 		return Manifest
-	case isCompose(root):
+	case IsCompose(root):
 		if service, _, _ := vmagent.Composed(root); service != nil {
 			return VMAgent
 		}
@@ -181,8 +185,8 @@ func isConfigured(values *yaml.Node) bool {
 	return false
 }
 
-// isCompose tells files of Docker Compose: services that have images.
-func isCompose(root *yaml.Node) bool {
+// IsCompose tells files of Docker Compose: services that have images.
+func IsCompose(root *yaml.Node) bool {
 	services := document.Find(root, "services")
 	for i := 1; services != nil && services.Kind == yaml.MappingNode && i < len(services.Content); i += 2 {
 		if service := services.Content[i]; document.Find(service, "image") != nil || document.Find(service, "build") != nil {

@@ -69,6 +69,8 @@ type Configuration struct {
 	Files map[string]input.PackedFile
 	// Spec is what an operator reads beside the configuration, nil for others.
 	Spec *yaml.Node
+	// arguments are those of containers that may read it.
+	arguments []argument
 	// Beside are other configurations in the manifest, and unread is why a part of it is not read.
 	Beside []Configuration
 	Unread error
@@ -77,9 +79,10 @@ type Configuration struct {
 // Unwrap takes the configuration out of a manifest of Kubernetes, that of a name where there are several. It returns nil for what is none.
 func Unwrap(text []byte, name string) (*Configuration, error) {
 	if !bytes.Contains(text, []byte("apiVersion")) {
-		return nil, nil
+		return choose(inCompose(text), name)
 	}
 	var found []Configuration
+	var arguments []argument
 	files := map[string]input.PackedFile{}
 	hint := ""
 	var broken error
@@ -101,6 +104,7 @@ func Unwrap(text []byte, name string) (*Configuration, error) {
 				continue
 			}
 			found = append(found, inside(part, object, object == root, files)...)
+			arguments = append(arguments, startArguments(object)...)
 			hint = cmp.Or(hint, operated[kind.Value])
 		}
 	}
@@ -108,7 +112,9 @@ func Unwrap(text []byte, name string) (*Configuration, error) {
 	case err != nil:
 		return nil, err
 	case chosen != nil:
-		chosen.Files, chosen.Unread = files, broken
+		if chosen.Files, chosen.Unread = files, broken; !chosen.flags && chosen.Spec == nil {
+			chosen.arguments = arguments
+		}
 		return chosen, nil
 	case broken != nil && bytes.Contains(text, []byte("{{")):
 		return nil, errors.New(string("it is " + detect.Unfilled))

@@ -51,7 +51,11 @@ func (m *finder) component(kind string, id *yaml.Node) error {
 		}
 	}
 	slices.Sort(known)
-	if len(components.DistributionsOf()[components.PlainName(kind, name)]) == 0 {
+	switch other := components.Instead[components.PlainName(kind, name)]; {
+	case len(components.DistributionsOf()[components.PlainName(kind, name)]) > 0:
+	case other != "":
+		text = fmt.Sprintf("there is no %s `%s`: %s", strings.TrimSuffix(kind, "s"), name, other)
+	default:
 		text = fmt.Sprintf("there is no %s `%s`%s; `%s components` lists what there is, and a manifest of your own may have others",
 			strings.TrimSuffix(kind, "s"), name, typo.Meant(name, known), m.distribution)
 	}
