@@ -69,10 +69,3 @@ func (m *Memory) Release(keep otlpstream.Keep) {
 	m.streams--
 	m.granted -= keep.Memory()
 }
-
-// InUse is what streams have of it.
-func (m *Memory) InUse() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.granted
-}

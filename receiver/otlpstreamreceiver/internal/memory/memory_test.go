@@ -22,16 +22,16 @@ func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
 	for len(keeps) < streams {
 		keep, _ := m.Grant(otlpstream.Metrics, otlpstream.AllCaps)
 		keeps = append(keeps, keep)
-		require.LessOrEqual(t, m.InUse(), limit)
+		require.LessOrEqual(t, m.granted, limit)
 	}
 	// Each comes and goes, in any order.
 	for range 20 * streams {
 		i := rand.IntN(streams)
 		m.Release(keeps[i])
 		keeps[i], _ = m.Grant(otlpstream.Metrics, otlpstream.AllCaps)
-		require.LessOrEqual(t, m.InUse(), limit)
+		require.LessOrEqual(t, m.granted, limit)
 	}
-	require.Greater(t, m.InUse(), limit/3)
+	require.Greater(t, m.granted, limit/3)
 	have := 0
 	for _, keep := range keeps {
 		if keep.History > 0 {
@@ -42,7 +42,7 @@ func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
 	for _, keep := range keeps {
 		m.Release(keep)
 	}
-	require.Zero(t, m.InUse())
+	require.Zero(t, m.granted)
 }
 
 func TestClientsAreGrantedWhatTheyKnow(t *testing.T) {
@@ -54,7 +54,7 @@ func TestClientsAreGrantedWhatTheyKnow(t *testing.T) {
 		require.Equal(t, history, keep.History > 0)
 		require.Equal(t, window != otlpstream.NoWindow, caps&otlpstream.CapWindow != 0)
 		require.Equal(t, history, caps&otlpstream.CapDelta != 0)
-		require.Equal(t, keep.Memory(), m.InUse())
+		require.Equal(t, keep.Memory(), m.granted)
 	}
 	const all, old, full = otlpstream.AllCaps, otlpstream.AllCaps &^ otlpstream.CapDelta, otlpstream.FullWindow
 	f(1<<30, otlpstream.Metrics, all, full, true)
