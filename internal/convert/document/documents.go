@@ -19,16 +19,25 @@ func Documents(text []byte) iter.Seq[[]byte] {
 		at := 0
 		for line := range bytes.Lines(text) {
 			number++
-			if bytes.HasPrefix(line, []byte("---")) {
+			if beginsDocument(line) {
 				if !yield(document(at)) {
 					return
 				}
-				begin, before = at+len(line), number
+				behind := bytes.TrimLeft(line[len(marker):], " \t")
+				begin, before = at+len(line)-len(behind), number-1
 			}
 			at += len(line)
 		}
 		yield(document(len(text)))
 	}
+}
+
+const marker = "---"
+
+// beginsDocument tells the marker of a document, which may have the document behind it, from text that only looks like it.
+func beginsDocument(line []byte) bool {
+	rest, marked := bytes.CutPrefix(line, []byte(marker))
+	return marked && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0])))
 }
 
 // FurtherDocument is the line of the first document that nobody reads, 0 for none.
