@@ -60,6 +60,7 @@ type State struct {
 	identity uint64
 	key      uint64
 	before   []uint64          // keys of what other versions of the rule have made, the last one first
+	after    []uint64          // keys of what rules of other names have made that were gone when it came
 	Since    pcommon.Timestamp // what began later is counted from its beginning
 
 	// What follows is for who has the aggregator's lock.
@@ -172,6 +173,9 @@ func (a *Aggregator) stateFor(r *Rule, now time.Time) *State {
 	s.Flushed = s.Since
 	for _, before := range slices.Backward(a.States) {
 		if before.name != s.name {
+			if before.gone {
+				s.after = append(s.after, before.key)
+			}
 			continue
 		}
 		if !before.gone && before.identity == s.identity {

@@ -168,7 +168,7 @@ func (g *Aggregate) folds() bool {
 	return g.shape() == amount.ShapeNumber && (g.Class == amount.ClassGauge || g.Class == amount.ClassUpDown)
 }
 
-// adopt has aggregates go on with series that an earlier version of their rule made, or one of another name before it came: there are not
+// adopt has aggregates go on with series that an earlier version of their rule made, or one of another name that was gone when it came: there are not
 // two of them, and nobody says their end.
 func (a *Aggregator) adopt() {
 	a.mu.Lock()
@@ -182,7 +182,7 @@ func (a *Aggregator) adopt() {
 				break
 			}
 			g := a.Made[ident.Mix(s.key, was.identity)]
-			renamed := s.name != was.state.name && s.Since > was.state.Since // whose inputs count from there on
+			renamed := slices.Contains(s.after, was.state.key) // so its inputs count from when the other was gone
 			if g != nil && g.feeders > 0 && (renamed || s.name == was.state.name) && slices.Equal(was.names(), g.names()) {
 				g.goOn(was)
 				break
