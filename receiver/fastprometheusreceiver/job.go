@@ -168,7 +168,7 @@ func (j *job) leave(hash uint64, t *target) {
 			return
 		}
 		if j.isGiven(hash, left) {
-			t.close()
+			t.giveUp()
 		} else {
 			t.retire(missed)
 		}

@@ -187,6 +187,9 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 			time.Sleep(35 * time.Second)
 		}
 		for _, r := range members {
+			for _, j := range r.allJobs() {
+				assert.Equal(t, len(j.all()), j.tools.page.Stats().Targets, "what is known of targets that have moved was kept")
+			}
 			require.NoError(t, r.Shutdown(t.Context()))
 		}
 		synctest.Wait()

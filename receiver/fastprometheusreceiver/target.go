@@ -239,6 +239,16 @@ func (t *target) retire(at time.Time) {
 	t.close()
 }
 
+// giveUp forgets what is known of a target with whose series others go on.
+func (t *target) giveUp() {
+	t.busy.Lock()
+	if t.page != nil {
+		t.page.Leave()
+	}
+	t.busy.Unlock()
+	t.close()
+}
+
 // close closes the connection.
 func (t *target) close() {
 	t.busy.Lock()

@@ -68,6 +68,6 @@ func (t *Target) Retire(at time.Time) Result {
 		e.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values})
 		e.res.tree, e.res.lender = nil, nil // nobody will show the like again
 	}
-	t.leave()
+	t.Leave()
 	return e.res
 }

@@ -82,8 +82,8 @@ func flag(ls labels.Labels, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// leave gives up what the target shares.
-func (t *Target) leave() {
+// Leave gives up what the target shares, and ends nothing: others go on with its series. It may be begun anew, as one never scraped.
+func (t *Target) Leave() {
 	c := t.cohort
 	c.mu.Lock()
 	c.Leave(&t.History)
