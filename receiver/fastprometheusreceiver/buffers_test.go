@@ -5,11 +5,16 @@ package fastprometheusreceiver
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/require"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
@@ -88,4 +93,40 @@ func TestWaitingForABuffer(t *testing.T) {
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Zero(t, b.held())
 	})
+}
+
+// A page that may be held is, though nobody has said how large it is, or it was as large the last time: what a buffer would be to have room to spare
+// may be more than it may have.
+func TestAPageIsHeldThatMayBe(t *testing.T) {
+	for _, most := range []int64{16 << 20, 50 << 20} { // of which a part is a size that buffers grow to, and is not
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			var size atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "zstd")
+				_ = http.NewResponseController(w).Flush() // so that there is no length
+				_, _ = w.Write(make([]byte, size.Load()))
+			}))
+			defer server.Close()
+			b := &buffers{most: most}
+			client, err := fetch.NewClient(&promconfig.ScrapeConfig{JobName: "node"}, fetch.Options{Memory: b})
+			require.NoError(t, err)
+			defer client.Close()
+			target := client.NewTarget(server.URL, "", time.Minute, "text/plain")
+			defer target.Close()
+			get := func(n int64) error {
+				size.Store(n)
+				r, err := target.Get(t.Context(), b.Take(minBuffer), func(fetch.Response) error { return nil })
+				if err == nil {
+					require.Len(t, r.Body, int(n))
+				}
+				b.Give(r.Body)
+				require.Zero(t, b.held())
+				return err
+			}
+			for range 3 {
+				require.NoError(t, get(most/bodyPart/32*31))
+			}
+			require.ErrorContains(t, get(most/bodyPart+1), "in zstd")
+		})
+	}
 }

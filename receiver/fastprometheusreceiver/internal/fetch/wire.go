@@ -117,7 +117,7 @@ func (w *wire) grow(size int) error {
 	}
 	if grown == nil {
 		var err error
-		if grown, err = w.wait(next); err != nil {
+		if grown, err = w.least(size, min(next-size, have/4)); err != nil {
 			return err
 		}
 	}
@@ -128,6 +128,17 @@ func (w *wire) grow(size int) error {
 	w.memory.Give(w.buf)
 	w.buf = grown
 	return nil
+}
+
+// least waits for so much memory, and for what may be had more: less than was wished for, which may be more than one body may have.
+func (w *wire) least(size, more int) ([]byte, error) {
+	for {
+		buf, err := w.wait(size + more)
+		if more < Share || !errors.Is(err, ErrBodySize) {
+			return buf, err
+		}
+		more /= 2
+	}
 }
 
 // wait waits for memory.
