@@ -22,6 +22,8 @@ type follower struct {
 	current reading          // of the files
 	offered allocator.Answer // the last one
 	broken  map[string]error // jobs of it that cannot be used
+
+	wrong bool // the files as they are cannot be used
 }
 
 // run follows until the source closes.
@@ -57,10 +59,12 @@ func (f *follower) sync(update discover.Update) {
 	}
 }
 
-// reload applies the configuration as it is in its files, if that is not how it is applied already.
+// reload applies the configuration as it is in its files, if that is not how it is applied already. What could not be used is tried again and again:
+// other files that it names may come later.
 func (f *follower) reload() {
 	next, err := f.cfg.read()
-	if next.sum == f.current.sum {
+	isTold := next.sum == f.current.sum
+	if isTold && !f.wrong {
 		return
 	}
 	if err == nil {
@@ -69,6 +73,9 @@ func (f *follower) reload() {
 			err = f.apply(s)
 			f.tellBroken(s.broken)
 		}
+	}
+	if f.wrong = err != nil; f.wrong && isTold {
+		return
 	}
 	f.count(err)
 	if err != nil {

@@ -91,6 +91,26 @@ func TestReloadForTheWorse(t *testing.T) {
 	require.Eventually(t, func() bool { return r.counters.applied.Load() == 1 }, patience, glance)
 }
 
+// What is wrong with a configuration may be what it names: that may come later, as secrets do which are mounted by themselves.
+func TestReloadOnceWhatIsNamedIsThere(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	folder := t.TempDir()
+	file, token := filepath.Join(folder, "jobs.yaml"), filepath.Join(folder, "token")
+	fill(t, file, jobFile("job", a.address(), ""))
+	r := run(t, fmt.Sprintf(reloading, file))
+	r.await(t, of(a, is("requests", 42)))
+
+	fill(t, file, jobFile("job", b.address(), fmt.Sprintf("  authorization: {credentials_file: %q}\n", token)))
+	require.Eventually(t, func() bool { return r.counters.rejected.Load() == 1 }, patience, glance)
+	r.sink.Reset()
+	r.await(t, of(a, is("requests", 42)))
+	fill(t, token, "secret")
+	r.await(t, of(b, is("requests", 42)))
+	assert.Equal(t, int64(1), r.counters.rejected.Load())
+	assert.Equal(t, int64(1), r.counters.applied.Load())
+	assert.Equal(t, 1, r.log.FilterMessageSnippet("Keeping the old configuration").Len())
+}
+
 // What a change leaves alone is kept: connections, plans, the state of targets.
 func TestReloadKeepsWhatStillFits(t *testing.T) {
 	a := newEndpoint(t, text)
