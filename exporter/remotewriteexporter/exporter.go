@@ -233,15 +233,15 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			continue // with another shard, if there is one
 		}
 		lost, err := d.Send(ctx, lease.Blocks, lease.Deadlines)
-		later := (*send.LaterError)(nil)
+		later, ended := (*send.LaterError)(nil), (*send.EndedError)(nil)
 		switch {
 		case err == nil:
 			lease.Done(lost)
 		case errors.As(err, &later):
 			lease.Later(later.Done, lost, later.Wait)
-		default:
-			lease.Release()
-			return // the context has ended
+		case errors.As(err, &ended):
+			lease.ReleaseRest(ended.Done, lost)
+			return
 		}
 	}
 }

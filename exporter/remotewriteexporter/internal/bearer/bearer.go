@@ -26,6 +26,8 @@ const (
 	early = 5 * time.Minute
 	// pause is how long nobody asks again after a failure: requests are repeated sooner.
 	pause = 5 * time.Second
+	// renewal is that of an exchange for another token while one holds: a request waits for it.
+	renewal = 5 * time.Second
 	// maxAnswer is how much of an answer is read, and maxDetail how much of it an error has.
 	maxAnswer = 1 << 20
 	maxDetail = 200
@@ -56,11 +58,12 @@ type Transport struct {
 	next   http.RoundTripper
 	source Source
 
-	mu     sync.Mutex // held while a token is got: all requests need it
-	token  Token
-	renew  time.Time
-	failed error // until again
-	again  time.Time
+	mu       sync.Mutex // held while a token is got, unless one holds: all requests need it
+	token    Token
+	renew    time.Time
+	renewing bool  // a request is about to
+	failed   error // until again
+	again    time.Time
 }
 
 // NewTransport makes a transport.
@@ -93,37 +96,49 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// current is the token to use. One that still holds is used while it cannot be renewed.
+// current is the token to use. One that still holds is used while it cannot be renewed, and by all others while one request renews it.
 func (t *Transport) current(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	holds := t.token.Text != "" && now.Before(t.token.Ends)
-	if holds && now.Before(t.renew) {
-		return t.token.Text, nil
-	}
-	if t.failed != nil && now.Before(t.again) {
-		if holds {
-			return t.token.Text, nil
-		}
+	now, was := time.Now(), t.token.Text
+	holds, failed := was != "" && now.Before(t.token.Ends), t.failed != nil && now.Before(t.again)
+	switch {
+	case holds && (now.Before(t.renew) || t.renewing || failed):
+		return was, nil
+	case failed:
 		return "", t.failed
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	token, err := t.source.Token(ctx)
+	token, err := t.get(ctx, holds)
 	if err == nil && token.Text == "" {
 		err = errors.New("the answer has none")
 	}
+	now = time.Now() // it may have taken long
 	if err != nil {
 		t.failed, t.again = fmt.Errorf("cannot get a token: %w", err), now.Add(pause)
 		if holds {
-			return t.token.Text, nil
+			return was, nil
 		}
 		return "", t.failed
 	}
 	t.token, t.failed = token, nil
 	t.renew = token.Ends.Add(-min(early, token.Ends.Sub(now)/2))
 	return token.Text, nil
+}
+
+// get gets a token. The caller holds mu, which is free meanwhile if there is one that holds.
+func (t *Transport) get(ctx context.Context, holds bool) (Token, error) {
+	limit := timeout
+	if holds {
+		limit, t.renewing = renewal, true
+		t.mu.Unlock()
+		defer func() {
+			t.mu.Lock()
+			t.renewing = false
+		}()
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return t.source.Token(ctx)
 }
 
 // forget drops a token that was refused.
@@ -181,6 +196,9 @@ func (n *number) UnmarshalJSON(b []byte) error {
 // usual is how long a token is taken to hold whose answer does not say it.
 const usual = 10 * time.Minute
 
+// longest is for how many seconds a token is taken to hold at most.
+const longest = 365 * 24 * 3600
+
 func exchange(r *http.Request) (Token, error) {
 	server := r.URL.Scheme + "://" + r.URL.Host
 	now := time.Now()
@@ -203,9 +221,9 @@ func exchange(r *http.Request) (Token, error) {
 	t := Token{Text: a.Token, Ends: now.Add(usual)}
 	switch {
 	case a.Seconds > 0:
-		t.Ends = now.Add(time.Duration(a.Seconds) * time.Second)
+		t.Ends = now.Add(time.Duration(min(a.Seconds, longest)) * time.Second)
 	case a.At > 0:
-		t.Ends = time.Unix(int64(a.At), 0)
+		t.Ends = time.Unix(min(int64(a.At), now.Unix()+longest), 0)
 	}
 	return t, nil
 }

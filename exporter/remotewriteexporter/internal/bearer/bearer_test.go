@@ -102,6 +102,55 @@ func TestATokenOutlivesItsServer(t *testing.T) {
 	})
 }
 
+// hanging is a source that does not answer, once it has answered for the first time.
+type hanging struct {
+	script
+
+	hangs bool
+}
+
+func (h *hanging) Token(ctx context.Context) (Token, error) {
+	token, err := h.script.Token(ctx)
+	if !h.hangs {
+		return token, err
+	}
+	<-ctx.Done()
+	return Token{}, ctx.Err()
+}
+
+// TestARenewalHoldsNobodyUp: one request waits for it, and not for long. All others have a token that holds.
+func TestARenewalHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, next := &hanging{script: script{lives: time.Hour}}, &echo{status: http.StatusOK}
+		transport := NewTransport(next, source)
+		require.NoError(t, sendBy(t, transport))
+		source.hangs = true
+		time.Sleep(56 * time.Minute)
+		began := time.Now()
+		first := make(chan error, 1)
+		go func() { first <- sendBy(t, transport) }()
+		time.Sleep(time.Millisecond)
+		require.NoError(t, sendBy(t, transport))
+		require.Equal(t, time.Millisecond, time.Since(began))
+		require.NoError(t, <-first)
+		require.Equal(t, renewal, time.Since(began))
+		require.Equal(t, "Bearer token 1", next.last)
+	})
+}
+
+// TestAServerThatDoesNotAnswerIsLeftAlone: those who have waited for a token do not ask one after another.
+func TestAServerThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &hanging{hangs: true}
+		transport := NewTransport(&echo{status: http.StatusOK}, source)
+		began := time.Now()
+		require.ErrorIs(t, sendBy(t, transport), context.DeadlineExceeded)
+		require.ErrorIs(t, sendBy(t, transport), context.DeadlineExceeded)
+		require.Equal(t, timeout, time.Since(began))
+		require.Equal(t, 1, source.asked)
+	})
+}
+
 func TestARefusedTokenIsNotUsedAgain(t *testing.T) {
 	source, next := &script{lives: time.Hour}, &echo{status: http.StatusUnauthorized}
 	transport := NewTransport(next, source)
@@ -152,7 +201,9 @@ func TestWhatServersOfTokensAnswer(t *testing.T) {
 		`{"access_token": "text", "expires_in": "3599", "expires_on": "1700000000"}`:                     3599 * time.Second,
 		`{"access_token": "text", "expires_on": "` + fmt.Sprint(time.Now().Add(time.Hour).Unix()) + `"}`: time.Hour,
 		`{"access_token": "text", "expires_on": "9/1/2030 1:00:00 PM +00:00"}`:                           usual,
-		`{"access_token": "text"}`: usual,
+		`{"access_token": "text"}`:                                    usual,
+		`{"access_token": "text", "expires_in": 9223372036854775807}`: longest * time.Second,
+		`{"access_token": "text", "expires_on": 9223372036854775807}`: longest * time.Second,
 	} {
 		at := server(t, func(*http.Request) error { return nil }, answer)
 		token, err := get(t.Context(), at, "Metadata", "true")

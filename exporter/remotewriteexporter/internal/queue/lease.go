@@ -20,8 +20,8 @@ type Bound struct {
 	Bytes, Raw int // after compression, and before
 }
 
-// A Lease is a block in the hands of a sender, or several of one lane and tenant in their order. Done or Release ends it,
-// exactly once.
+// A Lease is a block in the hands of a sender, or several of one lane and tenant in their order. Done, Release,
+// ReleaseRest or Later ends it, exactly once.
 type Lease struct {
 	Blocks    []block.Block
 	Deadlines []time.Time // when each block gets too old to send; zero is never
@@ -205,6 +205,16 @@ func (l *Lease) Release() {
 	q.mu.Lock()
 	q.destinations[l.destination].release(l.lane, l.entries, false)
 	q.mu.Unlock()
+}
+
+// ReleaseRest gives the blocks back unsent, all but the first few that the destination is done with.
+func (l *Lease) ReleaseRest(done int, lost []error) {
+	if done == 0 {
+		l.Release()
+		return
+	}
+	l.shorten(done)
+	l.Done(lost)
 }
 
 // Later gives the blocks back, all but the first few that the destination is done with: it would not serve their tenant

@@ -109,6 +109,31 @@ func TestWhatIsDoneBeforeAPauseIsDone(t *testing.T) {
 	})
 }
 
+// TestWhatIsDoneBeforeTheEndIsDone: what was delivered is not sent again by the next process, and nobody is told that it is lost.
+func TestWhatIsDoneBeforeTheEndIsDone(t *testing.T) {
+	m := newMedium()
+	for name, change := range map[string]func(*Config){"memory": nil, "disk": func(c *Config) { c.Storage = on(m) }} {
+		t.Run(name, func(t *testing.T) {
+			q, dropped := open(t, 1, 100, change)
+			push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
+			l, err := q.Next(t.Context(), 0, anyNumber)
+			require.NoError(t, err)
+			require.Len(t, l.Blocks, 3)
+			l.ReleaseRest(2, nil)
+			require.Equal(t, 1, q.Stats(0).Blocks)
+			require.Zero(t, q.Stats(0).Leased)
+			require.NoError(t, q.Close(t.Context()))
+			if change == nil {
+				require.Equal(t, drops{ReasonShutdown: 1}, dropped)
+				return
+			}
+			require.Empty(t, dropped)
+			q, _ = open(t, 1, 100, change)
+			require.Equal(t, []int{3}, contents(t, q, 0))
+		})
+	}
+}
+
 // fill queues blocks of a tenant until there is no room for it, and returns how many.
 func fill(t *testing.T, q *Queue, tenant string) (n int) {
 	for !q.Blocks([]string{tenant}) {

@@ -150,9 +150,9 @@ func (d *Destination) Close() {
 	d.cfg.Client.CloseIdleConnections()
 }
 
-// Send returns nil when the destination is done with all blocks, delivered or dropped, and an error when ctx ends first, or Hurry is called:
-// they are then as undelivered as before, except for parts of what was sent in pieces. A *LaterError says that the destination
-// would not serve the tenant of the blocks, and how many it is done with. Several blocks, which must be of one
+// Send returns nil when the destination is done with all blocks, delivered or dropped, and an *EndedError when ctx ends first, or Hurry is
+// called. A *LaterError says that the destination would not serve the tenant of the blocks. Both say with how many blocks it is done: all
+// others are as undelivered as before, except for parts of what was sent in pieces. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
 // has its fate sealed block by block. Of those it is done with, lost says which were not delivered; it is nil where all were.
 func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) (lost []error, err error) {
@@ -161,11 +161,24 @@ func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines 
 	defer end()
 	defer context.AfterFunc(d.hurried, end)()
 	rest, lost, err := d.sendAll(ends{requests: ctx, pauses: pauses}, blocks, deadlines)
-	if later := (*LaterError)(nil); errors.As(err, &later) {
+	switch later := (*LaterError)(nil); {
+	case errors.As(err, &later):
 		later.Done = all - rest
+	case err != nil:
+		err = &EndedError{Done: all - rest, cause: err}
 	}
 	return lost, err
 }
+
+// EndedError says that there was no time to send all blocks.
+type EndedError struct {
+	Done  int // blocks that the destination is done with
+	cause error
+}
+
+func (e *EndedError) Error() string { return "cannot send all blocks: " + e.cause.Error() }
+
+func (e *EndedError) Unwrap() error { return e.cause }
 
 // ends are what ends the work on some blocks.
 type ends struct{ requests, pauses context.Context }

@@ -5,6 +5,7 @@ package send
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -98,4 +99,63 @@ func TestARequestSaysItsLength(t *testing.T) {
 	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
 	_, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
 	require.NoError(t, err)
+}
+
+// TestWhatWasDeliveredBeforeTheEndIsDone: of blocks that do not travel together some may be delivered when there is no more time.
+func TestWhatWasDeliveredBeforeTheEndIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	requests := 0
+	d := destinationOf(func(r *http.Request) (*http.Response, error) {
+		if requests++; requests == 2 {
+			cancel()
+			return nil, r.Context().Err()
+		}
+		return took(), nil
+	})
+	defer d.Close()
+	d.all.timely.Store(1) // point in a request
+	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
+	lost, err := d.Send(ctx, []block.Block{b, b, b}, make([]time.Time, 3))
+	ended := (*EndedError)(nil)
+	require.ErrorAs(t, err, &ended)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 1, ended.Done)
+	assert.Nil(t, lost)
+	assert.Equal(t, 2, requests)
+}
+
+// watcher is slow to hear that a destination is down.
+type watcher struct {
+	nobody
+
+	hears func()
+	last  error
+}
+
+func (w *watcher) Down(reason error) {
+	if reason != nil {
+		w.hears()
+	}
+	w.last = reason
+}
+
+// TestOfTwoChangesTheLastIsToldLast: else the status would be that of a destination that is down while it is well.
+func TestOfTwoChangesTheLastIsToldLast(t *testing.T) {
+	w := &watcher{}
+	d := New(Config{Client: &http.Client{}, Formats: all[:1]}, zap.NewNop(), w)
+	defer d.Close()
+	well := make(chan struct{})
+	w.hears = func() {
+		go func() {
+			d.setDown(false, answer{})
+			close(well)
+		}()
+		select {
+		case <-well:
+		case <-time.After(50 * time.Millisecond): // it waits for its turn
+		}
+	}
+	d.setDown(true, answer{code: http.StatusBadGateway})
+	<-well
+	assert.NoError(t, w.last)
 }

@@ -45,11 +45,12 @@ func (d *Destination) report(v verdict, a answer) {
 	}
 }
 
+// setDown tells what has changed, and of two changes in their order.
 func (d *Destination) setDown(down bool, a answer) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	changed := d.down != down
 	d.down = down
-	d.mu.Unlock()
 	switch {
 	case !changed:
 	case down:

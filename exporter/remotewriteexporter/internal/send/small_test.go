@@ -198,6 +198,37 @@ func TestATenantWhoseRequestsAreTooLargeIsNotWaitedForWhileOthersAreServed(t *te
 	})
 }
 
+// TestARefusalIsForgottenWithItsData: what was refused may be dropped in the queue, and nothing come for a while. What comes then is sent.
+func TestARefusalIsForgottenWithItsData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails, requests := true, 0
+		d := New(Config{
+			URL: "http://there.test/", Formats: all[:1], Timeout: time.Minute, Tenants: headers{},
+			Retry: Retry{InitialInterval: time.Second, MaxInterval: time.Second, Multiplier: 1, MaxElapsedTime: 5 * time.Minute},
+			Client: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+				if requests++; fails {
+					return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: http.NoBody}, nil
+				}
+				return took(), nil
+			})},
+		}, zap.NewNop(), nobody{})
+		defer d.Close()
+		h := block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 1000, Tenant: "a"}
+		send := func() ([]error, error) {
+			return d.Send(t.Context(), []block.Block{block.New(h, make([]byte, 100))}, make([]time.Time, 1))
+		}
+		_, err := send()
+		later := (*LaterError)(nil)
+		require.ErrorAs(t, err, &later)
+		fails = false
+		time.Sleep(time.Hour)
+		lost, err := send()
+		require.NoError(t, err)
+		assert.Nil(t, lost)
+		assert.Equal(t, 2, requests)
+	})
+}
+
 type headers struct{}
 
 func (headers) SetHeaders(http.Header, string) error { return nil }

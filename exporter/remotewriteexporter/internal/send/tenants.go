@@ -61,6 +61,9 @@ type refusal struct {
 	counted  bool      // as a failure of the destination
 }
 
+// isOver tells whether it was of data that was dropped since, in the queue: what comes now has its own attempts.
+func (r *refusal) isOver(now time.Time) bool { return now.Sub(r.until) > refusalOver }
+
 // tenanted tells whether what is wrong with a request may be its tenant.
 func (d *Destination) tenanted(b block.Block) bool { return d.cfg.Tenants != nil && b.Tenant != "" }
 
@@ -88,10 +91,15 @@ func (t *tenants) limitsOf(tenant string) *limits {
 func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.refused[tenant]; r != nil {
-		return r.attempts, r.since
+	r := t.refused[tenant]
+	switch {
+	case r == nil:
+		return 0, now
+	case r.isOver(now):
+		delete(t.refused, tenant)
+		return 0, now
 	}
-	return 0, now
+	return r.attempts, r.since
 }
 
 // well notes that the destination serves a tenant, or that its data was dropped: what follows has its own attempts.
@@ -115,7 +123,7 @@ func (d *Destination) later(tenant string, v verdict, a answer, began time.Time)
 			t.refused = map[string]*refusal{}
 		}
 		if len(t.refused) >= max(t.most, minRefused) {
-			maps.DeleteFunc(t.refused, func(_ string, r *refusal) bool { return now.Sub(r.until) > refusalOver })
+			maps.DeleteFunc(t.refused, func(_ string, r *refusal) bool { return r.isOver(now) })
 			t.most = 2 * len(t.refused)
 		}
 		r = &refusal{since: now, spread: d.cfg.Retry.spread()}
