@@ -59,7 +59,7 @@ func New(settings *Settings) *Server {
 	}
 }
 
-// Start learns the host, which is told of faults.
+// Start notes the host, to which faults are reported.
 func (s *Server) Start(host component.Host) { s.health.host = host }
 
 // Throttle lets nothing through to the server for the delay.

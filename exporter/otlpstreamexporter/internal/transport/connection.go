@@ -148,8 +148,8 @@ func (t *grpcTransport) leave(c *connection) {
 	}
 }
 
-// giveUp has the next calls dial anew where a call has waited in vain since a moment, and nothing else was heard from the address
-// that it went to since either. A proxy between may confirm all bytes and forward none, so the kernel finds nothing wrong. Other
+// giveUp makes the next calls dial anew if a call has had no answer since then, and nothing else has come from the address that
+// it went to either. A proxy between may confirm all bytes and forward none, so the kernel finds nothing wrong. Other
 // addresses of the connection are dialled with it: gRPC gives up none alone. Calls that are on the connection stay. One that is not
 // established is left to gRPC, which dials with a backoff.
 func (t *grpcTransport) giveUp(c *connection, k *call, since time.Time) {

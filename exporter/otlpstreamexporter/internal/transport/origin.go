@@ -18,12 +18,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/origin"
 )
 
-// strangers have been authenticated as nobody. Some who ask do not expect that there is no answer.
-type strangers struct{}
+// anonymous is a client that has been authenticated as nobody. Some authenticators do not expect that there is none.
+type anonymous struct{}
 
-func (strangers) GetAttribute(string) any { return nil }
+func (anonymous) GetAttribute(string) any { return nil }
 
-func (strangers) GetAttributeNames() []string { return nil }
+func (anonymous) GetAttributeNames() []string { return nil }
 
 // WithAuth returns a context whose client has been authenticated, if only as nobody.
 func WithAuth(ctx context.Context) context.Context {
@@ -31,7 +31,7 @@ func WithAuth(ctx context.Context) context.Context {
 	if info.Auth != nil {
 		return ctx
 	}
-	info.Auth = strangers{}
+	info.Auth = anonymous{}
 	return client.NewContext(ctx, info)
 }
 

@@ -54,7 +54,7 @@ type Conn interface {
 // itself.
 type Holding interface{ Flush() error }
 
-// Sharing is a Conn that may share what it is carried on. Silent says that it has waited in vain since a moment.
+// Sharing is a Conn that may share its connection with others. Silent says that it has received nothing since then.
 type Sharing interface{ Silent(since time.Time) }
 
 // Settings are what a transport has to know.
