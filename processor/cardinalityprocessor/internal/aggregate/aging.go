@@ -40,7 +40,7 @@ func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 		if of.key.Load() == 0 {
 			continue
 		}
-		silent := epoch - of.seen.Load()
+		silent := moment.Silence(epoch, of.seen.Load())
 		if silent <= RestsAfter {
 			continue
 		}

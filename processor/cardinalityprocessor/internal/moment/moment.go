@@ -28,3 +28,7 @@ func (m Moment) EpochOf(fp uint64) uint32 { return uint32((uint64(m) + fp&math.M
 
 // IdleEpochs is how many epochs an idle timeout has.
 const IdleEpochs = 16
+
+// Silence is for how many epochs something was silent that was last seen in one. While somebody takes a look the next may begin: what was
+// seen in that is not silent at all.
+func Silence(epoch, seen uint32) uint32 { return uint32(max(0, int32(epoch-seen))) }

@@ -121,7 +121,9 @@ func (sh *overflowShard) idle(epoch uint32) (idle []uint64) {
 	return idle
 }
 
-func (m *Member) idle(epoch uint32) bool { return !m.rests && epoch-m.Seen > moment.IdleEpochs+1 }
+func (m *Member) idle(epoch uint32) bool {
+	return !m.rests && moment.Silence(epoch, m.Seen) > moment.IdleEpochs+1
+}
 
 func (o *Overflow) restSome(sh *overflowShard, some []uint64, epoch uint32) {
 	sh.Mu.Lock()
@@ -145,13 +147,13 @@ func (o *Overflow) ordered() []*Output {
 func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
 	var over []*Output
 	for _, out := range order {
-		if s := &out.Sum; s.Members == 0 && s.points == 0 && s.pins == 0 && epoch-s.seen > moment.IdleEpochs+1 {
+		if s := &out.Sum; s.Members == 0 && s.points == 0 && s.pins == 0 && moment.Silence(epoch, s.seen) > moment.IdleEpochs+1 {
 			over = append(over, out)
 		}
 	}
 	kept, rest := o.parted(over, epoch)
 	gone := o.abandon(rest, now, func(out *Output) bool {
-		return out.every(func(p *subtotal) bool { return p.quiet() && epoch-p.seen > moment.IdleEpochs+1 })
+		return out.every(func(p *subtotal) bool { return p.quiet() && moment.Silence(epoch, p.seen) > moment.IdleEpochs+1 })
 	})
 	for _, out := range slices.Concat(kept, gone) {
 		if out.Class != amount.ClassDelta && out.sent && !out.over.Swap(true) {
@@ -184,7 +186,7 @@ func (o *Overflow) parted(over []*Output, epoch uint32) (kept, rest []*Output) {
 	room := min(o.Budget/OverPart, o.Budget/2-active)
 	slices.SortStableFunc(over, func(a, b *Output) int { return cmp.Compare(b.Sum.seen, a.Sum.seen) })
 	for _, out := range over {
-		if out.Sum.resting == 0 || out.Cost > room || epoch-out.Sum.seen > OverEpochs {
+		if out.Sum.resting == 0 || out.Cost > room || moment.Silence(epoch, out.Sum.seen) > OverEpochs {
 			rest = append(rest, out)
 			continue
 		}
