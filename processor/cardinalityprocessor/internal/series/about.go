@@ -77,10 +77,12 @@ func (a *about) born(window uint32) {
 	a.births[0]++
 }
 
+// age begins a window, unless it has begun: a batch may be from before it, which others have come from since.
 func (a *about) age(window uint32) {
-	switch window - a.window {
-	case 0:
-	case 1:
+	switch later := int32(window - a.window); {
+	case later <= 0:
+		return
+	case later == 1:
 		a.births, a.gone = [2]int{0, a.births[0]}, [2]int{0, a.gone[0]}
 	default:
 		a.births, a.gone = [2]int{}, [2]int{}
