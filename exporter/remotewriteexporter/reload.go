@@ -51,16 +51,27 @@ func (l *legacies) forget(id component.ID, rest *queue.Legacy) {
 	}
 }
 
-// take returns what an exporter left for some destinations.
+// take returns what an exporter left for some destinations. Others may have taken theirs of it, in a reload before.
 func (l *legacies) take(id component.ID, destinations []string) (rest []*queue.Legacy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var all []*queue.Legacy
 	for _, d := range destinations {
-		h := heir{id, d}
-		if r := l.of[h]; r != nil && !slices.Contains(rest, r) {
-			rest = append(rest, r)
+		if r := l.of[heir{id, d}]; r != nil && !slices.Contains(all, r) {
+			all = append(all, r)
 		}
-		delete(l.of, h)
+	}
+	for _, r := range all {
+		var served []string
+		for _, d := range r.Destinations() {
+			if l.of[heir{id, d}] != r {
+				served = append(served, d)
+			}
+		}
+		rest = append(rest, r.Without(served))
+	}
+	for _, d := range destinations {
+		delete(l.of, heir{id, d})
 	}
 	return rest
 }

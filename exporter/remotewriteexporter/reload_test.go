@@ -55,6 +55,36 @@ func TestReloadKeepsTheQueueInMemory(t *testing.T) {
 	require.Empty(t, left.take(e.set.ID, e.queue.Destinations()))
 }
 
+// TestAReloadThatLeavesADestinationOutSendsNothingTwice: when it is back soon it has what was left for it, and the other has had that.
+func TestAReloadThatLeavesADestinationOutSendsNothingTwice(t *testing.T) {
+	down := status(math.MaxInt, http.StatusServiceUnavailable)
+	stays, leaves := newReceived(t, down), newReceived(t, down)
+	to := func(destinations ...*received) func(*Config) {
+		return func(c *Config) {
+			c.ShutdownTimeout = 10 * time.Millisecond
+			for _, d := range destinations {
+				endpoint := EndpointConfig{HTTP: defaultClient()}
+				endpoint.HTTP.Endpoint = d.URL
+				c.Endpoints = append(c.Endpoints, endpoint)
+			}
+		}
+	}
+	e := start(t, componenttest.NewNopHost(), to(stays, leaves))
+	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	require.NoError(t, e.Shutdown(t.Context()))
+
+	stays.recover()
+	e = start(t, componenttest.NewNopHost(), to(stays))
+	eventually(t, func() bool { return stays.samples() == 10 && e.queue.Stats(0).Blocks == 0 }, "it has all")
+	require.NoError(t, e.Shutdown(t.Context()))
+
+	leaves.recover()
+	e = start(t, componenttest.NewNopHost(), to(stays, leaves))
+	eventually(t, func() bool { return leaves.samples() == 10 }, "and the other, too")
+	eventually(t, func() bool { return e.queue.Stats(0).Blocks+e.queue.Stats(1).Blocks == 0 }, "nothing is left")
+	require.Equal(t, 10, stays.samples())
+}
+
 // TestBlockEndsAfterItsTime: who waits for room in a queue is told to come again, so that a shutdown, for which a receiver
 // waits for its requests, has an end.
 func TestBlockEndsAfterItsTime(t *testing.T) {

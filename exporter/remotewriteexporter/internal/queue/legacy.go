@@ -15,7 +15,13 @@ import (
 // Legacy is what a queue in memory held when it was closed. The next may be in a storage.
 type Legacy struct {
 	destinations []string
+	served       []string // of these, those that have had what was left for them
 	entries      []*entry
+}
+
+// Without is what is left when some of the destinations have had theirs.
+func (l *Legacy) Without(served []string) *Legacy {
+	return &Legacy{destinations: l.destinations, served: served, entries: l.entries}
 }
 
 // Header sums up what is in it.
@@ -109,6 +115,8 @@ func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
 	for i, name := range q.cfg.Destinations {
 		switch {
 		case !q.isFor(&e, i):
+		case slices.Contains(l.served, name):
+			e.done = append(e.done, name)
 		case adopted || slices.Contains(l.destinations, name):
 			e.waiting++
 		default: // it is new

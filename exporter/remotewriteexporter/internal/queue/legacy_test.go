@@ -85,6 +85,14 @@ func TestWhatWasInMemoryIsStored(t *testing.T) {
 	}
 }
 
+// TestADestinationHasWhatWasLeftOnce: another one may come back for its own later.
+func TestADestinationHasWhatWasLeftOnce(t *testing.T) {
+	l := leftOf(t)[0].Without([]string{"b"})
+	q, _ := open(t, 2, 1<<10, func(c *Config) { c.Legacy = []*Legacy{l} })
+	require.Equal(t, numbers(3), contents(t, q, 0))
+	require.Empty(t, contents(t, q, 1))
+}
+
 // TestWhatCannotBeStoredStaysInMemory: where the storage has no room for it, it is as good as it was, also for the next reload.
 func TestWhatCannotBeStoredStaysInMemory(t *testing.T) {
 	legacy := leftOf(t)
