@@ -37,8 +37,9 @@ func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.asked.Before(left) || m.failed && time.Since(m.asked) > movesRetry {
+		asked := time.Now() // the answer may be as old as the question
 		hashes, err := ask()
-		m.asked, m.failed, m.hashes = time.Now(), err != nil, hashes
+		m.asked, m.failed, m.hashes = asked, err != nil, hashes
 	}
 	_, has := m.hashes[hash]
 	return has

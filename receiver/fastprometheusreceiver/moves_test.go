@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -139,6 +140,27 @@ func (l *ledger) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 
 // longestDeath is for how long the targets of a member that dies are nobody's: until the allocator decides, all take that up, and many are scraped at once.
 const longestDeath = 5*time.Second + 3*time.Second/2 + time.Second
+
+// What the allocator says is not of who leaves while it says so: it may have said that before.
+func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m moves
+		here := map[uint64]struct{}{1: {}, 2: {}}
+		ask := func() (map[uint64]struct{}, error) {
+			said := maps.Clone(here)
+			time.Sleep(time.Second) // until that is here
+			return said, nil
+		}
+		left := time.Now()
+		var asking sync.WaitGroup
+		asking.Go(func() { assert.True(t, m.has(1, left, ask)) })
+		time.Sleep(time.Second / 2)
+		delete(here, 2)
+		left = time.Now()
+		asking.Wait()
+		assert.False(t, m.has(2, left, ask))
+	})
+}
 
 // Three members divide targets, and one of them dies and comes back, again and again, at any time. What the others have all the while is scraped at each
 // interval. What a dead one had is scraped as soon as others have it, and then in its turn. Nothing else is scraped by two, and nothing called stale.
