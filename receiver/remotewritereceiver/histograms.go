@@ -128,9 +128,9 @@ func (b *bucketScratch) load(h *promwrite.Histogram) (err error) {
 		return err
 	}
 	// Observations of NaN are in no bucket, and their sum is NaN.
-	switch excess := int64(total - b.count); {
-	case excess == 0, excess < 0 && math.IsNaN(h.Sum):
-	case h.Count.IsFloat && uint64(max(excess, -excess)) <= b.rounding():
+	switch apart := max(total, b.count) - min(total, b.count); {
+	case apart == 0, total < b.count && math.IsNaN(h.Sum):
+	case h.Count.IsFloat && apart <= b.rounding():
 		b.count = total // each part was rounded by itself
 	default:
 		return errTotal

@@ -71,6 +71,7 @@ func TestMalformedHistogramsAreRefused(t *testing.T) {
 		require.Empty(t, lines)
 	}
 	one := func(offset int32) []writev2.BucketSpan { return []writev2.BucketSpan{{Offset: offset, Length: 1}} }
+	f(writev2.Histogram{Count: ten, Sum: math.NaN(), ZeroCount: &writev2.Histogram_ZeroCountInt{ZeroCountInt: math.MaxUint64}}, errTotal)
 	f(writev2.Histogram{Count: ten, PositiveSpans: one(0)}, errBuckets)
 	f(writev2.Histogram{Count: ten, PositiveDeltas: []int64{1}}, errBuckets)
 	f(writev2.Histogram{Count: ten, PositiveSpans: []writev2.BucketSpan{{Length: math.MaxUint32}}, PositiveDeltas: []int64{1}}, errBuckets)

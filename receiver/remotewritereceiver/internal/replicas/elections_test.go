@@ -5,6 +5,7 @@ package replicas
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +67,30 @@ func TestClustersAreBounded(t *testing.T) {
 		require.Equal(t, Leave, got, "this one is not")
 		require.Len(t, r.clusters, 2)
 	})
+}
+
+// TestMoreClustersThanMayBe are refused one by one, and none of them has all that are there looked through.
+func TestMoreClustersThanMayBe(t *testing.T) {
+	took := func(clusters int) time.Duration {
+		r := electing(clusters)
+		for n := range clusters + 1 {
+			r.vote(clusterKey{"", strconv.Itoa(n)}, "a")
+		}
+		began := time.Now()
+		for n := range 1 << 10 {
+			if v, _ := r.vote(clusterKey{"more", strconv.Itoa(n)}, "a"); v != Full {
+				t.Error("a cluster is taken for which there is no room")
+			}
+		}
+		return time.Since(began)
+	}
+	few, many := time.Hour, time.Hour
+	for range 15 { // what one of many attempts shows needs no other, on a busy machine
+		if few, many = min(few, took(1<<8)), min(many, took(1<<14)); many < 10*few {
+			return
+		}
+	}
+	require.Less(t, many, 10*few)
 }
 
 // TestLongNamesAreNotRemembered: whoever sends clusters of a megabyte fills no memory with them.

@@ -30,6 +30,7 @@ type Elections struct {
 
 	mu       sync.Mutex
 	clusters map[clusterKey]*election
+	full     time.Time // until then there are as many as may be, and none that can be forgotten
 }
 
 type clusterKey struct{ tenant, cluster string }
@@ -88,12 +89,22 @@ func (r *Elections) vote(key clusterKey, replica string) (v Vote, changed string
 
 // forget makes room: where nothing came for so long that any replica would be elected, it makes no difference.
 func (r *Elections) forget(now time.Time) bool {
+	if now.Before(r.full) {
+		return false
+	}
+	r.full = now.Add(r.rules.Failover)
 	for key, e := range r.clusters {
 		if now.Sub(e.seen) > r.rules.Failover {
 			delete(r.clusters, key)
+		} else if until := e.seen.Add(r.rules.Failover); until.Before(r.full) {
+			r.full = until
 		}
 	}
-	return len(r.clusters) < r.rules.MaxClusters
+	if len(r.clusters) < r.rules.MaxClusters {
+		r.full = now
+		return true
+	}
+	return false
 }
 
 // Elected is the replica of a cluster, and when the pipeline last took something from it.
