@@ -6,6 +6,7 @@ package http1
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,9 +30,9 @@ const (
 	mostDigits = 15
 )
 
-// request reads a request.
-func (c *conn) request() (*http.Request, error) {
-	if req := c.last.read(c.in); req != nil { // fast path
+// request reads a request, which is to have a context.
+func (c *conn) request(ctx context.Context) (*http.Request, error) {
+	if req := c.last.read(ctx, c.in); req != nil { // fast path
 		return req, nil
 	}
 	c.last = lastHead{}
@@ -42,8 +43,11 @@ func (c *conn) request() (*http.Request, error) {
 		before, behind = bytes.Clone(before), bytes.Clone(behind)
 	}
 	req, err := http.ReadRequest(c.in)
-	if ok && err == nil {
-		c.last.note(before, behind, req, buffered-c.in.Buffered())
+	if err == nil {
+		if ok {
+			c.last.note(before, behind, req, buffered-c.in.Buffered())
+		}
+		req = req.WithContext(ctx)
 	}
 	return req, err //nolint:wrapcheck // who asks tells one from another
 }
@@ -77,7 +81,7 @@ func (l *lastHead) note(before, behind []byte, req *http.Request, size int) {
 }
 
 // read is http.ReadRequest, of a head that is as the last one was. It is nil if that is another.
-func (l *lastHead) read(in *bufio.Reader) *http.Request {
+func (l *lastHead) read(ctx context.Context, in *bufio.Reader) *http.Request {
 	if l.request == nil {
 		return nil
 	}
@@ -93,13 +97,13 @@ func (l *lastHead) read(in *bufio.Reader) *http.Request {
 	if length == 0 || !bytes.HasPrefix(digits[n:], l.behind) {
 		return nil
 	}
-	req := *l.request
+	req := l.request.WithContext(ctx)
 	url := *req.URL
 	req.URL, req.Header, req.ContentLength = &url, req.Header.Clone(), length
 	req.Header["Content-Length"][0] = string(digits[:n])
 	req.Body = &sizedBody{from: in, left: length}
 	_, _ = in.Discard(len(l.before) + n + len(l.behind)) // they are there
-	return &req
+	return req
 }
 
 // sizedBody is a body whose length was told.

@@ -86,7 +86,7 @@ func TestAHeadThatComesAgainMeansTheSame(t *testing.T) {
 			wanted, wantErr := http.ReadRequest(twin)
 			want := said(wanted, wantErr)
 			had := c.last.request
-			got, err := c.request()
+			got, err := c.request(t.Context())
 			require.Equal(t, want, said(got, err), "seed %d", seed)
 			if had != nil && had == c.last.request {
 				again++
@@ -120,11 +120,11 @@ func TestABodyBehindAKnownHead(t *testing.T) {
 	c := &conn{in: bufio.NewReader(strings.NewReader(head + "abc" + head + "de"))}
 	_, err := c.in.Peek(1) // as who waits for a request
 	require.NoError(t, err)
-	first, err := c.request()
+	first, err := c.request(t.Context())
 	require.NoError(t, err)
 	_, err = io.ReadAll(first.Body)
 	require.NoError(t, err)
-	second, err := c.request()
+	second, err := c.request(t.Context())
 	require.NoError(t, err)
 	require.IsType(t, &sizedBody{}, second.Body)
 	body, err := io.ReadAll(second.Body)

@@ -95,7 +95,9 @@ func (c *conn) readWithin(d time.Duration) {
 // exchange reads a request and answers it, and says whether there may be another one.
 func (c *conn) exchange() (again bool) {
 	c.readWithin(c.server.head)
-	req, err := c.request()
+	ctx := &watched{conn: c}
+	defer ctx.finish()
+	req, err := c.request(ctx)
 	if err != nil {
 		c.refuse(err)
 		return false
@@ -114,20 +116,17 @@ func (c *conn) exchange() (again bool) {
 		c.linger()
 		return false
 	}
-	return c.handle(req)
+	return c.handle(ctx, req)
 }
 
 // handle has a request answered.
-func (c *conn) handle(req *http.Request) (again bool) {
-	ctx := &watched{conn: c}
-	ctx.Context, ctx.cancel = context.WithCancel(c.base)
-	defer ctx.finish()
+func (c *conn) handle(ctx *watched, req *http.Request) (again bool) {
 	from := c.bodyOf(req, ctx)
 	req.RemoteAddr = c.remote
 	w := &response{conn: c, header: c.header, head: req.Method == http.MethodHead, old: !req.ProtoAtLeast(1, 1)}
 	clear(c.header)
 	w.closes = req.Close || !c.server.keepAlive
-	c.server.handler.ServeHTTP(w, req.WithContext(ctx))
+	c.server.handler.ServeHTTP(w, req)
 	ctx.finish()
 	if !from.isOver() || c.server.isClosing() {
 		w.closes = true

@@ -285,6 +285,44 @@ func TestContextsEndWithTheAnswer(t *testing.T) {
 	<-(<-kept).Done()
 }
 
+// TestContextsNobodyWaitedForEndAllTheSame: whoever asks late is told what whoever waited was told, and what is derived late has ended.
+func TestContextsNobodyWaitedForEndAllTheSame(t *testing.T) {
+	kept, waits := make(chan context.Context, 1), make(chan (<-chan struct{}), 1)
+	asked := 0
+	address := serve(t, New(quiet(func(_ http.ResponseWriter, q *http.Request) {
+		if q.Context().Err() != nil || q.Context().Value(http.LocalAddrContextKey) == nil || context.Cause(q.Context()) != nil {
+			panic("the context of a request that is not answered yet")
+		}
+		if asked++; asked%2 == 0 { // somebody waits, and for as long as it takes
+			waits <- q.Context().Done()
+		} else {
+			waits <- nil
+		}
+		kept <- q.Context()
+		_, _ = io.Copy(io.Discard, q.Body)
+	}), true))
+	c := dial(t, address)
+	in := bufio.NewReader(c)
+	for range 4 { // all but the first have a head that came before
+		_, err := io.WriteString(c, post("x"))
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		ctx := <-kept
+		if ended := <-waits; ended != nil {
+			<-ended
+		}
+		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.NotNil(t, ctx.Value(http.LocalAddrContextKey))
+		derived, cancel := context.WithCancel(ctx)
+		<-derived.Done()
+		cancel()
+		<-ctx.Done()
+	}
+}
+
 // TestSlowHeadsAreCutOff, and connections on which nothing comes.
 func TestSlowHeadsAreCutOff(t *testing.T) {
 	s := quiet(answers)

@@ -62,8 +62,11 @@ func (v Version) ContentType() string {
 // ParseContentType tells which message a body holds. Only the proto parameter decides: no parameter, or no
 // header at all, means 1.0, whose senders were never asked for either.
 func ParseContentType(header string) (Version, error) {
-	if header == "" || header == mediaType {
+	switch header { // fast path
+	case "", mediaType:
 		return V1, nil
+	case ContentTypeV2:
+		return V2, nil
 	}
 	media, params, err := mime.ParseMediaType(header)
 	if err != nil {

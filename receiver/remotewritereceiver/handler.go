@@ -151,8 +151,8 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
-	worker.translator.asker = asker{r.infos, req.Header.Get(r.cfg.TargetInfo.TenantHeader)}
-	ballot := r.replicas.Ballot(req.Header.Get(r.cfg.Replicas.TenantHeader))
+	worker.translator.asker = asker{r.infos, tenantOf(req, r.cfg.TargetInfo.TenantHeader, r.infos != nil)}
+	ballot := r.replicas.Ballot(tenantOf(req, r.cfg.Replicas.TenantHeader, r.replicas != nil))
 	into := r.tree()
 	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, into)
 	held.Translated()
@@ -163,6 +163,14 @@ func (r *remoteWriteReceiver) decode(
 		r.idle.Put(worker)
 	}
 	return decoded, wire, err
+}
+
+// tenantOf is what a header of a request says, if that is asked for: a name that is not in the form of headers is put into it each time.
+func tenantOf(req *http.Request, header string, asked bool) string {
+	if !asked {
+		return ""
+	}
+	return req.Header.Get(header)
 }
 
 // slot takes a slot. Where there is one, nobody has to find out whether the client is still there.
