@@ -188,26 +188,24 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 	for _, h := range first.holes[:first.n] {
 		joined = append(joined, t.near.fields[h]...)
 	}
+	joined = append(joined, keptSlack...)
 	t.joined = joined
 	if t.near.n != first.n {
 		return "", false
 	}
-	target := borrow.Of(joined)
-	own, before := r.differences.own, labelsBefore{text: target.String()}
-	samples := promwrite.SampleReader{Version: promwrite.V1}
-	for i := range r.steps {
-		st := &r.steps[i]
+	target, samples := borrow.Of(joined), promwrite.SampleReader{Version: promwrite.V1}
+	for i, at := 0, 0; ; i++ {
+		if i, at, msg = r.labels.follow(i, at, msg, target.String(), &samples, r.steps, floats); i == len(r.steps) {
+			return msg, true
+		}
+		if !r.steps[i].parted {
+			return "", false
+		}
 		var series string
 		if series, msg, ok = promwrite.SeriesAt(promwrite.V1, msg); !ok {
 			return "", false
 		}
-		var end int
-		if st.parted {
-			end, ok = st.set.raw.comes(series, &t.near)
-			before = labelsBefore{text: target.String()}
-		} else {
-			end, own, ok = r.differences.steps[i].comes(series, own, len(joined), &before)
-		}
+		end, ok := r.steps[i].set.raw.comes(series, &t.near)
 		if !ok {
 			return "", false
 		}
@@ -217,7 +215,6 @@ func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest st
 		}
 		floats[i] = slab.Float{Value: sample.Value, At: sample.Timestamp}
 	}
-	return msg, true
 }
 
 // compareV2 does the same with series of 2.0.

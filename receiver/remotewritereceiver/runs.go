@@ -22,11 +22,10 @@ type run struct {
 	version promwrite.Version
 	scope   string
 	steps   []step
-	// Of 1.0: how labels of steps are told.
-	differences differences
-	metrics     int // stretches of one family
-	bytes       int // of the run, and
-	part        int // of a part
+	labels  keptLabels // of steps, of 1.0
+	metrics int        // stretches of one family
+	bytes   int        // of the run, and
+	part    int        // of a part
 
 	used    atomic.Bool              // since it was last looked
 	said    atomic.Pointer[encoding] // of 2.0: how its series were encoded
@@ -49,7 +48,7 @@ type step struct {
 
 // runs are those that are known. Their sets and families are in the tables, too: a run that has one which is not is forgotten.
 type runs struct {
-	limit int // bytes, of which runs have a quarter and parts the rest
+	limit int // bytes, of which runs have one part in runsShare at most, and parts the rest
 
 	mu    sync.Mutex
 	all   []*run
@@ -70,6 +69,7 @@ const (
 )
 
 const (
+	runsShare = 3
 	// leastRun is how many series a run has at the least, mostRun at the most.
 	leastRun = 4
 	mostRun  = 512
@@ -155,12 +155,12 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 			return
 		}
 	}
-	var differ differences
-	if version == promwrite.V1 && k.known+bytes <= k.limit/4 {
-		differ = differencesOf(steps)
-		bytes += differ.bytes()
+	var labels keptLabels
+	if version == promwrite.V1 && k.known+bytes <= k.limit/runsShare {
+		labels = keepLabels(steps)
+		bytes += labels.bytes()
 	}
-	if k.known+bytes > k.limit/4 {
+	if k.known+bytes > k.limit/runsShare {
 		k.short = true
 		return
 	}
@@ -168,7 +168,7 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 		k.remove(alike[maxAlike-1])
 		alike = alike[:maxAlike-1]
 	}
-	r := &run{of: k, version: version, scope: first.scope, steps: slices.Clone(steps), differences: differ, bytes: bytes}
+	r := &run{of: k, version: version, scope: first.scope, steps: slices.Clone(steps), labels: labels, bytes: bytes}
 	for i := range steps {
 		if i == 0 || steps[i].family != steps[i-1].family {
 			r.metrics++
@@ -190,7 +190,7 @@ func (k *runs) keepEncoding(r *run, e *encoding) bool {
 	if last := r.said.Load(); last != nil {
 		more -= last.bytes
 	}
-	if r.gone || k.known+more > k.limit/4 {
+	if r.gone || k.known+more > k.limit/runsShare {
 		return false
 	}
 	r.bytes += more

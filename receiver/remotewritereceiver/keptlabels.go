@@ -1,0 +1,98 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotewritereceiver
+
+import (
+	"strings"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/slab"
+)
+
+// keptLabels are the labels of the series of a run of 1.0 side by side, less those of the target: what is before these and what is behind, in turn,
+// and keptSlack. To compare with the labels of each set would be to read as much again of memory that is elsewhere for each.
+type keptLabels struct {
+	text  string
+	steps []keptLabel
+}
+
+// keptLabel is how long the labels of a series are before and behind those of the target. Neither is longer than maxKnownText.
+type keptLabel struct{ head, tail uint16 }
+
+// keptLabelSize is what one takes up beside its text.
+const keptLabelSize = 4
+
+// keepLabels keeps those of the series of a run. Of those that are parted it says nothing.
+func keepLabels(steps []step) (k keptLabels) {
+	var text strings.Builder
+	k.steps = make([]keptLabel, len(steps))
+	for i := range steps {
+		if steps[i].parted {
+			continue
+		}
+		raw := steps[i].set.raw
+		head, tail := raw.parts[0], ""
+		if raw.n > 0 {
+			tail = raw.parts[raw.n]
+		}
+		text.WriteString(head)
+		text.WriteString(tail)
+		k.steps[i] = keptLabel{uint16(len(head)), uint16(len(tail))}
+	}
+	text.WriteString(keptSlack)
+	k.text = text.String()
+	return k
+}
+
+func (k *keptLabels) bytes() int { return len(k.steps)*keptLabelSize + len(k.text) }
+
+// follow compares the series that a message begins with with the labels of steps, from one on whose texts begin at a place, and with those of the
+// target, which has keptSlack behind it. It writes down what they say, and returns the first that is not as is kept, where its texts begin, and what
+// begins with it. Bytes are compared eight at a time: most parts are short, and to call for each would take longer.
+func (k *keptLabels) follow(i, at int, msg, target string, samples *promwrite.SampleReader, steps []step, floats []slab.Float) (next, text int, rest string) {
+	own := len(target) - len(keptSlack)
+	for ; i < len(k.steps) && !steps[i].parted; i++ {
+		x := k.steps[i]
+		head, tail := int(x.head), int(x.tail)
+		series, behind, ok := promwrite.SeriesAt(promwrite.V1, msg)
+		end := head + own + tail
+		if !ok || len(series) < end+8 { // the least that a sample has which is read here
+			break
+		}
+		if !alike(series, 0, k.text, at, head) || !alike(series, head, target, 0, own) || !alike(series, head+own, k.text, at+head, tail) {
+			break
+		}
+		sample, more, ok := samples.Next(series[end:])
+		if !ok || more != "" || isStale(sample.Value) {
+			break
+		}
+		floats[i] = slab.Float{Value: sample.Value, At: sample.Timestamp}
+		at += head + tail
+		msg = behind
+	}
+	return i, at, msg
+}
+
+// alike says whether n bytes from places in two texts on are the same. Both texts have eight more.
+func alike(a string, from int, b string, begin, n int) bool {
+	const most = 32 // at a time
+	if n >= most {
+		for i := 0; i < n; i += most {
+			at := min(i, n-most)
+			x, y := a[from+at:from+at+most], b[begin+at:begin+at+most]
+			if (eight(x)^eight(y))|(eight(x[8:])^eight(y[8:]))|(eight(x[16:])^eight(y[16:]))|(eight(x[24:])^eight(y[24:])) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for ; n > 8; n -= 8 {
+		if eight(a[from:from+8]) != eight(b[begin:begin+8]) {
+			return false
+		}
+		from += 8
+		begin += 8
+	}
+	return (eight(a[from:from+8])^eight(b[begin:begin+8]))<<(8*(8-n)&127) == 0
+}
