@@ -37,6 +37,12 @@ func (s *samples) Add() *Sample {
 	return &s.pieces[i][at]
 }
 
+// Together are the samples from first on that are side by side, those before end.
+func (s *samples) Together(first, end int) []Sample {
+	piece := s.pieces[first>>pieceBits][first&(pieceSize-1):]
+	return piece[:min(len(piece), end-first)]
+}
+
 // More makes room for one more or several, n at the most, that are side by side and hold anything.
 func (s *samples) More(n int) []Sample {
 	i, at := s.n>>pieceBits, s.n&(pieceSize-1)

@@ -128,12 +128,17 @@ func (sh *sheet) sort(b *column.Buffer) {
 	sh.offsets = append(sh.offsets[:0], sh.begins[:len(b.Series)]...)
 	sh.sorted = slices.Grow(sh.sorted[:0], b.Samples.Len())[:b.Samples.Len()]
 	for _, i := range sh.sources {
-		place := sh.places[i]
-		for j := b.Batches[i].First; j < b.End(int(i)); j++ {
-			s := b.Samples.At(int(j))
-			at := &sh.offsets[s.Of]
-			sh.sorted[*at] = column.Sample{Of: place, Extra: s.Extra, Time: s.Time, Bits: s.Bits}
-			*at++
+		place, end := sh.places[i], int(b.End(int(i)))
+		for first := int(b.Batches[i].First); first < end; {
+			some := b.Samples.Together(first, end)
+			for j := range some {
+				s := &some[j]
+				at := &sh.offsets[s.Of]
+				to := &sh.sorted[*at]
+				to.Of, to.Extra, to.Time, to.Bits = place, s.Extra, s.Time, s.Bits
+				*at++
+			}
+			first += len(some)
 		}
 	}
 }
