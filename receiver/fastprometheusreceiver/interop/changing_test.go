@@ -9,13 +9,16 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zaptest/observer"
@@ -34,6 +37,9 @@ const changers = `
   attributes/include: {include: {match_type: regexp, metric_names: ["flights.*", "took.*"]}, actions: [{key: code, value: included, action: upsert}]}
   attributes/exclude: {exclude: {match_type: strict, metric_names: [birds]}, actions: [{key: user, action: delete}]}
   attributes/resources: {include: {match_type: regexp, resources: [{key: service.instance.id, value: "localhost.*"}]}, actions: [{key: code, action: hash}]}
+  attributes/upsert: {actions: [{key: kind, from_attribute: code, action: upsert}, {key: le, action: hash}]}
+  batch: {timeout: 5ms, send_batch_size: 100}
+  transform: {metric_statements: [{context: datapoint, statements: ['set(attributes["path"], Concat([attributes["path"], "x"], ""))', 'delete_key(attributes, "user")']}]}
   resource/insert: {attributes: [{key: cluster, value: north, action: insert}]}
   resource/edit: {attributes: [{key: service.name, value: renamed, action: upsert}, {key: service.instance.id, action: hash}, {key: server.port, action: delete}]}
   resource/rename: {attributes: [{key: host, from_attribute: server.address, action: insert}, {key: server.address, action: delete}, {key: service.name, value: other, action: update}]}
@@ -60,6 +66,41 @@ var changingRoads = []string{
 	"resource/edit, cardinality/few",
 	"cardinality/few, attributes/convert, resource/insert",
 	"attributes/rename, cardinality, resource/rename",
+}
+
+// somePieces are processors of which pipelines are made at random, with a seed that somebody gives. None makes one series of several: which of these
+// arrives is a matter of order.
+const seedVariable, randomRoads = "GODWIT_ROADS", 24
+
+var somePieces = []string{
+	"attributes/insert", "attributes/edit", "attributes/convert", "attributes/extract", "attributes/rename", "attributes/include", "attributes/exclude",
+	"attributes/resources", "attributes/upsert", "batch", "transform", "resource/insert", "resource/edit", "resource/rename", "cardinality",
+	"cardinality/labels",
+}
+
+// roadsToGo are the pipelines, and some more at random where there is a seed.
+func roadsToGo(t *testing.T) []string {
+	seed := os.Getenv(seedVariable)
+	if seed == "" {
+		return changingRoads
+	}
+	n, err := strconv.ParseUint(seed, 10, 64)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(n, 19))
+	all := slices.Clone(changingRoads)
+	for range randomRoads {
+		var road []string
+		for _, i := range random.Perm(len(somePieces))[:1+random.IntN(4)] {
+			road = append(road, somePieces[i])
+		}
+		all = append(all, strings.Join(road, ", "))
+	}
+	return all
+}
+
+// keeps says whether something on a road keeps what it was given, or does not say that it does not.
+func keeps(road string) bool {
+	return strings.Contains(road, "batch") || strings.Contains(road, "transform")
 }
 
 // Pages change from one scrape to the next. From pageOfLabels on the target has other labels, and it stays with the last one.
@@ -223,7 +264,8 @@ func TestWhatChangesAttributesIsPutBack(t *testing.T) {
 	f.address = server.Listener.Addr().String()
 
 	var receivers, exporters, between strings.Builder
-	for i, processors := range changingRoads {
+	all := roadsToGo(t)
+	for i, processors := range all {
 		for _, reuse := range []string{"auto", "never"} {
 			road := fmt.Sprintf("%s%d", reuse, i)
 			fmt.Fprintf(&receivers, "  fastprometheus/%s: {reuse: %s, config: {scrape_configs: [{job_name: a, scrape_interval: 2s, scrape_timeout: 2s, http_sd_configs: [{url: '%s/targets/%s', refresh_interval: 1s}]}]}}\n",
@@ -233,12 +275,16 @@ func TestWhatChangesAttributesIsPutBack(t *testing.T) {
 		}
 	}
 	c := start(t, fmt.Sprintf("receivers:\n%sprocessors:%sexporters:\n%sservice:\n  telemetry: {metrics: {level: none}, logs: {sampling: {enabled: false}}}\n  pipelines:\n%s",
-		receivers.String(), changers, exporters.String(), between.String()), attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
+		receivers.String(), changers, exporters.String(), between.String()), attributesprocessor.NewFactory(), resourceprocessor.NewFactory(), transformprocessor.NewFactory())
 
-	for i, processors := range changingRoads {
+	for i, processors := range all {
 		t.Run(processors, func(t *testing.T) {
 			road, plain := fmt.Sprint("auto", i), fmt.Sprint("never", i)
-			for id, message := range map[string]string{road: used, plain: unused} {
+			of := used
+			if keeps(processors) {
+				of = unused
+			}
+			for id, message := range map[string]string{road: of, plain: unused} {
 				require.Equal(t, 1, c.log.Filter(func(e observer.LoggedEntry) bool {
 					return e.Message == message && e.ContextMap()["otelcol.component.id"] == "fastprometheus/"+id
 				}).Len(), "%s of %s", message, id)
