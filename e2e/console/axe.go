@@ -51,5 +51,17 @@ func (p *Page) Axe() {
 	assert.Empty(p.t, Await[[]string](p, violations), "axe-core")
 }
 
-const violations = `axe.run(document, {resultTypes: ["violations"]}).then(r =>
-	r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " (" + (n.failureSummary ?? "").replaceAll("\n", " ") + ")").join("; ")))`
+// While a page that takes long is loaded again, what is there is paler: that is not looked at.
+const violations = `(async () => {
+	const view = document.querySelector("#view");
+	for (;;) {
+		while (view?.hasAttribute("aria-busy")) await new Promise(done => setTimeout(done, 50));
+		let busy = false;
+		const watch = new MutationObserver(() => busy = true);
+		if (view) watch.observe(view, {attributes: true, attributeFilter: ["aria-busy"]});
+		const found = await axe.run(document, {resultTypes: ["violations"]});
+		watch.disconnect();
+		if (!busy) return found.violations;
+	}
+})().then(all =>
+	all.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " (" + (n.failureSummary ?? "").replaceAll("\n", " ") + ")").join("; ")))`
