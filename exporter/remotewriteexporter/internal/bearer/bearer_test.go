@@ -128,7 +128,10 @@ func TestARenewalHoldsNobodyUp(t *testing.T) {
 		time.Sleep(56 * time.Minute)
 		began := time.Now()
 		first := make(chan error, 1)
-		go func() { first <- sendBy(t, transport) }()
+		go func() {
+			_, err := transport.current(t.Context())
+			first <- err
+		}()
 		time.Sleep(time.Millisecond)
 		require.NoError(t, sendBy(t, transport))
 		require.Equal(t, time.Millisecond, time.Since(began))
