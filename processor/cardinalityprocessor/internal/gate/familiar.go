@@ -142,7 +142,7 @@ func (f *familiar) end(scopes []uint64) {
 
 // forget has the table know what it does not of pages that do not come any more.
 func (f *familiar) forget(now moment.Moment) {
-	isIdle := func(p *page) bool { return now.Epoch()-p.seen.Epoch() > absence }
+	isIdle := func(p *page) bool { return moment.Silence(now.Epoch(), p.seen.Epoch()) > absence }
 	var idle []*page
 	f.mu.RLock()
 	for _, p := range f.pages {
