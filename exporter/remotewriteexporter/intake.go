@@ -128,8 +128,12 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 func (e *remoteWrite) show(ctx context.Context, md pmetric.Metrics, points int) {
 	looks := e.tap.IsOpen()
 	loan := handback.LoanOf(ctx, md)
-	if lent, owes := loan.Owes(); owes && (looks || lent != points || e.cfg.Tenant.FromResourceAttribute != "") {
+	lent, owes := loan.Owes()
+	if owes && (looks || lent != points || e.cfg.Tenant.FromResourceAttribute != "") {
 		loan.Settle()
+	}
+	if owes && lent != points {
+		loan.Forget()
 	}
 	if looks {
 		e.tap.Metrics(md)

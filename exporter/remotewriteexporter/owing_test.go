@@ -76,3 +76,29 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{4, 5}, valuesOf(md))
 }
+
+type counted int
+
+func (c *counted) Settle() { *c++ }
+
+// Whose values points have is believed as long as there are as many points as were lent.
+func TestAWordingIsOfAllPoints(t *testing.T) {
+	e := create(t, func(c *Config) { c.Endpoint = "http://127.0.0.1:1" })
+	md := pmetric.NewMetrics()
+	points := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
+	points.AppendEmpty()
+	points.AppendEmpty()
+	var (
+		loan    handback.Loan
+		wording handback.Wording
+		settled counted
+	)
+	loan.Reword(&wording, 2, &settled)
+	ctx := handback.Lend(t.Context(), &loan, md)
+	e.show(ctx, md, 2)
+	require.Zero(t, settled)
+	require.Same(t, &wording, loan.Wording())
+	e.show(ctx, md, 1)
+	require.EqualValues(t, 1, settled)
+	require.Nil(t, loan.Wording(), "one was taken out, and nobody knows which")
+}

@@ -58,6 +58,9 @@
 // receiver that finds that nobody has asked owes nothing the next time, so whatever keeps a loan from the exporter costs
 // speed and nothing else.
 //
+// Where targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise: a loan then has a
+// [Wording], the values of a target, and who knows that knows the points without reading an attribute.
+//
 // # What forbids it
 //
 // Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that

@@ -23,8 +23,10 @@ type Loan struct {
 
 	metrics pmetric.Metrics // that are out
 	parts   []*Part
+	wording *Wording
+	debtor  Debtor // who puts in the values that it is about
 	owes    bool
-	points  int  // of metrics whose parts owe what they say
+	points  int  // of metrics that owe what they say
 	asked   bool // somebody has asked for that
 }
 
@@ -47,6 +49,39 @@ type Part struct {
 	Memory any
 }
 
+// A Wording is the values that the attributes of points have which a target's pages show again and again, while the memory of the metrics is
+// now its, and now another's of the same kind. Notes about values are left with it, and others, which hold for all of these targets, with the
+// loan: a note that is left with a loan which has a wording must not be about values. The receiver forgets it when there are other points, in
+// another order, or other values.
+type Wording struct{ notebook }
+
+// A Debtor has values put in that are owed.
+type Debtor interface{ Settle() }
+
+// Reword says that the metrics lent next, of so many points, have those that they had, each where it was and with attributes of the names that
+// these had, and that the values of attributes are those that a wording is about. They need not be there: who reads them has the debtor put
+// them in before, by [Loan.Settle]. It is for who has [Unread] say so.
+func (l *Loan) Reword(w *Wording, points int, d Debtor) {
+	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
+}
+
+// Unword says that the metrics lent next owe nothing, and have the attributes that notes are about.
+func (l *Loan) Unword() {
+	if l.wording != nil {
+		l.Forget() // what was noted may be of other values
+	}
+	l.owes, l.asked = false, false
+}
+
+// Wording returns what the values of attributes are, nil if notes may be about these.
+func (l *Loan) Wording() *Wording { return l.wording }
+
+// Forget drops all notes: the points are others from here on, and what is owed of them is owed by who has it put in.
+func (l *Loan) Forget() {
+	l.wording, l.debtor = nil, nil
+	l.notebook.Forget()
+}
+
 // Bring says which parts the metrics have that are lent next, in their order. All but these may be others each time.
 func (l *Loan) Bring(parts []*Part) {
 	l.parts, l.owes, l.asked = parts, false, false
@@ -59,7 +94,7 @@ func (l *Loan) Bring(parts []*Part) {
 // so many points.
 func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
 
-// Owes says whether points of parts may not say what they are to, and how many points the metrics had when they were lent: where there are others,
+// Owes says whether points may not say what they are to, and how many points the metrics had when they were lent: where there are others,
 // somebody was on the way who was not to be.
 func (l *Loan) Owes() (points int, ok bool) {
 	if l == nil {
@@ -73,8 +108,11 @@ func (l *Loan) Owes() (points int, ok bool) {
 // owed.
 func (l *Loan) Asked() bool { return l.asked }
 
-// Settle has all points say what they are to. Who reads points of parts that owe does so before.
+// Settle has all points say what they are to. Who reads points that owe does so before.
 func (l *Loan) Settle() {
+	if l != nil && l.debtor != nil {
+		l.debtor.Settle()
+	}
 	for _, p := range l.Parts() {
 		if m, ok := p.Memory.(interface{ Settle() }); ok {
 			m.Settle()

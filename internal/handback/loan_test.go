@@ -95,3 +95,49 @@ func TestWhatMetricsOweIsAskedFor(t *testing.T) {
 	_, owes = l.Owes()
 	require.False(t, owes, "the next metrics owe nothing until it is said of them")
 }
+
+// A wording has notes of its own, which last from memory to memory, and what it is about is put in for who asks.
+func TestAWordingOutlivesTheMemory(t *testing.T) {
+	owner, of := new(int), &memory{}
+	var first, second Loan
+	var a, b Wording
+	md := pmetric.NewMetrics()
+	lend := func(l *Loan, w *Wording) {
+		l.Reword(w, 7, of)
+		Lend(t.Context(), l, md)
+	}
+	Lend(t.Context(), &first, md)
+	Lend(t.Context(), &second, md)
+	lend(&first, &a)
+	require.Same(t, &a, first.Wording())
+	require.False(t, first.Asked())
+	points, owes := first.Owes()
+	require.True(t, owes)
+	require.Equal(t, 7, points)
+	require.True(t, first.Asked())
+	require.True(t, first.Lasts())
+	first.Leave(owner, "where points are")
+	first.Wording().Leave(owner, "which points are a's")
+	lend(&first, &b)
+	require.Equal(t, "where points are", first.Note(owner), "which holds for b's, too")
+	require.Nil(t, first.Wording().Note(owner))
+	lend(&second, &a)
+	require.Equal(t, "which points are a's", second.Wording().Note(owner))
+	require.Zero(t, of.settled)
+	second.Settle()
+	require.Equal(t, 1, of.settled)
+	first.Unword()
+	require.Nil(t, first.Wording())
+	require.Nil(t, first.Note(owner), "notes must not be about values, which they may be from here on")
+	_, owes = first.Owes()
+	require.False(t, owes)
+	first.Settle()
+	require.Equal(t, 1, of.settled, "nothing is owed any more")
+	first.Leave(owner, "all of it")
+	first.Unword()
+	require.Equal(t, "all of it", first.Note(owner))
+	a.Forget()
+	require.Nil(t, a.Note(owner))
+	var none *Loan
+	none.Settle()
+}

@@ -52,6 +52,7 @@ type scraper struct {
 	shard   discover.Shard
 	reuse   bool
 	changes handback.Changes // that are put back if it is
+	unread  bool             // and attributes of points may be owed
 	host    string
 
 	source   *discover.Source
@@ -206,7 +207,10 @@ func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
 		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
-			r.tap.Metrics(result.Metrics)
+			if r.tap.IsOpen() {
+				result.Settle()
+				r.tap.Metrics(result.Metrics)
+			}
 			err = owned.Metrics(handback.Lend(ctx, result.Loan(), result.Metrics), r.next, result.Metrics)
 		}
 		if err != nil {

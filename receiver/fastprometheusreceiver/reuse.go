@@ -18,10 +18,12 @@ const reuseKey = "`reuse`"
 
 // decideReuse finds out whether the memory of metrics is used again, and says so.
 func (r *scraper) decideReuse(host component.Host) {
-	r.changes = handback.Changes{}
+	r.changes, r.unread = handback.Changes{}, false
 	obstacle := r.obstacle(host)
 	if r.reuse = obstacle == nil; r.reuse {
-		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them", zap.Stringer("restored_first", r.changes))
+		r.unread = handback.Unread(host, r.settings.ID)
+		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them",
+			zap.Stringer("restored_first", r.changes), zap.Bool("attributes_are_written_when_read", r.unread))
 		return
 	}
 	r.settings.Logger.Info("The memory of metrics is not used again",

@@ -108,6 +108,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		MaxMemory:      r.cfg.MaxPageMemory,
 		Reuse:          r.reuse,
 		Changes:        r.changes,
+		Unread:         r.unread,
 		Logger:         r.settings.Logger,
 
 		BrokenHistograms: &r.counters.brokenHistograms,

@@ -97,11 +97,12 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 		e.losses.Add(loss.Tenants, tenant, all())
 		return fmt.Errorf("cannot take metrics of tenant %q: there are %d tenants already", tenant, e.cfg.MaxTenants)
 	}
-	w := walk{e: e, c: e.cache, t: t, s: e.scratch(), text: e.cache.Symbols.Snapshot(), form: e.cache.Forms.One(0), seen: e.cache.Ages.Now(), recalling: recalling{recollection: e.recall(t, loan, all)}}
+	w := walk{e: e, c: e.cache, t: t, s: e.scratch(), text: e.cache.Symbols.Snapshot(), form: e.cache.Forms.One(0), seen: e.cache.Ages.Now(), recalling: e.recall(t, loan, all)}
 	w.parts = loan.Parts()
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
+	w.leave(e)
 	w.s.Commit(t.columns)
 	select {
 	case e.scratches <- w.s:

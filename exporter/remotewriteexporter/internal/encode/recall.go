@@ -18,7 +18,8 @@ import (
 // attributes, which therefore need not be read again. Nothing depends on that alone. A point is recalled for the address that it was
 // recognised at, as many attributes, the same family and the same bounds; from the first that differs on, all is recognised anew.
 //
-// Resources are not part of it: targets that are alike share memory, and series.
+// Resources are not part of it: targets that are alike share memory, and series. Targets that each have values of their own in attributes share
+// memory, too, and then it is not about these: which points they are is left with the wording that the loan has.
 type recollection struct {
 	of       *account
 	removals uint64 // from the cache, until then
@@ -49,8 +50,28 @@ func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan
 	return e.addAll(resources.Len(), resources.At, tenant, loan)
 }
 
-// recall returns what is recalled of metrics of a tenant. It is nil when they may not come again.
-func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) *recollection {
+// recall returns what is recalled of metrics of a tenant: nothing when they may not come again. Where their points are not known by what the loan
+// says of them, what is owed is settled.
+func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) recalling {
+	r := recalling{recollection: e.recollect(t, loan, points), loan: loan}
+	if loan == nil || loan.Wording() == nil {
+		return r
+	}
+	if r.recollection == nil {
+		loan.Settle()
+		return r
+	}
+	r.wording = loan.Wording()
+	if n, _ := r.wording.Note(e).(*worded); n != nil && n.of == t && n.removals == e.cache.Removals {
+		r.words = n.numbers
+		return r
+	}
+	r.loan.Settle()
+	r.found, r.learns = make([]uint32, 0, min(points(), maxRecalled)), true
+	return r
+}
+
+func (e *Encoder) recollect(t *account, loan *handback.Loan, points func() int) *recollection {
 	if loan == nil || !loan.Lasts() {
 		return nil
 	}
@@ -67,11 +88,31 @@ func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) *re
 	return r
 }
 
+// worded is which points a target's are that shares memory with others.
+type worded struct {
+	of       *account
+	removals uint64 // from the cache, until then
+	numbers  []uint32
+}
+
 // recalling goes through a recollection.
 type recalling struct {
 	*recollection // nil without any
 
 	metric, point int // the next
+
+	wording *handback.Wording // nil if the recollection has the points' numbers
+	loan    *handback.Loan
+	words   []uint32 // the points' numbers; nil if they are to be found
+	found   []uint32 // those that were
+	learns  bool     // they are to be left with the wording
+}
+
+// leave notes which points were found, if all are in the cache.
+func (r *recalling) leave(owner any) {
+	if r.learns && len(r.found) == len(r.points) {
+		r.wording.Leave(owner, &worded{of: r.of, removals: r.removals, numbers: r.found})
+	}
 }
 
 // nextMetric returns what is recalled of a metric, its family nil if that has to be found; nil if nothing is to be recalled.
@@ -86,6 +127,7 @@ func (r *recalling) nextMetric(m pmetric.Metric, s cache.Shape) *recalledMetric 
 		clear(r.metrics[r.metric:])
 		r.metrics = r.metrics[:r.metric]
 		r.forgetPoints()
+		r.doubt()
 	}
 	if len(r.metrics) == maxRecalled {
 		return nil
@@ -104,13 +146,24 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 			return k
 		}
 		r.forgetPoints()
+		r.doubt()
 	}
 	if len(r.points) == maxRecalled {
+		r.doubt()
 		return nil
 	}
 	r.points = append(r.points, recalledPoint{at: m, length: uint32(m.Len())})
 	r.point++
 	return &r.points[r.point-1]
+}
+
+// doubt has points be found from here on: some of those that were there are not what they were.
+func (r *recalling) doubt() {
+	if r.words != nil {
+		r.loan.Settle()
+		r.wording.Forget()
+		r.words = nil
+	}
 }
 
 // forgetPoints forgets those to come.
@@ -141,17 +194,31 @@ func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 		p, _ := w.findPoint(m, bounds)
 		return p
 	}
+	at := w.recalling.point
 	k := w.nextPoint(m)
-	if k != nil && k.number != 0 {
-		p := w.c.Points.One(k.number)
+	number := uint32(0)
+	switch {
+	case k == nil:
+	case w.wording == nil:
+		number = k.number
+	case at < len(w.words):
+		number = w.words[at]
+	}
+	if number != 0 {
+		p := w.c.Points.One(number)
 		if o := w.c.Forms.One(p.Form); o.Family == w.family && histogram.SameBounds(o.Bounds, bounds) {
 			w.hits++
 			return p
 		}
 	}
+	w.doubt()
 	p, n := w.findPoint(m, bounds)
-	if k != nil {
+	switch {
+	case k == nil:
+	case w.wording == nil:
 		k.number = n
+	case w.learns && n != 0:
+		w.found = append(w.found, n)
 	}
 	return p
 }

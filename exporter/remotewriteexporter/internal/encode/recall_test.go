@@ -256,3 +256,103 @@ func TestRecalledSamplesAllocateNothing(t *testing.T) {
 	assert.Equal(t, samples, blocks[0].Samples)
 	assert.LessOrEqual(t, allocs, 2.0, "%d samples", samples)
 }
+
+// debtor puts into the points of metrics the values of whose they are, when it is asked to.
+type debtor struct {
+	metrics pmetric.Metrics
+	owned   string
+	times   int
+}
+
+func (d *debtor) Settle() {
+	d.times++
+	for _, rm := range d.metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for _, dp := range m.Gauge().DataPoints().All() {
+					if v, ok := dp.Attributes().Get("own"); ok {
+						v.SetStr(d.owned)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Targets of a kind fill two memories in turn, and what they have of their own is put in only for who asks. All that is sent is what it would be
+// if it were always there, whatever becomes of the cache and of the metrics meanwhile.
+func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
+	racetest.Sequential(t)
+	settled, lent := 0, 0
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		change := func(c *Config) {
+			c.Cache.IdleGenerations = 2
+			if seed%4 == 0 {
+				c.Cache.MaxSeries = 40
+			}
+		}
+		e, _ := newEncoder(t, change)
+		oracle, _ := newEncoder(t, change)
+		const targets = 4
+		type memory struct {
+			debtor
+			lent handback.Loan
+		}
+		var memories [2]memory
+		for i := range memories {
+			m := &memories[i]
+			m.metrics = page(0, 12, epoch)
+			for _, metric := range m.metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+				for j, dp := range metric.Gauge().DataPoints().All() {
+					if j%5 != 4 { // the others have nothing of the target's
+						dp.Attributes().PutStr("own", "nobody's")
+					}
+				}
+			}
+			handback.Lend(t.Context(), &m.lent, m.metrics)
+		}
+		var wordings [targets]handback.Wording
+		for round := range 60 {
+			of, m := r.IntN(targets), &memories[r.IntN(2)]
+			m.owned = fmt.Sprint("value-", of)
+			m.metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", m.owned)
+			at := pcommon.NewTimestampFromTime(epoch.Add(time.Duration(round) * time.Minute))
+			for _, metric := range m.metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range metric.Gauge().DataPoints().All() {
+					dp.SetTimestamp(at)
+					dp.SetDoubleValue(r.Float64())
+				}
+			}
+			if r.IntN(8) == 0 {
+				m.Settle()
+				m.lent.Unword() // as where a page has others
+				m.lent.Forget()
+			} else {
+				m.lent.Reword(&wordings[of], m.metrics.DataPointCount(), m)
+			}
+			tenant := ""
+			if r.IntN(10) == 0 {
+				tenant = "other"
+			}
+			before := m.times
+			loan := handback.LoanOf(handback.Lend(t.Context(), &m.lent, m.metrics), m.metrics)
+			require.NoError(t, e.AddLent(m.metrics, tenant, loan))
+			settled += m.times - before
+			lent++
+			m.Settle()
+			require.NoError(t, oracle.Add(m.metrics, tenant))
+			got, _ := decode(t, flushAll(e, v2Zstd))
+			want, _ := decode(t, flushAll(oracle, v2Zstd))
+			require.Equal(t, canonical(want), canonical(got), "seed %d, round %d", seed, round)
+			if r.IntN(9) == 0 {
+				e.Expire()
+				oracle.Expire()
+			}
+			m.owned = "nobody's" // what is there was another's, or never was anybody's
+			m.Settle()
+		}
+	}
+	require.Positive(t, settled)
+	require.Less(t, settled, lent/2, "what is known is not asked for")
+}

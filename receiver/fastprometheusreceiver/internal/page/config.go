@@ -43,6 +43,8 @@ type Config struct {
 	Reuse bool
 	// Changes is what is put back before metrics are filled again.
 	Changes handback.Changes
+	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
+	Unread bool
 	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
 	JobAndInstance bool
 	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
@@ -89,7 +91,7 @@ func NewJob(cfg Config) (*Job, error) {
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
-			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, JobAndInstance: cfg.JobAndInstance, KeepIdentity: cfg.KeepIdentity,
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, Unread: cfg.Unread, JobAndInstance: cfg.JobAndInstance, KeepIdentity: cfg.KeepIdentity,
 			Part: tree.PartPoints, Round: tree.RoundPoints, Idle: tree.IdlePoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},

@@ -101,6 +101,13 @@ func (r Result) Loan() *handback.Loan {
 	}
 }
 
+// Settle has all points say what they are to, for who reads them before the metrics are lent.
+func (r Result) Settle() {
+	if r.tree != nil {
+		r.tree.Settle()
+	}
+}
+
 // Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
 // without, the call means nothing.
 func (r Result) Release() {

@@ -45,6 +45,7 @@ type Scrape struct {
 	aligned []float64 // values in the order of the plan
 	stamps  []int64   // times likewise
 	lent    bool      // its values are held by the parts of its result, until these are released
+	large   bool      // its memory is that of large pages
 }
 
 // scrapes are those that no page has now, and largeScrapes those that had one of many samples. Else small pages would have the memory of large
@@ -63,6 +64,23 @@ func scrapesOf(samples int) *sync.Pool {
 	return &scrapes
 }
 
+// pool is where the target's next page looks for a scrape. What has the memory of large pages stays with these, however small the last one was. How much
+// memory there is does not say by itself which pages it is of: a list may have room for more than it was asked for.
+func (s *Scrape) pool() *sync.Pool {
+	if s.large || cap(s.values) >= 2*manySamples {
+		return &largeScrapes
+	}
+	return scrapesOf(s.target.usual())
+}
+
+// usual is how many samples a page of the target has, more or less.
+func (t *Target) usual() int {
+	if t.Plan == nil {
+		return 0
+	}
+	return len(t.Plan.Lines)
+}
+
 // Begin starts reading a page of the target that was asked for at a time.
 func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 	f, err := t.cohort.job.format(contentType)
@@ -73,12 +91,9 @@ func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 }
 
 func (t *Target) begin(at time.Time, f format) *Scrape {
-	samples := 0
-	if t.Plan != nil {
-		samples = len(t.Plan.Lines)
-	}
+	samples := t.usual()
 	s := scrapesOf(samples).Get().(*Scrape)
-	s.target, s.at = t, at.UnixMilli()
+	s.target, s.at, s.large = t, at.UnixMilli(), samples >= manySamples
 	s.own = t.Own
 	t.format = f
 	s.whole = f == protobufFormat || t.cohort.switches.custom
@@ -120,6 +135,7 @@ func (s *Scrape) recycle() {
 	if cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
 		return
 	}
+	pool := s.pool()
 	if s.times != nil {
 		s.spare = s.times
 	}
@@ -136,7 +152,7 @@ func (s *Scrape) recycle() {
 		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0], Lost: s.Lost[:0]},
 		entry:       s.entry, carry: s.carry[:0], aligned: s.aligned[:0], stamps: s.stamps[:0],
 	}
-	scrapesOf(cap(s.values)).Put(s)
+	pool.Put(s)
 }
 
 // Feed reads on. chunk is borrowed; it may end anywhere. After an error, End is all that is left to call.

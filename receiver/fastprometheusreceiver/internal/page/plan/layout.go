@@ -23,7 +23,7 @@ type Layout struct {
 	At        []int32          // the sample that each takes its value from; of a histogram or a summary, a group
 	Created   []int32          // and the one that says since when it is; nil if there is none for any
 	Groups    []Group          // the parts of histograms and summaries
-	Marked    bool             // some attribute is the target's to fill in
+	Marked    int              // of how many points some attribute is the target's to fill in
 	Runs      []Run            // in which order a large page's points are handed on
 }
 
@@ -311,7 +311,9 @@ func (b *builder) finish() *Layout {
 			if b.created {
 				l.Created = append(l.Created, p.created)
 			}
-			l.Marked = l.Marked || p.point.Form.Keys.Marked
+			if p.point.Form.Keys.Marked {
+				l.Marked++
+			}
 		}
 		if n := len(l.Points) - first; n > 0 {
 			l.Metrics = append(l.Metrics, PlacedMetric{m.family, m.scope, int32(first), int32(n)})

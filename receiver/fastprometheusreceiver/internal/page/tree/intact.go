@@ -273,9 +273,10 @@ func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S
 	return true
 }
 
-// restore puts back what poison has overwritten and filling does not, for a target: the last one may be having its next page.
-func (t *Tree) restore(o *Owner) {
-	t.Poisoned, t.owner = false, o.Identity
+// restore puts back what poison has overwritten and filling does not, for a target: the last one may be having its next page. Attributes of
+// points may be left to who settles what they owe.
+func (t *Tree) restore(o *Owner, points bool) {
+	t.Poisoned, t.owner, t.blank = false, o.Identity, true
 	t.version = o.Version
 	l := t.Layout
 	t.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) {
@@ -289,6 +290,19 @@ func (t *Tree) restore(o *Owner) {
 		out.SetName(m.Family.Base.Out)
 		out.SetDescription(m.Family.Base.Help)
 		out.SetUnit(m.Family.Base.OutUnit)
+	}
+	if points {
+		t.restorePoints(o)
+	}
+}
+
+// restorePoints puts back what poison has overwritten in the attributes of points.
+func (t *Tree) restorePoints(o *Owner) {
+	t.blank, t.debt = false, nil
+	l, w := t.Layout, walk{Tree: t}
+	for i := range l.Metrics {
+		m := &l.Metrics[i]
+		out := w.metric(m)
 		k := t.chosen(i)
 		for j := range k.count {
 			if at := int(k.at(j)); at >= 0 && at < len(l.Points) { // others are renewed or dropped

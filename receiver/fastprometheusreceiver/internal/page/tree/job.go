@@ -25,6 +25,8 @@ type Job struct {
 	Reuse bool
 	// Changes is what is put back before metrics are filled again.
 	Changes handback.Changes
+	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
+	Unread bool
 	// JobAndInstance gives resources these two as attributes, too.
 	JobAndInstance bool
 	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.

@@ -20,6 +20,7 @@ type Owner struct {
 	attrs  []labels.Label // of its own resource
 	common []labels.Label // of any resource of its: what discovery tells
 	broken brokenState
+	words  words
 }
 
 // NewOwner makes the owner of a target's metrics, with what discovery has said.
@@ -34,7 +35,7 @@ func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 func (o *Owner) Having(own []string) *Owner {
 	other, identity := *o, *o.Identity
 	identity.Own = own
-	other.Identity = &identity
+	other.Identity, other.words = &identity, words{}
 	return &other
 }
 

@@ -28,6 +28,8 @@ type Tree struct {
 	foreign      bool    // its points are not yet the layout's
 	had          []int32 // how many points each metric has, when they are not
 	stowed       int     // points that no page needs now
+	debt         *Owner  // whose values the attributes of points are to have, if they may have others
+	blank        bool    // they have what poison left
 	loan         handback.Loan
 	changes      handback.Changes // that are put back
 }
@@ -45,22 +47,36 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	}
 	if t != nil {
 		t.handed.lists.PutBack()
+		owes := t.mayOwe(l, v)
 		changed := t.Poisoned // points have other attributes than the last time, or are others
-		if t.Poisoned {
-			t.restore(v.Owner)
+		switch {
+		case t.Poisoned:
+			t.restore(v.Owner, !owes)
+		case t.blank && !owes:
+			t.restorePoints(v.Owner)
 		}
 		if t.Layout != l {
 			t.become(l)
 		}
 		hanging := v.hanging
 		v.hanging = hanging || t.hasExemplars
-		if t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign {
+		switch {
+		case owes:
+			t.owe(v.Owner)
+		case t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign || t.debt != nil:
 			changed = t.own(v.Owner) || changed || t.foreign
-		} else if t.changes.Resources {
+			t.debt = nil
+		case t.changes.Resources:
 			t.ownResources(v.Owner)
 		}
 		if whole, moved, anew := t.refill(v); whole {
-			if changed || moved || t.changes.Points {
+			if owes && !moved {
+				t.loan.Reword(v.Owner.wording(l), len(l.Points), t)
+			} else {
+				t.Settle()
+				t.loan.Unword()
+			}
+			if !owes && changed || moved || t.changes.Points {
 				t.loan.Forget()
 			}
 			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, hanging, false
@@ -260,8 +276,16 @@ func (t *Tree) ownResources(o *Owner) {
 // own gives the tree another target's attributes, and says whether points had others.
 func (t *Tree) own(o *Owner) (changed bool) {
 	t.ownResources(o)
+	if t.foreign {
+		return false
+	}
+	return t.ownPoints(o)
+}
+
+// ownPoints gives the points a target's values, and says whether they had others.
+func (t *Tree) ownPoints(o *Owner) (changed bool) {
 	l := t.Layout
-	if !l.Marked || t.foreign {
+	if l.Marked == 0 {
 		return false
 	}
 	w := walk{Tree: t}

@@ -1,0 +1,125 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/racetest"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
+)
+
+// said is what tells the points of metrics apart, in their order.
+func said(md pmetric.Metrics) (all []string) {
+	note := func(name string, m pcommon.Map) { all = append(all, fmt.Sprint(name, m.AsRaw())) }
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeSum:
+					for _, dp := range m.Sum().DataPoints().All() {
+						note(m.Name(), dp.Attributes())
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, dp := range m.Histogram().DataPoints().All() {
+						note(m.Name(), dp.Attributes())
+					}
+				case pmetric.MetricTypeSummary:
+					for _, dp := range m.Summary().DataPoints().All() {
+						note(m.Name(), dp.Attributes())
+					}
+				case pmetric.MetricTypeExponentialHistogram:
+					for _, dp := range m.ExponentialHistogram().DataPoints().All() {
+						note(m.Name(), dp.Attributes())
+					}
+				default:
+					for _, dp := range m.Gauge().DataPoints().All() {
+						note(m.Name(), dp.Attributes())
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Targets with values of their own fill each other's trees, and these values are owed to who asks for them. He finds the metrics that are built
+// anew, and what he has noted of a wording is what they would say, whatever came and went meanwhile and whoever did not ask.
+func TestValuesOfTheirOwnAreOwed(t *testing.T) {
+	racetest.Sequential(t)
+	owed, known := 0, 0
+	always := handback.Poisons()
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Cleanup(handback.Poison(seed%3 == 0 || always))
+			r := rand.New(rand.NewPCG(seed, 9))
+			g := newGenerator(seed, seed%2 == 1, false)
+			m := media(g.openMetrics)
+			cfg := Config{Scrape: testScrapeConfig()}
+			reusing := cfg
+			reusing.Reuse, reusing.Unread = true, true
+			trees, fresh := newTestJob(t, reusing), newTestJob(t, cfg)
+			var targets, oracles []*Target
+			for i := range tree.FewPlans + 3 {
+				targets = append(targets, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
+				oracles = append(oracles, testTarget(fresh, i, "zone", fmt.Sprint("z", i)))
+			}
+			exporter := new(int)
+			for n := range 24 {
+				at := start.Add(time.Duration(n) * time.Second)
+				page := g.page()
+				for i := range targets {
+					own := ofItsOwn(page, 1, fmt.Sprint("app-", i+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
+					want, got := show(oracles[i], at, m, own, 1<<20), show(targets[i], at, m, own, 1+r.IntN(200))
+					require.NoError(t, want.Err)
+					var loan *handback.Loan
+					if got.Loan() != nil {
+						loan = handback.LoanOf(handback.Lend(t.Context(), got.Loan(), got.Metrics), got.Metrics)
+					}
+					points, owes := 0, false
+					if r.IntN(12) > 0 { // else nobody has asked
+						points, owes = loan.Owes()
+					}
+					if owes {
+						owed++
+						require.NotNil(t, loan.Wording())
+						require.Equal(t, got.Metrics.DataPointCount(), points)
+					}
+					if owes && r.IntN(3) == 0 { // he knows the points already, or so he believes
+						got.Release()
+						continue
+					}
+					if loan != nil {
+						loan.Settle()
+					}
+					require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, own)
+					if owes {
+						if noted, ok := loan.Wording().Note(exporter).([]string); ok {
+							known++
+							require.Equal(t, noted, said(got.Metrics), "seed %d page %d target %d", seed, n, i)
+						}
+						loan.Wording().Leave(exporter, said(got.Metrics))
+					}
+					if r.IntN(8) > 0 {
+						got.Release()
+					}
+				}
+				if n%6 == 5 {
+					g.change()
+				}
+			}
+			require.False(t, trees.tree.Changed.Load(), "nobody changed what was handed out")
+		})
+	}
+	require.Positive(t, owed)
+	require.Greater(t, known, owed/4)
+}

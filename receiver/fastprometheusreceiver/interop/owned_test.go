@@ -1,0 +1,130 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+const ownedRoad = `
+receivers: {fastprometheus: {config: {scrape_configs: [{job_name: a, scrape_interval: 100ms, scrape_timeout: 100ms, static_configs: [%s]}]}}}
+processors: {memory_limiter: {check_interval: 1s, limit_mib: 4000}}
+exporters: {remotewrite: {endpoint: "%s/write", target_info: {enabled: false}, batch: {timeout: 20ms}}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {metrics: {receivers: [fastprometheus], processors: [memory_limiter], exporters: [remotewrite]}}
+`
+
+const (
+	ownedTargets = 12
+	ownedSeries  = 40
+	ownedPages   = 40
+)
+
+// A street has targets each of which says on each line who it is. Values follow from the labels.
+type street struct {
+	mu      sync.Mutex
+	pages   [ownedTargets]int
+	arrived [ownedTargets]int
+	wrong   []string
+}
+
+// who is what a target calls itself on a page: another from time to time, as after a restart.
+func who(target, page int) string { return fmt.Sprintf("pod-%d-%d", target, page/(12+target)) }
+
+func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/write" {
+		if err := s.take(r); err != nil {
+			s.wrong = append(s.wrong, err.Error())
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	target, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/target/"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	n := s.pages[target]
+	s.pages[target]++
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	for i := range ownedSeries {
+		if n%15 > 12 && i%7 == target%7 { // gone for a while
+			continue
+		}
+		labels := []promwrite.Label{{Name: "__name__", Value: fmt.Sprint("owned_", i/4)}, {Name: "k", Value: strconv.Itoa(i % 4)}, {Name: "pod", Value: who(target, n)}}
+		fmt.Fprintf(w, "owned_%d{pod=%q,k=%q} %v\n", i/4, labels[2].Value, labels[1].Value, proof(labels, 0))
+	}
+	fmt.Fprintln(w, "shared 1")
+}
+
+func (s *street) take(r *http.Request) error {
+	return eachSeries(r, func(series *promwrite.Series) {
+		of := map[string]string{}
+		var labels []promwrite.Label
+		for _, l := range series.Labels {
+			if of[l.Name] = l.Value; l.Name != "instance" && l.Name != "job" {
+				labels = append(labels, l)
+			}
+		}
+		if of["pod"] == "" {
+			return
+		}
+		target, _, _ := strings.Cut(strings.TrimPrefix(of["pod"], "pod-"), "-")
+		number, err := strconv.Atoi(target)
+		for _, v := range series.Samples {
+			if v.Value == proof(labels, 0) && err == nil && of["instance"] == "target-"+target {
+				s.arrived[number]++
+			} else if math.Float64bits(v.Value) != promwrite.StaleNaN || of["instance"] != "target-"+target {
+				s.wrong = append(s.wrong, fmt.Sprint(series.Labels, " is ", v.Value))
+			}
+		}
+	})
+}
+
+// Targets that each have values of their own on their lines share memory, in which these values are not put while the exporter knows whose they
+// would be. What arrives is of whom it says, while things come and go and become others.
+func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
+	s := &street{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	var targets []string
+	for i := range ownedTargets {
+		targets = append(targets, fmt.Sprintf(`{targets: ["%s"], labels: {instance: target-%d, __metrics_path__: /target/%d}}`, server.Listener.Addr(), i, i))
+	}
+	c := start(t, fmt.Sprintf(ownedRoad, strings.Join(targets, ", "), server.URL))
+	said := c.log.FilterMessage(used).All()
+	require.Len(t, said, 1)
+	require.Equal(t, true, said[0].ContextMap()["attributes_are_written_when_read"])
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, n := range s.pages {
+			if n < ownedPages {
+				return false
+			}
+		}
+		return true
+	}, patience, glance)
+	c.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Empty(t, s.wrong[:min(len(s.wrong), 3)])
+	for i, n := range s.arrived {
+		require.Greater(t, n, (ownedPages-5)*(ownedSeries-6), "target %d", i)
+	}
+}
