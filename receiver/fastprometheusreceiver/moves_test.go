@@ -149,7 +149,7 @@ func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 		ask := func() (map[uint64]struct{}, error) {
 			said := maps.Clone(here)
 			time.Sleep(time.Second) // until that is here
-			return said, nil
+			return said, t.Context().Err()
 		}
 		left := time.Now()
 		var asking sync.WaitGroup
