@@ -324,6 +324,10 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 					dp.SetDoubleValue(r.Float64())
 				}
 			}
+			if r.IntN(40) == 0 { // by somebody on the way, who was not to
+				down := r.IntN(2) == 0
+				m.metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().Sort(func(a, b pmetric.Metric) bool { return (a.Name() < b.Name()) != down })
+			}
 			if r.IntN(8) == 0 {
 				m.Settle()
 				m.lent.Unword() // as where a page has others
