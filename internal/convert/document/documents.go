@@ -6,6 +6,7 @@ package document
 import (
 	"bytes"
 	"iter"
+	"strings"
 )
 
 // Documents splits a stream of YAML. Each has as many empty lines before it as there are lines before it in the stream, so that the parser counts
@@ -37,7 +38,7 @@ const marker = "---"
 // beginsDocument tells the marker of a document, which may have the document behind it, from text that only looks like it.
 func beginsDocument(line []byte) bool {
 	rest, marked := bytes.CutPrefix(line, []byte(marker))
-	return marked && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0])))
+	return marked && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
 // FurtherDocument is the line of the first document that nobody reads, 0 for none.

@@ -297,6 +297,7 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 		const targets = 4
 		type memory struct {
 			debtor
+
 			lent handback.Loan
 		}
 		var memories [2]memory
