@@ -155,3 +155,12 @@ func (c *Config) Validate() error {
 func (c *Config) read() (reading, error) {
 	return c.Prometheus.read(c.MaxBodySize)
 }
+
+// sum is that of the files as they are.
+func (c *Config) sum() uint64 {
+	if c.Prometheus.loaded == nil {
+		return 0
+	}
+	sum, _ := c.Prometheus.sumFiles() // who reads them is told
+	return sum
+}

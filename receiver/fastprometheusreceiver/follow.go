@@ -67,6 +67,9 @@ func (f *follower) reload() {
 	if isTold && !f.wrong {
 		return
 	}
+	if isTold && err == nil && f.cfg.sum() != next.sum {
+		return // it was written while it was read, and comes the next time
+	}
 	if err == nil {
 		var s *setup
 		if s, err = f.prepare(next.jobs, f.offered); err == nil {

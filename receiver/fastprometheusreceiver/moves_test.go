@@ -151,14 +151,14 @@ func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 			time.Sleep(time.Second) // until that is here
 			return said, t.Context().Err()
 		}
-		left := time.Now()
 		var asking sync.WaitGroup
-		asking.Go(func() { assert.True(t, m.has(1, left, ask)) })
+		first := time.Now()
+		asking.Go(func() { assert.True(t, m.has(1, first, ask)) })
 		time.Sleep(time.Second / 2)
-		delete(here, 2)
-		left = time.Now()
+		delete(here, 2) // that is cloned already
+		second := time.Now()
 		asking.Wait()
-		assert.False(t, m.has(2, left, ask))
+		assert.False(t, m.has(2, second, ask))
 	})
 }
 
