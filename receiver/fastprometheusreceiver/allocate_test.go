@@ -263,7 +263,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			assert.Same(t, before.client, r.toolsOf("bad").client)
 			r.sink.Reset()
 			r.await(t, of(b, is("requests", 42)))
-			assert.Empty(t, r.some(stale("requests")))
+			assert.Empty(t, r.some(of(b, stale("requests"))), "the third has gone")
 		})
 	}
 }
