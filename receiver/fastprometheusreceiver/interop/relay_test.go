@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -124,7 +125,9 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines: {metrics: {receivers: [%s], processors: [memory_limiter, cardinality], exporters: [remotewrite]}}
 `, fmt.Sprintf(c.receiver, address), far.URL, name))
-			require.Equal(t, 1, road.log.FilterMessage(used).Len(), "memory is used again")
+			if name != "otlpstream" || !handback.Poisons() { // what that shares cannot be overwritten
+				require.Equal(t, 1, road.log.FilterMessage(used).Len(), "memory is used again")
+			}
 
 			now := time.Now().UnixMilli()
 			var all sync.WaitGroup
