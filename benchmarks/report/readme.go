@@ -35,7 +35,7 @@ func ReadmeTable(dir string) (string, error) {
 	}
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, "\nOn %d cores of %s, all on one machine, each agent in turn (`%s`, %s). The CPU is user and system time of the whole process;\nevery sample served was looked for at the destination. RSS without files leaves out the pages of each program's own file, which our agent releases and the others do not.\n\n",
+	fmt.Fprintf(&b, "\nOn %d cores of %s, load, destination and agents on the same machine, one agent at a time (`%s`, %s). CPU is user and system time of the whole process.\nEvery sample served is looked up at the destination. \"RSS without files\" excludes pages of the program's own file: our agent releases these, the others do not.\n\n",
 		first.Machine.Cores, first.Machine.Model, first.Command, first.Taken.Format("2 January 2006"))
 	for _, r := range results {
 		fmt.Fprintf(&b, "**[%s](benchmarks/results/%s.md)**\n\n", r.Title, r.Name)
@@ -59,7 +59,7 @@ func ReadmeTable(dir string) (string, error) {
 	return b.String() + others, err
 }
 
-// fleetResults are of fleets whose targets are no twins.
+// fleetResults are of more varied or badly behaved fleets.
 var fleetResults = []string{"own", "relabel", "tls", "kubelet", "mixed", "mixed-plain", "ksm-changes", "bomb"}
 
 // The two that fleets are measured with.
@@ -97,7 +97,7 @@ func fleets(dir string) (string, error) {
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.cpu, a.cpu) })
 	var text strings.Builder
-	text.WriteString("Fleets whose targets are no twins, or not well-behaved: ours to vmagent's, with zstd, the worst first.\n\n" +
+	text.WriteString("More varied or badly behaved fleets: our agent / vmagent, both with zstd, our worst result first.\n\n" +
 		header("Work", "CPU µs/sample", "RSS MB mean", "RSS MB without files", "Wire B/sample", "Lost samples"))
 	for _, l := range lines {
 		text.WriteString(l.text)
@@ -123,7 +123,7 @@ func FormatsTable(dir string) (table string, ok bool, err error) {
 		return "", false, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe same pages to destinations of each kind, in one run ([%s](benchmarks/results/%s.md), %d cores of %s, %s):\n\n",
+	fmt.Fprintf(&b, "\nThe same pages sent to each kind of destination, in one run ([%s](benchmarks/results/%s.md), %d cores of %s, %s):\n\n",
 		r.Title, r.Name, r.Machine.Cores, r.Machine.Model, r.Taken.Format("2 January 2006"))
 	b.WriteString(header("To", "Agent", "Wire B/sample", "CPU µs/sample", "Lost samples"))
 	for _, d := range destinations {
