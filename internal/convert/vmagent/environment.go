@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
+	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
@@ -21,7 +22,7 @@ type envVariable struct {
 
 // environment adds the flags that vmagent takes from variables, with -envflag.enable. What is given as a flag counts more. Where there are variables that are not
 // seen, elsewhere says where; it is empty where all are, and nil where none is.
-func (f *flags) environment(variables []envVariable, elsewhere *string) {
+func (f *flags) environment(elsewhere *string) {
 	const enable = "envflag.enable"
 	prefix := f.text("envflag.prefix")
 	if !f.yes(enable) {
@@ -35,7 +36,7 @@ func (f *flags) environment(variables []envVariable, elsewhere *string) {
 		f.say(report.Lost, enable, "flags in "+*elsewhere+" are not seen here: give them as arguments")
 	}
 	given := slices.Clone(f.all)
-	for _, v := range variables {
+	for _, v := range f.variables {
 		name, ok := strings.CutPrefix(v.name, prefix)
 		name = strings.ReplaceAll(name, "_", ".")
 		if !ok || !isFlag(name) || slices.ContainsFunc(given, func(g flagValue) bool { return g.name == name }) {
@@ -43,6 +44,25 @@ func (f *flags) environment(variables []envVariable, elsewhere *string) {
 		}
 		f.all = append(f.all, flagValue{name, v.value, v.line})
 	}
+}
+
+// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen.
+func (f *flags) variable(arg string, line int) {
+	if arg != "$@" && (arg == "" || promconfig.Template().FindString(arg) != arg) {
+		return
+	}
+	name, _, _ := strings.Cut(strings.Trim(arg, "%{}"), ":-")
+	for i := len(f.variables) - 1; i >= 0; i-- {
+		if v := f.variables[i]; v.name == name {
+			seen := f.variables
+			f.variables = nil // one may name another, or itself
+			args, _ := words(v.value)
+			f.add(args, slices.Repeat([]int{v.line}, len(args)))
+			f.variables = seen
+			return
+		}
+	}
+	f.in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: line, Path: name, Text: "flags in this variable are not seen here: write them in its place"})
 }
 
 // isFlag tells flags from other variables, as far as a name tells.
@@ -79,23 +99,28 @@ func containerVariables(container *yaml.Node) (variables []envVariable, elsewher
 
 // unitVariables are those of a unit of systemd.
 func unitVariables(text string) (variables []envVariable, elsewhere string) {
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "EnvironmentFile=") {
+	for began, line := range joinedLines(text) {
+		switch key, value := setting(line); {
+		case key == "EnvironmentFile" && value == "": // what is above holds no more
+			elsewhere = ""
+		case key == "EnvironmentFile":
 			elsewhere = "an `EnvironmentFile`"
-		}
-		assignments, ok := strings.CutPrefix(line, "Environment=")
-		if !ok {
-			continue
-		}
-		all, _ := words(assignments)
-		for _, assignment := range all {
-			if name, value, ok := strings.Cut(assignment, "="); ok {
-				variables = append(variables, envVariable{name, value, number})
+		case key == "Environment" && value == "":
+			variables = nil
+		case key == "Environment":
+			all, lines := words(value)
+			for i, assignment := range all {
+				if name, value, ok := strings.Cut(assignment, "="); ok {
+					variables = append(variables, envVariable{name, value, began + lines[i]})
+				}
 			}
 		}
 	}
 	return variables, elsewhere
+}
+
+// setting is what a line of a unit sets, and to what.
+func setting(line string) (key, value string) {
+	key, value, _ = strings.Cut(line, "=")
+	return strings.TrimSpace(key), strings.Trim(value, " \t")
 }

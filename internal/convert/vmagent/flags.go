@@ -30,6 +30,8 @@ type flags struct {
 	file    string
 	all     []flagValue
 	claimed map[string]bool
+	// variables are those that are seen, of the environment that vmagent has.
+	variables []envVariable
 }
 
 var errNoFlags = errors.New("there are no flags of vmagent in it")
@@ -38,18 +40,17 @@ var errNoFlags = errors.New("there are no flags of vmagent in it")
 // one or more on a line. It returns nil for a scrape configuration.
 func readFlags(in *input.Input) (*flags, error) {
 	f := &flags{in: in, file: in.Name(), claimed: map[string]bool{}}
-	var variables []envVariable
 	var elsewhere *string
-	seen := func(all []envVariable, others string) { variables, elsewhere = all, &others }
+	seen := func(all []envVariable, others string) { f.variables, elsewhere = all, &others }
 	switch {
 	case len(in.Args) > 0:
 		f.file = ""
 		f.add(in.Args, nil)
 	case IsFlags(in.Text):
-		f.readText(string(in.Text))
 		if IsUnit(string(in.Text)) {
 			seen(unitVariables(string(in.Text)))
 		}
+		f.readText(string(in.Text))
 	default:
 		root, err := document.Parse(in.Text)
 		if IsScript(in.Text, root) {
@@ -63,21 +64,21 @@ func readFlags(in *input.Input) (*flags, error) {
 		service, command, lines := Composed(root)
 		switch {
 		case service != nil:
-			f.add(command, lines)
 			seen(composeVariables(service))
+			f.add(command, lines)
 			in.Mounts = composeMounts(service)
 			for _, other := range composedBeside(root, service) {
 				in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: other.Line, Path: "services." + other.Value, Text: "it has flags of vmagent, too, and the first service that has is converted: convert a file with this one alone"})
 			}
 		case len(args) > 0:
-			for _, arg := range args { // $(NAME) is Kubernetes' own
-				f.add([]string{manifestVariable().ReplaceAllString(arg.Value, "%{$1}")}, []int{arg.Line})
-			}
 			seen(containerVariables(container))
-		case root != nil && root.Kind == yaml.SequenceNode:
-			for _, arg := range root.Content {
-				f.add([]string{arg.Value}, []int{arg.Line})
+			all, lines := document.ValuesOf(args), linesOf(args)
+			for i, arg := range all { // $(NAME) is Kubernetes' own
+				all[i] = manifestVariable().ReplaceAllString(arg, "%{$1}")
 			}
+			f.add(all, lines)
+		case root != nil && root.Kind == yaml.SequenceNode:
+			f.add(document.ValuesOf(root.Content), linesOf(root.Content))
 		default:
 			return nil, nil
 		}
@@ -85,7 +86,7 @@ func readFlags(in *input.Input) (*flags, error) {
 	if !slices.ContainsFunc(f.all, func(given flagValue) bool { return isFlag(given.name) }) {
 		return nil, f.none(elsewhere)
 	}
-	f.environment(variables, elsewhere)
+	f.environment(elsewhere)
 	return f, nil
 }
 
@@ -115,9 +116,15 @@ var (
 func (f *flags) readText(text string) {
 	unit := IsUnit(text)
 	for began, line := range joinedLines(text) {
-		command, starts := strings.CutPrefix(line, "ExecStart=")
-		if unit && !starts {
-			continue
+		command := line
+		if unit {
+			key, value := setting(line)
+			if key != "ExecStart" {
+				continue
+			}
+			if command = value; command == "" { // what is above holds no more, as a drop-in has it
+				f.all = nil
+			}
 		}
 		assigned := assignment().FindStringSubmatch(line)
 		switch {
@@ -133,11 +140,18 @@ func (f *flags) readText(text string) {
 		for i := range lines {
 			lines[i] += began
 		}
-		if !unit && !strings.HasPrefix(line, "-") {
+		if !strings.HasPrefix(line, "-") {
 			from := program(args)
+			if unit && from == len(args) { // all of them may be in variables
+				from = min(1, from)
+			}
 			args, lines = args[from:], lines[from:]
 		}
 		f.add(args, lines)
+		if assigned != nil { // its flags are taken up, wherever it is used
+			name, _, _ := strings.Cut(line, "=")
+			f.variables = append(f.variables, envVariable{name: name[strings.LastIndexAny(name, " \t")+1:]})
+		}
 	}
 }
 
@@ -278,6 +292,7 @@ func (f *flags) add(args []string, lines []int) {
 		}
 		name := strings.TrimLeft(args[i], "-")
 		if name == args[i] || name == "" {
+			f.variable(args[i], line)
 			continue
 		}
 		name, value, given := strings.Cut(name, "=")
@@ -292,6 +307,13 @@ func (f *flags) add(args []string, lines []int) {
 	}
 }
 
+func linesOf(items []*yaml.Node) (lines []int) {
+	for _, item := range items {
+		lines = append(lines, item.Line)
+	}
+	return lines
+}
+
 // ContainerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
 func ContainerFlags(n *yaml.Node) []*yaml.Node {
 	_, args := containerOf(n)
@@ -303,13 +325,11 @@ func containerOf(n *yaml.Node) (container *yaml.Node, args []*yaml.Node) {
 	if n == nil {
 		return nil, nil
 	}
-	for _, key := range []string{"args", "command"} {
-		list := document.Contents(document.Find(n, key))
-		for _, arg := range list {
-			name := strings.TrimLeft(arg.Value, "-")
-			if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-				return n, list
-			}
+	list := slices.Concat(document.Contents(document.Find(n, "command")), document.Contents(document.Find(n, "args")))
+	for _, arg := range list {
+		name := strings.TrimLeft(arg.Value, "-")
+		if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
+			return n, list
 		}
 	}
 	for _, child := range n.Content {
