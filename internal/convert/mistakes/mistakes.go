@@ -26,7 +26,7 @@ type lookup func(name string) (string, bool)
 
 // Find finds what is wrong with files of a collector. Keys that --set replaces are left alone.
 func Find(distribution string, files []File, set []string, environment lookup) error {
-	m := &finder{distribution: distribution, set: set, environment: environment, used: map[string]bool{}, configured: map[string][]string{}}
+	m := &finder{distribution: distribution, set: set, environment: environment, used: map[string]bool{}, configured: map[string][]string{}, open: map[string]bool{}}
 	for i := range files {
 		f := &files[i]
 		var doc yaml.Node
@@ -65,9 +65,11 @@ type finder struct {
 	later       []File
 	// distribution is what the files are for.
 	distribution string
-	// used are the components of pipelines, and extensions, by section and ID; configured are the IDs of each section.
+	// used are the components of pipelines, and extensions, by section and ID; configured are the IDs of each section, and open are
+	// sections that have others, which come from elsewhere.
 	used       map[string]bool
 	configured map[string][]string
+	open       map[string]bool
 }
 
 // at is what is wrong with a value or a key.
@@ -99,7 +101,11 @@ func (m *finder) uses(root *yaml.Node) {
 func (m *finder) configures(root *yaml.Node) {
 	for _, kind := range components.Kinds {
 		section := document.Find(root, kind)
-		for i := 0; section != nil && i+1 < len(section.Content); i += 2 {
+		if document.IsNull(section) {
+			continue
+		}
+		m.open[kind] = m.open[kind] || section.Kind != yaml.MappingNode || document.Find(section, "<<") != nil
+		for i := 0; i+1 < len(section.Content); i += 2 {
 			m.configured[kind] = append(m.configured[kind], section.Content[i].Value)
 		}
 	}

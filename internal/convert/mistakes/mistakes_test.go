@@ -110,6 +110,12 @@ func TestWhatIsNoMistake(t *testing.T) {
 	require.Error(t, look(nil, bare))
 	require.NoError(t, look(nil, bare, "exporters: {remotewrite: {endpoint: http://a}}\n"))
 	require.NoError(t, look(nil, strings.Replace(strings.ReplaceAll(bare, "remotewrite", "otlpstream"), "host/", "host:4317 #", 1)), "no URL")
+	// Components that come from another file, from a variable or from elsewhere in this one.
+	const section = "exporters:\n  remotewrite:\n    endpoint: ${env:SET}/api/v1/write\n    external_labels: {site: \"${env:UNSET}\"}\n"
+	for _, from := range []string{"${file:exporters.yaml}", "${env:EXPORTERS}", "{<<: *a}", "*a"} {
+		require.NoError(t, look(nil, strings.Replace(strings.Replace(sound, section, "exporters: "+from+"\n", 1), "receivers:", "receivers: &a", 1)), from)
+	}
+	require.Error(t, look(nil, strings.Replace(sound, section, "exporters:\n", 1)))
 	require.NoError(t, look(nil, ""))
 	require.NoError(t, look(nil, "- a list\n"))
 }

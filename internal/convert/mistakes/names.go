@@ -109,6 +109,9 @@ func (m *finder) service(service *yaml.Node) error {
 
 // referred looks at the IDs in a list of the service.
 func (m *finder) referred(n *yaml.Node, path []string, kinds ...string) error {
+	if slices.ContainsFunc(kinds, func(kind string) bool { return m.open[kind] }) {
+		return nil
+	}
 	for _, id := range document.Contents(n) {
 		var there []string
 		for _, kind := range kinds {
