@@ -6,7 +6,6 @@ package collector
 
 import (
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
@@ -248,8 +247,8 @@ func (c *collector) service(s *input.Section) {
 	if address == nil {
 		return
 	}
-	host, port, err := net.SplitHostPort(address.Value)
-	if err != nil {
+	host, port, ok := hostPort(address.Value)
+	if !ok {
 		s.Say(report.Lost, address, "telemetry.metrics.address", "collectors have it no more, and it is no host:port")
 		document.Remove(metrics, "address")
 		return
@@ -267,4 +266,22 @@ func (c *collector) service(s *input.Section) {
 	number.Tag = ""
 	reader := document.NewTable().Set("pull", document.NewTable().Set("exporter", document.NewTable().Set("prometheus", document.NewTable().Set("host", host).Set("port", number))))
 	metrics.Content = append(metrics.Content, document.StringNode("readers"), document.SequenceNode(reader.Node))
+}
+
+// hostPort parts an address at its last colon that is in no variable.
+func hostPort(address string) (host, port string, ok bool) {
+	within := 0
+	for i := len(address) - 1; i >= 0; i-- {
+		switch address[i] {
+		case '}':
+			within++
+		case '{':
+			within--
+		case ':':
+			if within == 0 {
+				return strings.Trim(address[:i], "[]"), address[i+1:], true
+			}
+		}
+	}
+	return "", "", false
 }
