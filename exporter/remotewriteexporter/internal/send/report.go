@@ -28,7 +28,7 @@ func (d *Destination) report(v verdict, a answer) {
 		d.gate.holdFor(jitter(pause, 0.1))
 	}
 	switch v {
-	case delivered, rejected, oversized, unsupported:
+	case delivered, rejected, oversized, unsupported, doubtful:
 		d.gate.succeeded()
 		d.setDown(false, a)
 	case retry:
