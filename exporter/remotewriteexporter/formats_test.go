@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 func TestFormatsAreTriedInOrder(t *testing.T) {
@@ -87,4 +91,53 @@ func TestPinnedFormatIsKept(t *testing.T) {
 	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
 	eventually(t, func() bool { return e.Snapshot().Destinations[0].Outcome.Dropped["unwritten"] == 10 }, "a 2xx without counts is none")
 	require.Len(t, d.headers(), 1)
+}
+
+// TestWhatAFormatCannotSayIsCountedOnce: 1.0 does not carry histograms of custom buckets. They are lost, and all else is delivered, whether or not
+// the destination says how much it wrote.
+func TestWhatAFormatCannotSayIsCountedOnce(t *testing.T) {
+	for _, counts := range []bool{false, true} {
+		t.Run(fmt.Sprint("it counts: ", counts), func(t *testing.T) {
+			var d *received
+			d = newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				if r.Header.Get("Content-Type") == promwrite.ContentTypeV2 {
+					w.WriteHeader(http.StatusUnsupportedMediaType)
+					return true
+				}
+				written, err := d.take(r)
+				assert.NoError(t, err)
+				if counts {
+					written.Samples--
+					written.SetHeaders(w.Header())
+				}
+				w.WriteHeader(http.StatusNoContent)
+				return true
+			})
+			e, tel, _ := instrumented(t, d.URL, func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true })
+			md := gauges(10, 0)
+			for i := range 3 {
+				m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+				m.SetName(fmt.Sprint("latency_", i))
+				h := m.SetEmptyHistogram()
+				h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+				p := h.DataPoints().AppendEmpty()
+				p.SetTimestamp(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Timestamp())
+				p.SetCount(1)
+				p.ExplicitBounds().FromRaw([]float64{1})
+				p.BucketCounts().FromRaw([]uint64{1, 0})
+			}
+			require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+			eventually(t, func() bool { return d.samples() == 10 && e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "it arrives")
+			wrote, dropped := 10, map[string]int64{"format": 3}
+			if counts {
+				wrote, dropped = 9, map[string]int64{"format": 3, "partial": 1}
+			}
+			got := e.Snapshot().Destinations[0].Outcome
+			require.EqualValues(t, wrote, got.Samples)
+			require.Zero(t, got.Histograms)
+			require.Equal(t, dropped, got.Dropped)
+			require.InDelta(t, wrote, value(t, tel, "otelcol_exporter_sent_metric_points"), 0)
+			require.InDelta(t, 13-wrote, value(t, tel, "otelcol_exporter_send_failed_metric_points"), 0)
+		})
+	}
 }

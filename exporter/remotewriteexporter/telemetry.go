@@ -259,18 +259,22 @@ func (d *destinationTelemetry) Paced() {
 }
 
 // Delivered implements send.Telemetry.
-func (d *destinationTelemetry) Delivered(h block.Header, l send.Loss) {
+func (d *destinationTelemetry) Delivered(h block.Header, losses []send.Loss) {
 	ctx, b := context.Background(), d.t.builder
-	samples, histograms := int64(h.Samples-l.Samples), int64(h.Histograms-l.Histograms)
+	for _, l := range losses {
+		h.Samples -= l.Samples
+		h.Histograms -= l.Histograms
+		h.Exemplars -= l.Exemplars
+		d.lost(l.Reason, l.Samples, l.Histograms, l.Exemplars)
+	}
 	d.mu.Lock()
-	d.outcome.Samples += samples
-	d.outcome.Histograms += histograms
-	d.outcome.Exemplars += int64(h.Exemplars - l.Exemplars)
+	d.outcome.Samples += int64(h.Samples)
+	d.outcome.Histograms += int64(h.Histograms)
+	d.outcome.Exemplars += int64(h.Exemplars)
 	d.outcome.RawBytes += int64(h.RawSize)
 	d.mu.Unlock()
-	b.ExporterSentMetricPoints.Add(ctx, samples+histograms, d.t.exporter)
+	b.ExporterSentMetricPoints.Add(ctx, int64(h.Samples+h.Histograms), d.t.exporter)
 	b.ExporterRemotewriteRawBytes.Add(ctx, int64(h.RawSize), d.only)
-	d.lost(l.Reason, l.Samples, l.Histograms, l.Exemplars)
 }
 
 // Dropped implements send.Telemetry.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/godwit-otel/godwit/internal/promwrite"
+
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
@@ -139,7 +141,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 			} else {
 				d.formats.overrule(doubted.format, format)
 			}
-			d.telemetry.Delivered(sent.Header, lossOf(b, sent, a))
+			d.delivered(b, sent, a, ReasonPartial)
 			if merged {
 				d.limitOn(b).learnTime(b.Samples+b.Histograms, false)
 			}
@@ -176,9 +178,7 @@ func (d *Destination) reject(b, sent block.Block, a answer) error {
 	if !a.wroteSome() {
 		return d.drop(b.Header, ReasonRejected, a)
 	}
-	loss := lossOf(b, sent, a)
-	loss.Reason = ReasonRejected
-	d.telemetry.Delivered(sent.Header, loss)
+	d.delivered(b, sent, a, ReasonRejected)
 	d.complain(b.Header, ReasonRejected, a)
 	return &LostError{Reason: ReasonRejected, answer: a}
 }
@@ -203,20 +203,25 @@ func (d *Destination) expired(started, deadline time.Time, attempt int) string {
 	return ""
 }
 
-// lossOf is what of b was not written although it was delivered, as far as the destination says.
-func lossOf(b, sent block.Block, a answer) Loss {
+// delivered counts what became of b: what its format left out, and what the destination says that it did not write, for a reason.
+func (d *Destination) delivered(b, sent block.Block, a answer, reason string) {
+	offered := promwrite.Written{Samples: sent.Samples, Histograms: sent.Histograms, Exemplars: sent.Exemplars}
+	all := promwrite.Written{Samples: b.Samples, Histograms: b.Histograms, Exemplars: b.Exemplars}
+	losses := [...]Loss{lossOf(all, offered, ReasonFormat), {}}
 	if a.hasWritten {
-		return Loss{
-			Reason:     ReasonPartial,
-			Samples:    max(0, b.Samples-a.written.Samples),
-			Histograms: max(0, b.Histograms-a.written.Histograms),
-			Exemplars:  max(0, b.Exemplars-a.written.Exemplars),
-		}
+		losses[1] = lossOf(offered, a.written, reason)
 	}
+	h := b.Header
+	h.RawSize = sent.RawSize
+	d.telemetry.Delivered(h, losses[:])
+}
+
+// lossOf is what is missing of something.
+func lossOf(all, there promwrite.Written, reason string) Loss {
 	return Loss{
-		Reason:     ReasonFormat,
-		Samples:    max(0, b.Samples-sent.Samples),
-		Histograms: max(0, b.Histograms-sent.Histograms),
-		Exemplars:  max(0, b.Exemplars-sent.Exemplars),
+		Reason:     reason,
+		Samples:    max(0, all.Samples-there.Samples),
+		Histograms: max(0, all.Histograms-there.Histograms),
+		Exemplars:  max(0, all.Exemplars-there.Exemplars),
 	}
 }

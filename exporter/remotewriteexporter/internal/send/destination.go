@@ -70,13 +70,14 @@ type Telemetry interface {
 	Retried(reason string)
 	// Paced tells of a request that waits for the rate limit.
 	Paced()
-	Delivered(h block.Header, l Loss)
+	// Delivered tells of a block that was delivered but for some losses.
+	Delivered(h block.Header, losses []Loss)
 	Dropped(h block.Header, reason string)
 	// Down says that the destination takes no data, with the reason, or that it does again, with nil.
 	Down(reason error)
 }
 
-// Loss counts the items of a delivered block that were not written, for the reason named.
+// Loss counts the items of a delivered block that were not written, for the reason named. It may be none.
 type Loss struct {
 	Reason                         string
 	Samples, Histograms, Exemplars int

@@ -27,7 +27,7 @@ type nobody struct{}
 func (nobody) Requested(int, string, int, time.Duration) {}
 func (nobody) Retried(string)                            {}
 func (nobody) Paced()                                    {}
-func (nobody) Delivered(block.Header, Loss)              {}
+func (nobody) Delivered(block.Header, []Loss)            {}
 func (nobody) Dropped(block.Header, string)              {}
 func (nobody) Down(error)                                {}
 
