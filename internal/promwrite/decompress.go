@@ -33,7 +33,7 @@ func NewDecompressor(limit int) (*Decompressor, error) {
 	return &Decompressor{limit: limit, zstd: decoder}, nil
 }
 
-// Size is how many bytes a body decompresses to as far as it says itself, and the limit where it does not say.
+// Size is the most bytes that a body decompresses to as far as it says itself, and the limit where it does not say.
 func (d *Decompressor) Size(encoding Encoding, src []byte) int {
 	size := d.limit
 	switch encoding {
@@ -44,10 +44,7 @@ func (d *Decompressor) Size(encoding Encoding, src []byte) int {
 			size = n
 		}
 	case Zstd:
-		var h zstd.Header
-		if err := h.Decode(src); err == nil && h.HasFCS && h.FrameContentSize < uint64(d.limit) {
-			size = int(h.FrameContentSize)
-		}
+		size = zstdSize(src, d.limit)
 	}
 	return min(size, d.limit)
 }

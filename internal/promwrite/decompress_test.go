@@ -5,7 +5,9 @@ package promwrite
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -98,16 +100,55 @@ func streamed(tb testing.TB, plain []byte) []byte {
 	return out.Bytes()
 }
 
-func FuzzDecompress(f *testing.F) {
-	for _, encoding := range []Encoding{Snappy, Zstd, Identity} {
-		f.Add(uint8(encoding), compress(f, encoding, []byte("godwit godwit godwit")))
+// TestSizeIsThatOfAllFrames: a body may be several frames, and each may say how large it is or not.
+func TestSizeIsThatOfAllFrames(t *testing.T) {
+	const limit = 8 << 20
+	d, err := NewDecompressor(limit)
+	require.NoError(t, err)
+	noise := rand.New(rand.NewPCG(1, 2))
+	plain := make([]byte, 300_000)
+	for i := range plain {
+		plain[i] = byte(noise.IntN(1 + i>>16)) // ever harder to compress
 	}
-	d, err := NewDecompressor(1 << 16)
+	frames := map[string][]byte{
+		"says":       compress(t, Zstd, plain),
+		"not":        streamed(t, plain),
+		"raw":        streamed(t, plain[290_000:]),
+		"zeros":      streamed(t, make([]byte, 200_000)),
+		"empty":      compress(t, Zstd, nil),
+		"none":       streamed(t, nil),
+		"is skipped": append([]byte("\x5a\x2a\x4d\x18\x05\x00\x00\x00"), "hello"...),
+	}
+	for one, a := range frames {
+		for other, b := range frames {
+			body := slices.Concat(a, b)
+			got, err := d.Decompress(nil, Zstd, body)
+			require.NoError(t, err, "%s, then %s", one, other)
+			require.GreaterOrEqual(t, d.Size(Zstd, body), len(got), "%s, then %s", one, other)
+			require.LessOrEqual(t, d.Size(Zstd, body), len(got)+6*maxZstdBlock, "%s, then %s", one, other)
+		}
+	}
+	require.Equal(t, 2*len(plain), d.Size(Zstd, bytes.Repeat(frames["says"], 2)))
+	require.Equal(t, limit, d.Size(Zstd, bytes.Repeat(frames["says"], 100)))
+	require.Zero(t, d.Size(Zstd, nil))
+}
+
+func FuzzDecompress(f *testing.F) {
+	plain := []byte("godwit godwit godwit")
+	for _, encoding := range []Encoding{Snappy, Zstd, Identity} {
+		f.Add(uint8(encoding), compress(f, encoding, plain))
+	}
+	f.Add(uint8(Zstd), streamed(f, plain))
+	f.Add(uint8(Zstd), slices.Concat(streamed(f, plain), compress(f, Zstd, plain), []byte("\x50\x2a\x4d\x18\x01\x00\x00\x00."), streamed(f, nil)))
+	const limit = 1 << 16
+	d, err := NewDecompressor(limit)
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, encoding uint8, body []byte) {
 		got, err := d.Decompress(nil, Encoding(encoding), body)
+		size := d.Size(Encoding(encoding), body)
+		require.LessOrEqual(t, size, limit)
 		if err == nil {
-			require.LessOrEqual(t, len(got), 1<<16)
+			require.LessOrEqual(t, len(got), size)
 		}
 	})
 }

@@ -21,10 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
@@ -361,4 +363,21 @@ func TestSurprises(t *testing.T) {
 	}
 	require.Positive(t, refused)
 	require.Zero(t, m.Usage())
+}
+
+// TestStreamedBodiesTakeWhatTheyNeed: who compresses piece by piece does not say how large a body is. It takes no more memory than others.
+func TestStreamedBodiesTakeWhatTheyNeed(t *testing.T) {
+	_, url := running(t, new(consumertest.MetricsSink), func(c *Config) { c.MaxMemory = minMemory })
+	var body bytes.Buffer
+	encoder, err := zstd.NewWriter(&body)
+	require.NoError(t, err)
+	plain := v1(t, []string{"__name__", "up"})
+	for _, half := range [][]byte{plain[:len(plain)/2], plain[len(plain)/2:]} {
+		_, err = encoder.Write(half)
+		require.NoError(t, err)
+		require.NoError(t, encoder.Flush())
+	}
+	require.NoError(t, encoder.Close())
+	got := post(t, url, promwrite.ContentTypeV1, "zstd", body.Bytes())
+	require.Equal(t, http.StatusNoContent, got.code, got.body)
 }
