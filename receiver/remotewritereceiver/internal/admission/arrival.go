@@ -40,7 +40,8 @@ type arrival struct {
 	// Guarded by arrivals.mu.
 	read    int
 	held    int
-	stopped bool
+	stopped time.Time // zero unless it is
+	leave   func()    // makes waiting fail; nil unless it waits for memory
 }
 
 func newArrivals(size int) *arrivals {
@@ -58,7 +59,7 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	body, err = a.fill(ctx, now, req.Body)
 	a.mu.Lock()
 	delete(a.bodies, now)
-	stopped := now.stopped
+	stopped := !now.stopped.IsZero()
 	a.mu.Unlock()
 	if err != nil && stopped {
 		err = ErrSlow
@@ -101,8 +102,12 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 // hold takes n bytes more, if need be from the slowest.
 func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 	if !a.memory.try(n) {
-		a.stopSlowest()
-		if err := a.memory.take(ctx, n, a.stopSlowest); err != nil {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		a.waits(now, cancel)
+		err := a.memory.take(ctx, n, a.stopSlowest)
+		a.waits(now, nil)
+		if err != nil {
 			return err
 		}
 	}
@@ -110,6 +115,15 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 	now.held += n
 	a.mu.Unlock()
 	return nil
+}
+
+// waits notes how a body leaves that waits for memory, nil if it does not.
+func (a *arrivals) waits(now *arrival, leave func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.leave = leave; leave != nil && !now.stopped.IsZero() { // since it last read
+		leave()
+	}
 }
 
 // giveBack leaves a body with n bytes.
@@ -121,23 +135,34 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// stopSlowest cuts off the sender that has sent the least per second, if it has had the time.
+// stopSlowest cuts off the sender that has sent the least per second, if it has had the time, unless one is about to go. Whoever waits for memory
+// himself does not sit that out.
 func (a *arrivals) stopSlowest() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var slowest *arrival
 	least := 0.
 	for x := range a.bodies {
+		if !x.stopped.IsZero() {
+			if time.Since(x.stopped) < patience { // else it cannot be stopped
+				return
+			}
+			continue
+		}
 		age := time.Since(x.since)
-		if x.stopped || age < patience || x.held == 0 {
+		if age < patience || x.held == 0 {
 			continue
 		}
 		if rate := float64(x.read) / age.Seconds(); slowest == nil || rate < least {
 			slowest, least = x, rate
 		}
 	}
-	if slowest != nil {
-		slowest.stopped = true
-		slowest.stop()
+	if slowest == nil {
+		return
+	}
+	slowest.stopped = time.Now()
+	slowest.stop()
+	if slowest.leave != nil {
+		slowest.leave()
 	}
 }

@@ -24,6 +24,7 @@ type budget struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*turn
+	granted time.Time // when somebody last got what he waited for
 }
 
 // turn is a wait for n bytes; granted is closed when they are there.
@@ -48,7 +49,8 @@ func (b *budget) try(n int) bool {
 // maxWait is how long a request waits for memory: senders give up themselves after some time, and come again.
 const maxWait = 10 * time.Second
 
-// take waits for n bytes. More than there are at all are too large. While it waits, nudge is called now and then, if given.
+// take waits for n bytes. More than there are at all are too large. Who is the first to wait calls nudge, if given: at once, and now and then while
+// nobody gets anything.
 func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 	if n > b.size {
 		return tooMuch(n, b.size)
@@ -62,6 +64,12 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 	t := &turn{n, make(chan struct{})}
 	b.waiting = append(b.waiting, t)
 	b.mu.Unlock()
+	if nudge == nil {
+		nudge = func() {}
+	}
+	if b.isStuck(t) {
+		nudge()
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	ticker := time.NewTicker(patience)
@@ -71,7 +79,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 		case <-t.granted:
 			return nil
 		case <-ticker.C:
-			if nudge != nil {
+			if b.isStuck(t) {
 				nudge()
 			}
 		case <-ctx.Done():
@@ -79,6 +87,13 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, ErrBusy)
 		}
 	}
+}
+
+// isStuck says whether somebody is the first to wait, and nobody has got anything for a while.
+func (b *budget) isStuck(t *turn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting) > 0 && b.waiting[0] == t && time.Since(b.granted) >= patience
 }
 
 func tooMuch(n, limit int) error {
@@ -123,6 +138,7 @@ func (b *budget) serve() {
 		b.waiting[0] = nil
 		b.waiting = b.waiting[1:]
 		b.free -= t.n
+		b.granted = time.Now()
 		close(t.granted)
 	}
 }

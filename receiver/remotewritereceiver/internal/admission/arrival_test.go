@@ -1,0 +1,86 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sender writes a body of zeros, some bytes at a time.
+type sender struct {
+	http.ResponseWriter
+
+	left, atOnce int
+	pause        time.Duration
+
+	mu       sync.Mutex
+	deadline time.Time
+}
+
+func (s *sender) Read(p []byte) (int, error) {
+	time.Sleep(s.pause)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.deadline.IsZero() && s.deadline.Before(time.Now()) {
+		return 0, context.DeadlineExceeded
+	}
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), s.atOnce, s.left)
+	s.left -= n
+	return n, nil
+}
+
+func (*sender) Close() error { return nil }
+
+func (s *sender) SetReadDeadline(at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = at
+	return nil
+}
+
+// TestBodiesThatAllNeedMoreHoldNothingUp: each of several bodies has a part of the memory and waits for as much again. One of them has to go,
+// and is to go at once; others are taken.
+func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
+	for _, pause := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond} { // all wait before anybody may be cut off, or later
+		synctest.Test(t, func(t *testing.T) {
+			const senders, size = 5, 16 * firstRoom
+			a := newArrivals(senders*size + size) // of which all have a part, and none has room for the next
+			var taken, failed atomic.Int64
+			var all sync.WaitGroup
+			began := time.Now()
+			for i := range senders {
+				all.Go(func() {
+					s := &sender{ResponseWriter: httptest.NewRecorder(), left: size + 1, atOnce: firstRoom, pause: pause + time.Duration(i)*time.Millisecond}
+					body, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+					defer done()
+					if err != nil {
+						assert.ErrorIs(t, err, ErrSlow)
+						failed.Add(1)
+						return
+					}
+					assert.Len(t, body, size+1)
+					taken.Add(1)
+				})
+			}
+			all.Wait()
+			require.Less(t, time.Since(began), maxWait)
+			require.EqualValues(t, senders-1, taken.Load(), "one made room")
+			require.Equal(t, a.memory.size, a.memory.free)
+		})
+	}
+}
