@@ -148,7 +148,7 @@ func upgradeQueue(t *testing.T, changed bool) {
 	start()
 	wait.Until(t, delivery, y.arrivedBut(0))
 	if !changed {
-		c.WaitLog(delivery, "nothing is left to send of the queue of file_storage")
+		c.WaitLog(delivery, "the queue of file_storage is sent")
 		assert.NoFileExists(t, file)
 	} else {
 		assert.Contains(t, c.Output(), "`queue.directory` has no effect")

@@ -74,8 +74,8 @@ var harmless = []struct {
 
 // What the log says.
 var (
-	isDown      = "destination takes no data; it stays in the queue and is tried again"
-	downAndUp   = []string{isDown, "destination takes data again"}
+	isDown      = "destination accepts no data; it stays in the queue and is retried"
+	downAndUp   = []string{isDown, "destination accepts data again"}
 	otherFormat = []string{"format of the destination changed"}
 	lostSome    = []string{"lost data of a block; more of the same is counted, not logged"}
 )

@@ -22,7 +22,7 @@ import (
 )
 
 // takenOver is what the log says at the end of a takeover.
-const takenOver = "nothing is left to send of the queue of file_storage"
+const takenOver = "the queue of file_storage is sent"
 
 // A gateway whose queue of metrics is in file_storage is upgraded, and killed on the way: what was left arrives first, its file goes,
 // and the queues of traces and logs stay where they are.

@@ -67,7 +67,7 @@ func TestStreamExporterServesACollectorOf2021(t *testing.T) {
 		stop()
 		wait.Until(t, delivery, l.arrived(destination))
 		sender.settles(t)
-		assert.Contains(t, sender.Output(), "The server does not take the compression")
+		assert.Contains(t, sender.Output(), "The server does not accept the compression")
 		assert.Zero(t, sender.Stop(syscall.SIGTERM, drainTime))
 	})
 }

@@ -184,7 +184,7 @@ func (d *destination) compareAcks() {
 	acks := d.tally.Acks.Snapshot()
 	slow := acks.Count >= enough && margin*acks.P99 > d.cfg.AckTimeout
 	if slow && !d.slowAcks {
-		d.set.Logger.Warn("`ack_timeout` is short against what answers take: set it to ten times that, or requests may be sent twice",
+		d.set.Logger.Warn("`ack_timeout` is short compared with the time of answers: set it to ten times that, or requests may be sent twice",
 			zap.Duration("ack_timeout", d.cfg.AckTimeout), zap.Duration("p99", acks.P99))
 	}
 	d.slowAcks = slow

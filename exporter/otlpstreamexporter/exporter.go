@@ -121,14 +121,14 @@ func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 // sayUnused says which keys of other exporters' configurations do nothing here.
 func (e *streamExporter) sayUnused() {
 	if e.cfg.Queue.HasValue() && e.cfg.queue() == nil {
-		e.set.Logger.Info("`sending_queue::wait_for_result` is set: whoever sends waits until the data is delivered, without a queue. The rest of `sending_queue` does nothing")
+		e.set.Logger.Info("`sending_queue::wait_for_result` is set: callers wait until the data is delivered, without a queue. The other keys of `sending_queue` have no effect")
 	}
 	if queue := e.cfg.queue(); queue != nil && queue.NumConsumers > 0 {
-		e.set.Logger.Info("`sending_queue::num_consumers` does nothing: requests on a stream need not wait for each other. See `in_flight::requests`",
+		e.set.Logger.Info("`sending_queue::num_consumers` has no effect: requests on a stream need not wait for each other. See `in_flight::requests`",
 			zap.Int("in_flight::requests", e.cfg.InFlight.Requests))
 	}
 	if len(e.cfg.Arrow) > 0 {
-		e.set.Logger.Info("`arrow` does nothing: streams carry OTLP, and deltas of it. See `streams`, `rebalance::timeout` and `mode`",
+		e.set.Logger.Info("`arrow` has no effect: streams carry OTLP, and deltas of it. See `streams`, `rebalance::timeout` and `mode`",
 			zap.Strings("keys", slices.Sorted(maps.Keys(e.cfg.Arrow))))
 	}
 }

@@ -173,10 +173,10 @@ func TestATokenThatChangesIsPickedUp(t *testing.T) {
 			func(*Config) {}, 0,
 			func(t *testing.T, counted func(string, ...string) float64, logs *observer.ObservedLogs) {
 				require.Positive(t, counted("retries", "reason=refused"))
-				said := line(logs, "destination takes no data; it stays in the queue and is tried again")
+				said := line(logs, "destination accepts no data; it stays in the queue and is retried")
 				require.EqualValues(t, http.StatusUnauthorized, said["code"])
 				require.Contains(t, said["answer"], "whose bird is this?")
-				line(logs, "destination takes data again")
+				line(logs, "destination accepts data again")
 			},
 		},
 		"is lost": {

@@ -42,7 +42,7 @@ func (a *authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := inquiry.New(r.Context(), client.NewMetadata(known))
 	response, err := a.RoundTripper.RoundTrip(r.WithContext(c))
 	if vain := c.AskedForAuth() || c.Asked() && len(a.cfg.MetadataKeys) == 0; vain && !a.warned.Swap(true) {
-		a.log.Warn("The authenticator sets headers by the client that data came from, which a queued request does not know: it sets its defaults for all",
+		a.log.Warn("The authenticator sets headers from the client of the data, which a queued request does not have: it sets its defaults for all",
 			zap.String("advice", "list the keys of client metadata in `tenant.metadata_keys`, or name the tenant with `tenant.header`"))
 	}
 	return response, err

@@ -60,10 +60,10 @@ func (e *remoteWrite) takeOver(ctx context.Context, log *segments.Store, name st
 	}
 	client, blocks, err := queue.TakeOver(ctx, log, earlier, func(err error) {
 		if err != nil {
-			e.set.Logger.Error("cannot delete the file of file_storage, of which everything is sent", zap.String("file", name), zap.Error(err))
+			e.set.Logger.Error("cannot delete the file of file_storage although all of it is sent", zap.String("file", name), zap.Error(err))
 			return
 		}
-		e.set.Logger.Info("nothing is left to send of the queue of file_storage: its file is deleted", zap.String("file", name))
+		e.set.Logger.Info("the queue of file_storage is sent: its file is deleted", zap.String("file", name))
 	})
 	if err != nil {
 		if file != nil {

@@ -265,7 +265,7 @@ func (e *remoteWrite) leaveRest() {
 	}
 	left.leave(e.set.ID, rest)
 	h, blocks := rest.Header()
-	e.set.Logger.Warn("shut down with data in the queue, which is in memory: a reload goes on with it, else it is lost",
+	e.set.Logger.Warn("shut down with data in the queue in memory: a reload continues with it, otherwise it is lost",
 		zap.Int("blocks", blocks), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
 }
 

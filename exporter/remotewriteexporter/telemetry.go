@@ -153,18 +153,18 @@ func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
 	if d.Stranger {
-		t.log.Warn("something that is not a file had the name of one of the queue on disk: it has another name now, and is not read", file)
+		t.log.Warn("something other than a file had the name of a file of the queue on disk: it was renamed, and is not read", file)
 		return
 	}
 	if d.Torn {
-		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped during the last write, which was not confirmed to anyone, or the file is damaged", file, bytes)
+		t.log.Warn("the end of the queue on disk cannot be read: the machine stopped during the last write, which was not acknowledged, or the file is damaged", file, bytes)
 		return
 	}
 	if d.Ended {
-		t.log.Error("the queue on disk ends before it should, as if files at its end were deleted or cut off: blocks that were in them are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)
+		t.log.Error("the queue on disk ends too early, as if files at its end were deleted or cut off: their blocks are lost, and counted as dropped if their number is known; everything else is sent", file, bytes)
 		return
 	}
-	t.log.Error("a part of the queue on disk cannot be read: blocks in it are lost, and counted as dropped as far as is known how many; all else is sent", file, bytes)
+	t.log.Error("a part of the queue on disk cannot be read: its blocks are lost, and counted as dropped if their number is known; everything else is sent", file, bytes)
 }
 
 // lost counts blocks of which damage left nothing, not even for which destination they were, unless there is only one.

@@ -230,8 +230,8 @@ func TestLogTellsChangesOnly(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"format of the destination changed",
-		"destination takes no data; it stays in the queue and is tried again",
-		"destination takes data again",
+		"destination accepts no data; it stays in the queue and is retried",
+		"destination accepts data again",
 		"lost data of a block; more of the same is counted, not logged",
 	}, got)
 	require.Contains(t, logs.All()[1].ContextMap()["answer"], "the nest is empty")

@@ -128,7 +128,7 @@ func TestAuthenticatorsThatAskForTheClientAreToldOrWarnedOf(t *testing.T) {
 			for _, h := range d.headers() {
 				require.Equal(t, test.want, h.Get("X-Team"))
 			}
-			require.Len(t, logs.FilterMessageSnippet("The authenticator sets headers by the client").All(), test.warns)
+			require.Len(t, logs.FilterMessageSnippet("The authenticator sets headers from the client").All(), test.warns)
 		})
 	}
 }

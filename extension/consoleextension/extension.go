@@ -66,7 +66,7 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 		HTTP:   server,
 		Listen: c.cfg.ServerConfig.ToListener,
 		Waiting: func(err error) {
-			c.set.Logger.Error("The console is not served until its `endpoint` is free; all else runs", zap.String("endpoint", endpoint), zap.Error(err))
+			c.set.Logger.Error("The console is not served until its `endpoint` is free; everything else runs", zap.String("endpoint", endpoint), zap.Error(err))
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("cannot listen on `endpoint` %q: %w", endpoint, err)))
 		},
 		Open: func(address net.Addr, late bool) {

@@ -58,7 +58,7 @@ func (p *binaryPages) release() {
 	switch {
 	case p.outcome == before:
 	case p.outcome == unsupported:
-		p.logger.Info("release_binary_pages does nothing on this system: it needs Linux")
+		p.logger.Info("release_binary_pages has no effect on this system: it needs Linux")
 	case p.outcome == failed:
 		p.logger.Warn("Cannot release all binary pages", zap.Int64("released", unmapped), zap.Error(err))
 	case before == failed:

@@ -90,7 +90,7 @@ func TestBinaryPagesOfThisProcess(t *testing.T) {
 	quietEnv(t)
 	said := "Binary pages released"
 	if runtime.GOOS != "linux" {
-		said = "release_binary_pages does nothing on this system"
+		said = "release_binary_pages has no effect on this system"
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newSubject(&Config{Profile: ProfileMinimal}, tree(nil))
@@ -136,6 +136,6 @@ func TestReleasesAreToldOnChangeOnly(t *testing.T) {
 	f(30, nil, "info All binary pages can be released again 30")
 
 	s.pages.outcome = untried
-	f(0, errors.ErrUnsupported, "info release_binary_pages does nothing on this system: it needs Linux <nil>")
+	f(0, errors.ErrUnsupported, "info release_binary_pages has no effect on this system: it needs Linux <nil>")
 	f(0, errors.ErrUnsupported)
 }

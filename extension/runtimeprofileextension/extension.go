@@ -127,7 +127,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 	e.limiter = limiter
 	e.mu.Unlock()
 	if id := findRival(conf); id != "" {
-		e.logger.Warn("Another extension sets GOMEMLIMIT too, and which of them is last wins: take it out of service::extensions, or set its "+
+		e.logger.Warn("Another extension also sets GOMEMLIMIT, and the last one wins: remove it from service::extensions, or set its "+
 			"gomemlimit::enabled to false. GOMAXPROCS follows the cgroup without it", zap.String("extension", id))
 	}
 	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
@@ -267,7 +267,7 @@ func (e *runtimeProfile) refreshBudget() {
 	case "":
 		e.logger.Info("The memory budget can be read again")
 	default:
-		e.logger.Warn("Cannot read the memory budget; going on with what is known",
+		e.logger.Warn("Cannot read the memory budget; keeping the last one",
 			zap.Int64("memory_budget", e.budget.total()), zap.Error(err))
 	}
 	e.budgetFault = fault

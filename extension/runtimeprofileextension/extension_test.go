@@ -207,9 +207,9 @@ func TestRivalIsTold(t *testing.T) {
 	s.start(t)
 	defer s.shutdown(t)
 	s.notify(t, "service: {extensions: [runtimeprofile]}")
-	assert.Zero(t, s.said("GOMEMLIMIT too"))
+	assert.Zero(t, s.said("also sets GOMEMLIMIT"))
 	s.notify(t, "extensions: {cgroupruntime: }\nservice: {extensions: [runtimeprofile, cgroupruntime]}")
-	assert.Equal(t, 1, s.said("GOMEMLIMIT too"))
+	assert.Equal(t, 1, s.said("also sets GOMEMLIMIT"))
 }
 
 func TestConfigSnapshotsThatSayNothing(t *testing.T) {

@@ -63,7 +63,7 @@ func TestWhatIsOfAnotherKeyIsLeftOut(t *testing.T) {
 
 			after, logs := anew(t, host)
 			require.Equal(t, []bool{true, true, false}, after.passes(aSeries(3), aSeries(2), aSeries(1)))
-			require.Equal(t, 1, logs.FilterMessageSnippet("of another key").Len())
+			require.Equal(t, 1, logs.FilterMessageSnippet("another key").Len())
 			require.NoError(t, after.shutdown(t.Context()))
 
 			again, logs := anew(t, host)

@@ -82,7 +82,7 @@ func (f *follower) reload() {
 	}
 	f.count(err)
 	if err != nil {
-		f.settings.Logger.Error("Keeping the old configuration: its changed files cannot be used", zap.Error(err))
+		f.settings.Logger.Error("Keeping the old configuration: the changed files cannot be used", zap.Error(err))
 		f.current.sum = next.sum
 		return
 	}
@@ -94,7 +94,7 @@ func (f *follower) reload() {
 func (f *follower) tellBroken(now map[string]error) {
 	for name, err := range now {
 		if f.broken[name] == nil {
-			f.settings.Logger.Error("Cannot use a job of the target allocator's with the new configuration", zap.String("job", name), zap.Error(err))
+			f.settings.Logger.Error("Cannot use a job of the target allocator with the new configuration", zap.String("job", name), zap.Error(err))
 		}
 	}
 	f.broken = now

@@ -200,7 +200,7 @@ func TestNeighboursOfARefusingPipeline(t *testing.T) {
 				assert.Equal(t, s.due(20), p.total(), behind)
 				assert.Equal(t, int64(s.due(20)), r.counters.refused.Load())
 				assert.Zero(t, r.skips.total())
-				assert.Equal(t, 1, r.log.FilterMessageSnippet("The metrics of all targets are refused").Len())
+				assert.Equal(t, 1, r.log.FilterMessageSnippet("refuses the metrics of all targets").Len())
 				assert.LessOrEqual(t, r.log.Len(), evidence, "not a line for each")
 			})
 		}
@@ -245,8 +245,8 @@ func TestPipelineThatRefuses(t *testing.T) {
 			taken := p.total()
 			time.Sleep(s.interval)
 			assert.Equal(t, s.due(1), p.total()-taken)
-			assert.Equal(t, 1, r.log.FilterMessage("The pipeline takes metrics again").Len())
-			assert.Equal(t, 1, r.log.FilterMessageSnippet("scraping only to see").Len())
+			assert.Equal(t, 1, r.log.FilterMessage("The pipeline accepts metrics again").Len())
+			assert.Equal(t, 1, r.log.FilterMessageSnippet("scraping about one target per second").Len())
 			assert.LessOrEqual(t, r.log.Len(), 3+2*refusalLines, "one says of reuse")
 		})
 	}
@@ -334,10 +334,10 @@ func TestPipelineThatBlocksForAMinute(t *testing.T) {
 				assert.InDelta(t, s.due(11)-int(r.skips.total()), p.total(), float64(open))
 				assert.Greater(t, p.total()-taken, s.due(3)-s.targets/10)
 				time.Sleep(2 * calm)
-				for _, line := range r.log.FilterMessage("No more scrapes are left out").All() {
+				for _, line := range r.log.FilterMessage("No more scrapes are skipped").All() {
 					t.Log(line.ContextMap())
 				}
-				assert.Equal(t, r.log.FilterMessageSnippet("Scrapes are left out").Len(), r.log.FilterMessage("No more scrapes are left out").Len())
+				assert.Equal(t, r.log.FilterMessageSnippet("Skipping scrapes").Len(), r.log.FilterMessage("No more scrapes are skipped").Len())
 				assert.LessOrEqual(t, r.log.Len(), 2*int(skipKinds))
 			})
 		})

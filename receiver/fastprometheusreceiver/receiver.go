@@ -267,7 +267,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 		if ctx.Err() != nil {
 			err = errors.Join(err, fmt.Errorf("cannot hand on the last scrapes: %w", ctx.Err()))
 		} else {
-			r.settings.Logger.Warn("The pipeline does not take the last scrapes: they are lost", zap.Duration("waited", lastWait))
+			r.settings.Logger.Warn("The pipeline does not accept the last scrapes: they are lost", zap.Duration("waited", lastWait))
 		}
 	}
 	for _, j := range r.allJobs() {

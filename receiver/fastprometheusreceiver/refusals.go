@@ -45,9 +45,9 @@ func (r *scraper) refuse(t *target, err error) {
 	}
 	switch begins, refusing, holding := r.gate.refuse(&t.refusal, err); {
 	case begins && holding:
-		r.settings.Logger.Warn("The pipeline refuses metrics: scraping only to see whether it still does", zap.Error(err))
+		r.settings.Logger.Warn("The pipeline refuses metrics: scraping about one target per second until it accepts them", zap.Error(err))
 	case begins:
-		r.settings.Logger.Warn("The metrics of all targets are refused, by one pipeline or exporter at least: scraping goes on for those that may take them", zap.Error(err))
+		r.settings.Logger.Warn("At least one pipeline or exporter refuses the metrics of all targets: scraping continues for the others", zap.Error(err))
 	case !refusing:
 		r.tellRefused(t, err)
 	}
@@ -65,11 +65,11 @@ func (r *scraper) tellRefused(t *target, err error) {
 // take notes that a target's metrics were taken.
 func (r *scraper) take(t *target) {
 	if r.gate.take() {
-		r.settings.Logger.Info("The pipeline takes metrics again")
+		r.settings.Logger.Info("The pipeline accepts metrics again")
 	}
 	if t.refusal.said {
 		t.refusal.said = false
-		r.settings.Logger.Info("The pipeline takes the metrics of a target again",
+		r.settings.Logger.Info("The pipeline accepts the metrics of a target again",
 			zap.String("job", t.job.name), zap.String("target", t.have.URL))
 	}
 }

@@ -81,7 +81,7 @@ func (s *skips) count(k skip, t *target) {
 	}
 	s.mu.Unlock()
 	if begins {
-		s.log.Warn("Scrapes are left out: "+skipWords[k], zap.String("reason", skipReasons[k]),
+		s.log.Warn("Skipping scrapes: "+skipWords[k], zap.String("reason", skipReasons[k]),
 			zap.String("job", t.job.name), zap.String("target", t.assignment.Load().URL))
 	}
 }
@@ -103,7 +103,7 @@ func (s *skips) settle() {
 	s.mu.Unlock()
 	for k, n := range left {
 		if n > 0 {
-			s.log.Info("No more scrapes are left out", zap.String("reason", skipReasons[k]), zap.Int64("left out", n))
+			s.log.Info("No more scrapes are skipped", zap.String("reason", skipReasons[k]), zap.Int64("left out", n))
 		}
 	}
 }

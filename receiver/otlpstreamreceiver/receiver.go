@@ -109,7 +109,7 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	r.unregister = inspect.Register(host, r.inspection())
-	r.settings.Logger.Info("Taking OTLP", zap.String("grpc", r.grpcAddr), zap.String("http", r.httpAddr))
+	r.settings.Logger.Info("Receiving OTLP", zap.String("grpc", r.grpcAddr), zap.String("http", r.httpAddr))
 	return nil
 }
 

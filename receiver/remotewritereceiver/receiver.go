@@ -130,7 +130,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	}
 	r.address = listener.Addr()
 	r.unregister = inspect.Register(host, r.inspection())
-	r.settings.Logger.Info("Taking remote write",
+	r.settings.Logger.Info("Receiving remote write",
 		zap.Stringer("address", r.address), zap.String("path", r.cfg.Path))
 	r.done.Go(func() {
 		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

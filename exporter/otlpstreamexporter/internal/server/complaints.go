@@ -44,7 +44,7 @@ func (s *Server) Complains(rejected int, message string, now time.Time) {
 		return
 	}
 	const maxText = 1000
-	s.Logger.Warn("The destination has taken requests, but not all of them, or not without a warning",
+	s.Logger.Warn("The destination rejected parts of requests, or sent a warning",
 		zap.String("endpoint", s.Endpoint), zap.Int("rejected_items", items), zap.Int("requests", requests),
 		zap.String("message", strings.ToValidUTF8(message[:min(len(message), maxText)], "\uFFFD")))
 }

@@ -72,7 +72,7 @@ func (s *Server) Compressed(from int, send func(configcompression.Type) ([]byte,
 		response, err := send(f.steps[step])
 		if err == nil {
 			if f.taken(step) {
-				s.Logger.Warn("The server does not take the compression of `compression`: requests are sent with another",
+				s.Logger.Warn("The server does not accept the compression of `compression`: requests are sent with another",
 					zap.String("endpoint", s.Endpoint), zap.String("compression", string(f.steps[step])), zap.Error(first))
 			}
 			return response, from, nil

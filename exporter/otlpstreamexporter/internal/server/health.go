@@ -30,7 +30,7 @@ func (s *Server) Fault(begun time.Time, err error) {
 		return
 	}
 	h.sick = true
-	s.Logger.Warn("The destination does not answer: what is sent to it waits", zap.String("endpoint", s.Endpoint), zap.Error(err))
+	s.Logger.Warn("The destination does not answer: its data waits", zap.String("endpoint", s.Endpoint), zap.Error(err))
 	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(err))
 	s.Ill()
 }

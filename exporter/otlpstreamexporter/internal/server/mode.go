@@ -29,7 +29,7 @@ func (s *Server) Streamed() { s.modes.worked() }
 // KnowsNoStreams notes that the server has said so.
 func (s *Server) KnowsNoStreams(now time.Time) {
 	if s.modes.refused(now) {
-		s.Logger.Info("The server knows no streams: requests are sent one by one",
+		s.Logger.Info("The server does not support streams: requests are sent one by one",
 			zap.String("endpoint", s.Endpoint), zap.Duration("reprobe_interval", s.Reprobe))
 	}
 }

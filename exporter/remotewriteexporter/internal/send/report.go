@@ -55,10 +55,10 @@ func (d *Destination) setDown(down bool, a answer) {
 	case !changed:
 	case down:
 		d.telemetry.Down(a.reasonDown())
-		d.log.Warn("destination takes no data; it stays in the queue and is tried again", a.fields()...)
+		d.log.Warn("destination accepts no data; it stays in the queue and is retried", a.fields()...)
 	default:
 		d.telemetry.Down(nil)
-		d.log.Info("destination takes data again")
+		d.log.Info("destination accepts data again")
 	}
 }
 

@@ -142,7 +142,7 @@ func (d *Destination) waitForSmall(ctx context.Context, b block.Block, s *small,
 	}
 	d.mu.Unlock()
 	if news {
-		d.log.Warn("destination refuses as too large what it took before, also the smallest requests; they are repeated for a while",
+		d.log.Warn("destination refuses even the smallest requests as too large, although it accepted them before; they are retried for a while",
 			zap.Int("code", refused.code), zap.Int("bytes before compression", b.RawSize), zap.Duration("for", smallTime))
 	}
 	return d.cfg.Retry.wait(ctx, s.times-1, false, spread, 0)

@@ -161,7 +161,7 @@ func (d *Destination) later(tenant string, v verdict, a answer, began time.Time)
 		d.gate.leave()
 	}
 	if news && (a.code != 0 || !counts) {
-		d.log.Warn("destination does not take the data of a tenant; it stays in the queue and is tried again, others go on",
+		d.log.Warn("destination does not accept the data of a tenant; it stays in the queue and is retried, others continue",
 			append(a.fields(), zap.String("tenant", d.cfg.Tenants.Name(tenant)))...)
 	}
 	return &LaterError{Wait: wait, code: a.code}

@@ -97,10 +97,10 @@ func (g *Gate) Load(ctx context.Context) error {
 		g.Overflow.Doubt()
 	}
 	if g.Storage.Foreign > 0 {
-		g.Logger.Warn("The snapshot is of another key or of an earlier version, and left out", zap.Int("parts", g.Storage.Foreign))
+		g.Logger.Warn("Ignoring the snapshot: it has another key or is of an earlier version", zap.Int("parts", g.Storage.Foreign))
 	}
 	if damaged > 0 {
-		g.Logger.Warn("Parts of the snapshot are damaged and left out", zap.Int("parts", damaged))
+		g.Logger.Warn("Ignoring damaged parts of the snapshot", zap.Int("parts", damaged))
 	}
 	g.Policy = &policy.Policy{Known: known, Instance: g.Instance} // what is in force now comes next
 	return nil

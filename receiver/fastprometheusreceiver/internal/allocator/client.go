@@ -62,7 +62,7 @@ func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host c
 		client.Timeout = longestWait
 	}
 	if cfg.Discovery.url != "" {
-		set.Logger.Warn("`target_allocator::http_sd_config::url` is left out: the allocator's `endpoint` is where targets come from",
+		set.Logger.Warn("Ignoring `target_allocator::http_sd_config::url`: targets come from the allocator's `endpoint`",
 			zap.String("url", withoutUser(cfg.Discovery.url)))
 	}
 	return &Client{cfg: cfg, global: global, discovery: targets, http: client, logger: set.Logger, limit: answerShare.Of(memlimit.Available())}, nil
@@ -104,7 +104,7 @@ func (c *Client) Run(ctx context.Context, apply func(Answer) (broken map[string]
 		} else {
 			c.failures.Add(1)
 			if !failing {
-				c.logger.Error("Keeping the jobs known so far: those of the target allocator cannot be read", zap.Error(err))
+				c.logger.Error("Keeping the current jobs: those of the target allocator cannot be read", zap.Error(err))
 			}
 			failing = true
 		}
@@ -145,7 +145,7 @@ func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[
 		return state{}, err
 	}
 	if unknown != nil && sum != taken.sum {
-		c.logger.Warn("The target allocator's jobs say what this receiver leaves out", zap.Error(unknown))
+		c.logger.Warn("Ignoring parts of the target allocator's jobs", zap.Error(unknown))
 	}
 	broken, err := apply(jobs)
 	if err != nil {
@@ -161,12 +161,12 @@ func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[
 func (c *Client) compare(before, now map[string]error) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if err := now[name]; before[name] == nil || before[name].Error() != err.Error() {
-			c.logger.Error("Cannot use a job of the target allocator's: if it was there before, it stays as it was", zap.String("job", name), zap.Error(err))
+			c.logger.Error("Cannot use a job of the target allocator: an earlier version of it stays in force", zap.String("job", name), zap.Error(err))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if now[name] == nil {
-			c.logger.Info("A job of the target allocator's is valid again", zap.String("job", name))
+			c.logger.Info("A job of the target allocator is valid again", zap.String("job", name))
 		}
 	}
 }

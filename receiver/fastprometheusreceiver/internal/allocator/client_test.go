@@ -179,7 +179,7 @@ func TestFailureAtStart(t *testing.T) {
 	s.answer(http.StatusOK, oneJob)
 	k.awaitJobs(t, "a")
 	assert.GreaterOrEqual(t, c.Failures(), int64(3))
-	assert.Equal(t, 1, log.FilterMessageSnippet("Keeping the jobs").Len())
+	assert.Equal(t, 1, log.FilterMessageSnippet("Keeping the current jobs").Len())
 	require.Eventually(t, func() bool { return log.FilterMessageSnippet("up to date again").Len() == 1 }, patience, glance)
 }
 
@@ -288,7 +288,7 @@ func TestNoFilesAreWrittenForJobs(t *testing.T) {
 		assert.Equal(t, "/var/log/failures", k.jobs[0].ScrapeFailureLogFile, "the configuration says so for all jobs")
 	})
 	s.await(t)
-	warnings := log.FilterMessageSnippet("leaves out").All()
+	warnings := log.FilterMessageSnippet("Ignoring parts").All()
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0].ContextMap()["error"], "`scrape_failure_log_file`")
 }
@@ -299,7 +299,7 @@ func TestDiscoveryURLIsLeftOut(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"http_sd_config": map[string]any{"url": "http://user:secret@elsewhere/", "refresh_interval": "7s"}})
 	require.NoError(t, conf.Unmarshal(&cfg))
 	c, log := newClient(t, newService(t, http.StatusOK, ""), func(to *Config) { to.Discovery = cfg.Discovery })
-	warnings := log.FilterMessageSnippet("`target_allocator::http_sd_config::url` is left out").All()
+	warnings := log.FilterMessageSnippet("Ignoring `target_allocator::http_sd_config::url`").All()
 	require.Len(t, warnings, 1)
 	assert.Equal(t, "http://user:xxxxx@elsewhere/", warnings[0].ContextMap()["url"])
 	jobs, _, err := c.read([]byte(oneJob))
@@ -375,7 +375,7 @@ func TestUnknownKeys(t *testing.T) {
 	run(t, c, k)
 	k.awaitJobs(t, "a")
 	assert.True(t, k.jobs[0].HonorLabels)
-	warnings := log.FilterMessageSnippet("leaves out").All()
+	warnings := log.FilterMessageSnippet("Ignoring parts").All()
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0].ContextMap()["error"], "invented_later")
 }

@@ -66,7 +66,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 			return netutil.LimitListener(listener, s.cfg.MaxConnections), nil
 		},
 		Waiting: func(err error) {
-			s.set.Logger.Error("The API is not served until its `endpoint` is free; scraping goes on", zap.String("endpoint", endpoint), zap.Error(err))
+			s.set.Logger.Error("The API is not served until its `endpoint` is free; scraping continues", zap.String("endpoint", endpoint), zap.Error(err))
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("cannot serve the API: %w", err)))
 		},
 		Open: func(address net.Addr, late bool) {

@@ -304,7 +304,7 @@ func TestBrokenHistogramsAreCounted(t *testing.T) {
 				}
 			}
 			require.Equal(t, int64(5), count.Load())
-			const begins, ends = "Histograms are left out: their buckets fall, exceed the count or are no numbers", "Histograms are no longer left out"
+			const begins, ends = "Dropping histograms: their buckets fall, exceed the count or are not numbers", "No more histograms are dropped"
 			require.Equal(t, []string{begins + "1", ends + "4", begins + "5"}, messages)
 		})
 	}

@@ -201,7 +201,7 @@ func (b *Ballot) Passed() {
 // Tell logs elections that went to another replica, and returns how many.
 func (b *Ballot) Tell() int {
 	for _, c := range b.changed {
-		b.of.log.Info("another replica's data is taken: nothing came from the one before",
+		b.of.log.Info("another replica is elected: nothing came from the one before",
 			zap.String("tenant", b.tenant), zap.String("cluster", c.Cluster), zap.String("replica", c.Replica), zap.String("before", c.from))
 	}
 	return len(b.changed)

@@ -27,7 +27,7 @@ func (b *broken) report(o *Owner, isLast bool) {
 	if b.count > 0 {
 		o.Tree.BrokenHistograms.Add(b.count)
 		if o.broken == soundPages {
-			o.Tree.Logger.Warn("Histograms are left out: their buckets fall, exceed the count or are no numbers",
+			o.Tree.Logger.Warn("Dropping histograms: their buckets fall, exceed the count or are not numbers",
 				zap.String("job", o.Job), zap.String("instance", o.Host), zap.String("metric", b.first))
 		}
 		o.broken = brokenPage
@@ -40,7 +40,7 @@ func (b *broken) report(o *Owner, isLast bool) {
 		o.broken = brokenBefore
 	case brokenBefore:
 		o.broken = soundPages
-		o.Tree.Logger.Info("Histograms are no longer left out", zap.String("job", o.Job), zap.String("instance", o.Host))
+		o.Tree.Logger.Info("No more histograms are dropped", zap.String("job", o.Job), zap.String("instance", o.Host))
 	default:
 	}
 }

@@ -52,7 +52,7 @@ func (j *Job) Divides(points int) bool { return points > 2*j.Part }
 // that: the metrics are made anew.
 func (j *Job) cameBackChanged() {
 	if !j.Changed.Swap(true) {
-		j.Logger.Warn("The pipeline changed metrics that it had promised not to change: they are built anew",
+		j.Logger.Warn("A component changed metrics that it had promised not to change: they are built anew",
 			zap.String("job", j.Name))
 	}
 }
