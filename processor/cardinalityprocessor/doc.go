@@ -3,11 +3,11 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package cardinalityprocessor is a gate for metric series: it limits how many
-// there are, and never to the cost of those that were there first.
+// Package cardinalityprocessor limits how many metric series pass, without
+// affecting series that were already admitted.
 //
-// A series is decided about when it is first seen and keeps its place until it
-// has been idle. Known series pass without a lock and without an allocation;
-// each costs 14 to 17 bytes. All that is remembered is bounded by the
+// A series is admitted or rejected when it is first seen, and keeps its place until it
+// was idle. Known series pass without a lock and without an allocation;
+// each costs 14 to 17 bytes. All memory is limited by the
 // configuration. Data is changed in place, and not at all in a dry run.
 package cardinalityprocessor

@@ -1,8 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bearer authenticates requests to the clouds whose stores of metrics take remote write: with tokens of Azure's Entra ID
-// and of Google's IAM. The exchanges are a request or two each, and are made here: the clouds' own libraries take megabytes.
+// Package bearer authenticates requests to clouds that accept remote write, with tokens of Azure's Entra ID
+// and of Google's IAM. The exchanges are one or two requests each, and are implemented here, because the clouds' own libraries
+// take megabytes.
 package bearer
 
 import (

@@ -4,8 +4,8 @@
 // Package block holds finished Remote Write requests: a compressed body and the few facts that queue, retry and
 // accounting need, so that nobody decodes a body to count it.
 //
-// A Block is immutable and may be shared between goroutines. Its form on disk is self-describing and carries a
-// checksum; Parse trusts no byte of it. Transcode and Split make new blocks of old ones, for a receiver that
+// A Block is immutable and may be shared between goroutines. Its form on disk is self-describing and has a
+// checksum; Parse trusts no byte of it. Transcode and Split make new blocks from old ones, for a receiver that
 // refused the format or the size.
 package block
 

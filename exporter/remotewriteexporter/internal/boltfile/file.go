@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boltfile reads what contrib's file_storage has left in a file of bbolt's, and does not write to it.
+// Package boltfile reads the bbolt file of contrib's file_storage, and does not write to it.
 //
-// It reads with plain reads and trusts no number in the file: where a page is damaged, the values below it are missing, and
-// everything else is there. Only the keys are in memory.
+// It uses plain reads and trusts no number in the file: if a page is damaged, the values below it are missing, and
+// everything else is readable. Only the keys are in memory.
 package boltfile
 
 import (

@@ -5,16 +5,16 @@
 // with them, in memory or in a storage extension.
 //
 // Blocks are immutable and shared: however many destinations there are, a body
-// is kept once. Each destination has a queue of its own over them, bounded in
-// bytes. A queue is a row of lanes, one per shard; a lane hands out its first
-// block, or first few, and no more until these are done, which is what keeps a
-// series in order. A tenant's blocks of a later epoch (another number of shards) wait until its earlier epoch is done.
+// is kept once. Each destination has its own queue of references, limited in
+// bytes. A queue is a row of lanes, one per shard. A lane leases its first
+// block, or first few, and no more until these are done, which keeps a
+// series in order. If the number of shards changes, a new epoch begins: a tenant's blocks of a later epoch wait until its earlier epoch is done.
 //
 //	destination ── epoch 4 ── lane 0: [leased] [ ] [ ]
 //	            │          └─ lane 1: [ ]
 //	            └─ epoch 5 ── lane 0: [ ]               waits for epoch 4
 //
-// With a storage, Push returns when the blocks are stored, what is done is
+// With a storage, Push returns when the blocks are stored. Delivered blocks are
 // deleted at once, and bodies are read back when their turn comes.
 package queue
 

@@ -3,10 +3,10 @@
 
 // Package segments is a storage for a queue: a log in files that are only appended to, and deleted as a whole.
 //
-// What is written together is a record with a checksum. Where each value is, memory knows. A file goes when nothing of it, and
-// no older file, is of use any more, so that what deletes a value never goes before the value; values that keep an old file are
-// copied to the end of the log when they are few. So what is delivered takes no room, deleting needs next to none, and a file that is
-// damaged costs the records that are.
+// Values written together are a record with a checksum. The position of each value is in memory. A file is deleted when it and
+// all older files have nothing that is still needed, so that a deletion never disappears before its value; the last few values of an old file
+// are copied to the end of the log. So delivered data takes no space, deleting needs almost none, and a damaged file
+// loses only its damaged records.
 package segments
 
 import (

@@ -1,13 +1,13 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package send delivers blocks to one destination over HTTP: it finds out which
-// format the destination takes, repeats what failed for the moment, splits what
-// is too large, and drops what can never be taken.
+// Package send delivers blocks to one destination over HTTP: it detects which
+// format the destination accepts, retries after temporary failures, splits what
+// is too large, and drops what can never be accepted.
 //
-// Send holds on to blocks until their fate is sealed, so whoever calls it with
-// the next blocks of a shard, and with no others of it until it returns, keeps
-// that shard in order. What several calls learn they share: the format, the
+// Send returns when its blocks are delivered or dropped. A caller that sends
+// the blocks of a shard one call after the other keeps the shard in order.
+// Calls share what they learn: the format, the
 // largest request, when the destination wants to be asked again, and whether it
 // answers at all.
 package send

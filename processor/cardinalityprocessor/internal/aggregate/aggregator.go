@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aggregate makes few series of many.
+// Package aggregate combines many series into few.
 package aggregate
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package amount has what points say, and how it is added up.
+// Package amount has the values of points, and adds them up.
 package amount
 
 import (

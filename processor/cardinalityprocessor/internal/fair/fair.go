@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair estimates what is asked for and denied, and works out what is fair.
+// Package fair estimates demand that was denied, and computes fair shares.
 package fair
 
 import (

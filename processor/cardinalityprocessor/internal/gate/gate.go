@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gate decides about batches, point by point, and lets what it decided take effect when they are accepted.
+// Package gate decides about batches, point by point, and applies its decisions when the batch is accepted.
 package gate
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ident tells series, their parts and whose they are apart, by fingerprints of 64 bits.
+// Package ident identifies series, their parts and their tenants by fingerprints of 64 bits.
 package ident
 
 import (

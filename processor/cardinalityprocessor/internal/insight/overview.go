@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package insight shows what a gate knows.
+// Package insight shows the state of a gate to the console.
 package insight
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package moment is the time of a limiter, in epochs.
+// Package moment has the time of a limiter, in epochs.
 package moment
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overflow adds up the points of series that have no place.
+// Package overflow adds up the points of series without a place.
 package overflow
 
 import (

@@ -1,11 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plain makes text of attribute values that are foreign data: as pdata does, if they are not too large for what it
-// is wanted for, to be shown or compared.
+// Package plain converts untrusted attribute values to text: like pdata does, if they are not too large to be shown or compared.
 //
-// pdata goes through lists and maps by recursion, and makes JSON of all that is in them. A request of a few megabytes can
-// nest so deep that the stack of a goroutine has no room for it, which ends the process.
+// pdata walks lists and maps recursively, and makes JSON of all their content. A request of a few megabytes can
+// nest so deep that a goroutine's stack overflows, which ends the process.
 package plain
 
 import "go.opentelemetry.io/collector/pdata/pcommon"

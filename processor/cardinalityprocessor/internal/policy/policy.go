@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has the configuration, and the rules that it compiles to.
+// Package policy has the configuration, and compiles it to rules.
 package policy
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package siphash is SipHash-1-3 of strings, words and bytes: 64 bits that nobody can foresee, or make two inputs agree
-// in, without the key. It is what the hash tables of several languages use against hostile keys.
+// Package siphash is SipHash-1-3 of strings, words and bytes: 64 bits that nobody can predict, or make collide,
+// without the key. The hash tables of several languages use it against hostile keys.
 //
 // Nothing here allocates.
 package siphash

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store writes and reads what is saved, under a key that only this limiter knows.
+// Package store writes and reads saved state, under a key that only this limiter knows.
 package store
 
 import (

@@ -4,7 +4,7 @@
 // Package allocator is the client of a target allocator, the service by which the OpenTelemetry operator divides
 // targets among collectors.
 //
-// The allocator says which jobs there are; the targets of each come from it by Prometheus's own http_sd. A Client asks
-// for the jobs at an interval and hands them on when they change. It never hands on part of an answer: one that cannot be
-// read, or is larger than a 32nd of the memory, leaves everything as it was.
+// The allocator lists the jobs; the targets of each are fetched with Prometheus's http_sd. A Client asks
+// for the jobs at an interval and passes them on when they change. It never passes on part of an answer: one that cannot be
+// read, or is larger than a 32nd of the memory, changes nothing.
 package allocator

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package growthtest tells whether what is done to more takes no more than in proportion.
+// Package growthtest tests that time grows no faster than the amount of work.
 package growthtest
 
 import (

@@ -1,13 +1,13 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frame writes zstd frames (RFC 8878) of requests, which are messages that each repeat the one before but for a
+// Package frame writes zstd frames (RFC 8878) of requests: messages that each repeat the one before except for a
 // few bytes. Any zstd decoder reads them.
 //
-// Whoever wrote the messages knows where those bytes are: a Run tells. Elsewhere an Encoder looks for what repeats at the
-// distance of the last match first, which finds nearly all of it, and in less time than a look everywhere takes. It
-// borrows what it is given, and holds less than a megabyte. It looks no further back than a megabyte, so that is what a
-// decoder has to keep.
+// The writer of the messages knows where those bytes are, and passes that as a Run. Elsewhere an Encoder first tries
+// the distance of the last match, which finds nearly all repeats in less time than a full search. It
+// borrows its input, and holds less than a megabyte. It looks back at most a megabyte, which is what a
+// decoder must keep.
 package frame
 
 import (

@@ -1,9 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire appends protobuf fields to byte slices the caller owns. It writes what the two Remote Write
-// messages have in common, so that each field number stands in one place. Zero values are left out, as proto3
-// does, but for the negative zero of a double, which is a value of its own, and what AppendNumber writes.
+// Package wire appends protobuf fields to byte slices that the caller owns. It has what the two Remote Write
+// messages have in common, so that each field number is in one place. Zero values are left out, as in proto3,
+// except the negative zero of a double, which is a different value, and what AppendNumber writes.
 package wire
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribute reads attributes: what text a value is, and whether a key is meant.
+// Package attribute reads attributes: the text of a value, and whether a key is selected.
 package attribute
 
 import (

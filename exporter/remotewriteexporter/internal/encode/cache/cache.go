@@ -1,13 +1,13 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache knows resources, metrics and points again, and which series they become.
+// Package cache recognises resources, metrics and points, and knows their series.
 //
-// A series is known without its resource: a thousand targets of one shape share their entries, and each target adds no more than its own
-// few labels. Entries are in slabs and refer to each other by number. They keep copies of what they need, never what they were made of.
+// A series is stored without its resource: a thousand similar targets share their entries, and each target adds only its own
+// few labels. Entries are in slabs and refer to each other by number. They keep copies of what they need, never the originals.
 //
-// The Config bounds what is known; an Expiry forgets what was idle. Nobody may use entries meanwhile, which is up to whoever has the cache;
-// else it may be used from any goroutine.
+// The Config limits the size; an Expiry forgets what was idle, and the caller must make sure that nobody uses entries meanwhile.
+// Otherwise the cache may be used from any goroutine.
 package cache
 
 import (

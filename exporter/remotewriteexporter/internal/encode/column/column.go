@@ -3,8 +3,8 @@
 
 // Package column collects samples, by shard and tenant, until a Flush takes them.
 //
-// A Gathering takes what one call brings and commits it at once, so that a Column is locked once. A Column gives a Buffer to whoever flushes,
-// and takes it back for its memory. Samples refer to entries of the cache, which Keep says are needed.
+// A Gathering holds the samples of one call and commits them at once, so that a Column is locked once. Flush gets a Buffer from a Column,
+// and returns it to use its memory again. Samples refer to entries of the cache, which Keep marks as needed.
 package column
 
 import (

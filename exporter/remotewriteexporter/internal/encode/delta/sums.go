@@ -1,9 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delta sums up points that count since the point before, as Remote Write has no way to say that.
+// Package delta converts delta points to cumulative ones, since Remote Write has no delta.
 //
-// Sums keep a copy of what they need. There are no more of them than they were made for; Expire forgets those that are idle.
+// Sums keep a copy of what they need. Their number is limited; Expire forgets those that are idle.
 package delta
 
 import (

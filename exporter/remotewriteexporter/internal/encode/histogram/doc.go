@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package histogram turns what OTLP's histograms count into native ones of Prometheus.
+// Package histogram converts OTLP histograms to native histograms of Prometheus.
 //
-// What is filled keeps the memory that it had, and nothing of what it was filled from.
+// A filled histogram uses its memory again, and keeps nothing of its source.
 package histogram

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loss counts what cannot be sent, by why, and tells of the first of each reason.
+// Package loss counts what cannot be sent, by reason, and reports the first of each reason.
 package loss
 
 import (

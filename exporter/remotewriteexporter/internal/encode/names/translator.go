@@ -1,9 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package names makes the names and labels of series from those of OTLP, as a Config says.
+// Package names makes the names and labels of series from those of OTLP, by its Config.
 //
-// It knows nothing of series that were there before. A Translator may be used from any goroutine; what it returns is the caller's.
+// It has no memory of earlier series. A Translator may be used from any goroutine; the caller owns what it returns.
 package names
 
 import (

@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package request writes what a column has collected as finished Remote Write requests.
+// Package request writes the contents of a column as finished Remote Write requests.
 //
-// A Writer lays a buffer out series by series across targets, which is what makes requests compress, and encodes and compresses them in one
-// pass: the messages of a series differ in a few places, of which compression is told. It keeps its memory, but nothing of the cache, from
-// one buffer to the next. One goroutine at a time may use it.
+// A Writer orders a buffer series by series across targets, which makes requests compress well, and encodes and compresses them in one
+// pass: the messages of a series differ in a few places, which it tells the compressor. It keeps its memory, but nothing of the cache, from
+// one buffer to the next. Only one goroutine at a time may use it.
 package request
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules applies write_relabel_configs to labels, and says beforehand which labels that may depend on.
+// Package rules applies write_relabel_configs to labels, and tells beforehand which labels the result may depend on.
 package rules
 
 import (

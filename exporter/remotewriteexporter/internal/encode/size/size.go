@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package size says how large requests may be.
+// Package size limits the size of requests.
 //
-// Receivers limit what they get, which is known only once it is compressed. So Limits learn how well each format compresses, and what
-// receivers refuse. They may be used from any goroutine.
+// Receivers limit the size of a request, which is known only after compression. So Limits learn how well each format compresses, and
+// which sizes receivers refuse. They may be used from any goroutine.
 package size
 
 import (

@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps what there may be millions of, by numbers: entries in slabs, texts as symbols, and indexes that find either by
-// hash. None of it has a pointer for each entry, so that the garbage collector passes over any number of them.
+// Package store keeps up to millions of entries, by number: entries in slabs, texts as symbols, and indexes that find either by
+// hash. It has no pointer per entry, so that the garbage collector skips any number of them.
 //
-// Numbers are from 1 on; 0 is none, and the empty text. What is swept may get its number again, so nobody may hold it then.
+// Numbers start at 1; 0 means none, and the empty text. A swept number may be assigned again, so nobody may hold it then.
 package store
 
 import (

@@ -1,12 +1,12 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expo reads the two text expositions of Prometheus, entry by entry, with the strictness of Prometheus' own
-// parsers: what they refuse is refused, what they let through passes and means the same. Only NULs that their lexers skip
-// by accident are refused.
+// Package expo reads the two text formats of Prometheus, entry by entry, as strictly as Prometheus's own
+// parsers: it refuses what they refuse, and accepts what they accept with the same meaning. The only exception are NULs that
+// their lexers skip by accident, which are refused.
 //
-// A Parser borrows its input: the slices of an Entry alias it and stay valid as long as it does. Nothing allocates
-// after warm-up but errors and escaped texts.
+// A Parser borrows its input: the slices of an Entry alias it and stay valid as long as it does. After warm-up
+// only errors and escaped texts allocate.
 package expo
 
 import (

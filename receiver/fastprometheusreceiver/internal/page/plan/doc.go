@@ -1,16 +1,16 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares pages with the last ones.
+// Package plan compares pages with earlier ones.
 //
-// A Plan is a page, values aside: its lines in order, and the Layout of the metrics that they make. Targets with the same page share
-// it. A page that lacks some of its lines and has others instead keeps the plan: the Difference says which, and the Variation what
-// that changes in the layout. Where a page differs by more, a Pass goes through all its lines once more, and makes another plan.
+// A Plan is a page without its values: its lines in order, and the Layout of their metrics. Targets with the same page share
+// it. A page that lacks some of the lines and has other ones instead keeps the plan: the Difference lists them, and the Variation is their
+// effect on the layout. If a page differs by more, a Pass goes through all its lines, and makes another plan.
 //
-//	Book ──┬─ Plan ─┬ Layout ── groups, runs       shared by targets; a Book is that of a catalog
-//	       │        └ Text                         of its lines, for pages to be compared with
-//	       ├─ Pass                                 decides what a page's lines are, given what the page says
-//	       └─ History ── Difference ── Variation   what the last pages of one target came to
+//	Book ──┬─ Plan ─┬ Layout ── groups, runs       shared by targets; a Book belongs to a catalog
+//	       │        └ Text                         of its lines, to compare pages with
+//	       ├─ Pass                                 decides the meaning of a page's lines, given its metadata
+//	       └─ History ── Difference ── Variation   the last pages of one target
 //
-// It is told of values only where they decide something: timestamps, and which representation a histogram has.
+// It knows values only where they decide something: timestamps, and which form a histogram has.
 package plan
