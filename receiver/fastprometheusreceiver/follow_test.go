@@ -297,6 +297,35 @@ func TestReloadUnderLoad(t *testing.T) {
 	require.Eventually(t, func() bool { return len(r.allJobs()) <= 12 }, patience, glance)
 }
 
+// A timeout that changes, of a job or of a target, is reported from then on, and no series ends by that.
+func TestTimeoutChanges(t *testing.T) {
+	p := newEndpoint(t, text)
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	const extra = "  extra_scrape_metrics: true\n"
+	first := jobFile("job", p.address(), extra)
+	fill(t, file, first)
+	r := run(t, "initial_scrape_offset: 1h"+fmt.Sprintf(reloading, file))
+	require.Eventually(t, func() bool { return r.census()[stateUnknown] == 1 }, patience, glance)
+	target := r.onlyTarget(t)
+	target.scrape(time.Now())
+	r.await(t, is("scrape_timeout_seconds", 0.1))
+	for i, change := range []struct {
+		text string
+		want float64
+	}{
+		{strings.Replace(first, "scrape_timeout: 100ms", "scrape_timeout: 90ms", 1), 0.09},
+		{jobFile("job", p.address(), extra+"  relabel_configs: [{target_label: __scrape_timeout__, replacement: 80ms}]\n"), 0.08},
+		{jobFile("job", p.address(), extra+"  body_size_limit: 1MB\n  scrape_protocols: [PrometheusText0.0.4]\n"), 0.1},
+	} {
+		before := target.assignment.Load()
+		fill(t, file, change.text)
+		require.Eventually(t, func() bool { return target.assignment.Load() != before }, patience, glance, i)
+		target.scrape(time.Now())
+		r.await(t, is("scrape_timeout_seconds", change.want))
+	}
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
+}
+
 // A target that discovery loses and finds again before its series are called stale goes on as if nothing had happened.
 func TestTargetComesBack(t *testing.T) {
 	a := newEndpoint(t, text)
@@ -330,9 +359,14 @@ func TestWhatAPageDependsOn(t *testing.T) {
 	base := promconfig.DefaultScrapeConfig
 	for name, change := range map[string]func(*promconfig.ScrapeConfig){
 		"interval": func(c *promconfig.ScrapeConfig) { c.ScrapeInterval = 1 },
+		"timeout":  func(c *promconfig.ScrapeConfig) { c.ScrapeTimeout = 1 },
 		"path":     func(c *promconfig.ScrapeConfig) { c.MetricsPath = "/x" },
 		"params":   func(c *promconfig.ScrapeConfig) { c.Params = map[string][]string{"a": {"b"}} },
-		"log":      func(c *promconfig.ScrapeConfig) { c.ScrapeFailureLogFile = "x" },
+		"protocols": func(c *promconfig.ScrapeConfig) {
+			c.ScrapeProtocols = []promconfig.ScrapeProtocol{promconfig.PrometheusProto}
+		},
+		"body": func(c *promconfig.ScrapeConfig) { c.BodySizeLimit = 1 },
+		"log":  func(c *promconfig.ScrapeConfig) { c.ScrapeFailureLogFile = "x" },
 	} {
 		changed := base
 		change(&changed)

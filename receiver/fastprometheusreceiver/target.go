@@ -214,6 +214,7 @@ func (t *target) takeAssignment(at time.Time) {
 		}
 		t.page = want.tools.page.NewTarget(want.Resource(), want.Labels)
 	}
+	t.page.Timeout = want.Timeout
 	if have == nil || want.tools.client != have.tools.client || want.tools.accept != have.tools.accept || want.Timeout != have.Timeout {
 		if have != nil {
 			t.fetch.Close()

@@ -64,7 +64,9 @@ func pageConfig(cfg *promconfig.ScrapeConfig) promconfig.ScrapeConfig {
 	page.RelabelConfigs = nil
 	page.HTTPClientConfig = commonconfig.HTTPClientConfig{}
 	page.EnableCompression = false
-	page.ScrapeInterval = 0
+	page.ScrapeProtocols = nil
+	page.BodySizeLimit = 0
+	page.ScrapeInterval, page.ScrapeTimeout = 0, 0
 	page.Params = nil
 	page.MetricsPath, page.Scheme = "", ""
 	page.TargetLimit, page.KeepDroppedTargets = 0, 0

@@ -35,7 +35,7 @@ func (e *ending) report() {
 	e.values = append(e.values, up, e.about.Duration.Seconds(),
 		float64(res.Samples), float64(res.PostRelabel), float64(res.Added))
 	if len(j.rules.Report) > 5 {
-		e.values = append(e.values, e.target.timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(e.about.BodyBytes))
+		e.values = append(e.values, e.target.Timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(e.about.BodyBytes))
 	}
 	e.passTimes()
 }

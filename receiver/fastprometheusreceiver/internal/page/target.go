@@ -22,9 +22,11 @@ type Target struct {
 	catalog.Identity
 	plan.History
 
+	// Timeout is that of its scrapes, which may change: it is only reported.
+	Timeout time.Duration
+
 	cohort   *cohort
 	owner    tree.Owner
-	timeout  time.Duration
 	format   format
 	search   search              // for what is its own
 	admitted map[uint64]struct{} // texts, hashed
@@ -57,9 +59,9 @@ func (j *Job) NewTarget(discovered, final labels.Labels) *Target {
 		custom:  flag(final, "__convert_classic_histograms_to_nhcb__", cfg.ConvertClassicHistogramsToNHCBEnabled()),
 	}
 	fmt.Fprint(&key, sw)
-	t.timeout = time.Duration(cfg.ScrapeTimeout)
+	t.Timeout = time.Duration(cfg.ScrapeTimeout)
 	if d, err := model.ParseDuration(final.Get(model.ScrapeTimeoutLabel)); err == nil {
-		t.timeout = time.Duration(d)
+		t.Timeout = time.Duration(d)
 	}
 	t.owner = tree.NewOwner(j.tree, &t.Identity, discovered)
 
