@@ -37,6 +37,7 @@ type office struct {
 	// mute says that it does not tell what other collectors have, which was asked so many times.
 	mute      bool
 	questions int
+	hangs     chan struct{} // is closed when that was asked, and who asked gets no answer; nil without
 }
 
 func newOffice(t *testing.T) *office {
@@ -62,6 +63,13 @@ func newOffice(t *testing.T) *office {
 		if r.URL.RawQuery == "" {
 			if o.jobs[job] != nil { // else it is about who the collectors are
 				o.questions++
+				if o.hangs != nil {
+					close(o.hangs)
+					o.mu.Unlock()
+					<-r.Context().Done()
+					o.mu.Lock()
+					return
+				}
 			}
 			if o.mute {
 				w.WriteHeader(http.StatusNotFound)
@@ -383,6 +391,24 @@ func TestTargetsThatMoveAreNotStale(t *testing.T) {
 	}
 	f("moved", false, true)
 	f("the allocator does not say", true, false)
+}
+
+// A shutdown that cuts the question off says nothing about the target: others may have it.
+func TestQuestionThatAShutdownCutsOff(t *testing.T) {
+	a, b := newEndpoint(t, text), newEndpoint(t, text)
+	o := newOffice(t)
+	o.assign("job", "", a.address(), b.address())
+	r := prepare(t, configure(t, fmt.Sprintf(allocated, o.URL)))
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	r.await(t, of(a, is("requests", 42)))
+	asked := make(chan struct{})
+	o.mu.Lock()
+	o.hangs = asked
+	o.mu.Unlock()
+	o.give("job", false, a.address())
+	<-asked
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
 
 // Targets that move from one member to another keep their places in the interval, on whatever hosts these run. Replicas have other places.

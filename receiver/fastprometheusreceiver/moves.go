@@ -52,6 +52,7 @@ func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
 
 // isGiven tells whether the target allocator has given a target that left the job to another collector, or meanwhile back to this one. That one goes on
 // with its series, and nobody is to call them stale. A job that has ended is scraped here no more, whatever the allocator still lists for this collector.
+// Where the receiver stops before there is an answer nobody knows, and nothing ends by a shutdown.
 func (j *job) isGiven(hash uint64, left time.Time) bool {
 	j.mu.Lock()
 	cfg, ended := j.tools.cfg, j.ended
@@ -60,7 +61,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 	if !r.divides(cfg) {
 		return false
 	}
-	return j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
+	has := j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
 		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
 		defer cancel()
 		groups, err := r.allocator.Given(ctx, cfg.JobName, !ended)
@@ -70,6 +71,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 		}
 		return hashesOf(cfg, groups), err
 	})
+	return has || r.fetching.Err() != nil
 }
 
 // hashesOf are those of the targets that groups come to.
