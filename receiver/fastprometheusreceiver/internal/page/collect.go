@@ -71,13 +71,11 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 	var text []byte
 	for {
 		kind, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
+		isLast := errors.Is(err, io.EOF)
+		if err == nil || isLast {
+			err = s.afford() // also of what the last one took: no other may look at a page that is as planned
 		}
-		if err == nil {
-			err = s.afford()
-		}
-		if err != nil {
+		if isLast || err != nil {
 			return err
 		}
 		m := catalog.Meta{}

@@ -198,3 +198,17 @@ func TestWorstPagesTakeNoMoreThanTheyMay(t *testing.T) {
 		})
 	}
 }
+
+// A native histogram that is known, and the last of its page, may have become one with billions of buckets.
+func TestKnownHistogramThatGrowsIsWithinTheLimit(t *testing.T) {
+	native := true
+	cfg := testScrapeConfig()
+	cfg.ScrapeNativeHistograms = &native
+	target := testTarget(newTestJob(t, Config{Scrape: cfg, MaxMemory: hostileMemory}), 1)
+	for range 3 {
+		require.NoError(t, show(target, start, typeProto, nativeOf("h", 3, 1), 1<<20).Err)
+	}
+	r := show(target, start, typeProto, nativeOf("h", 3, hostileMemory/8), 1<<20)
+	require.ErrorIs(t, r.Err, ErrMemory)
+	require.NoError(t, show(target, start, typeProto, nativeOf("h", 3, 1), 1<<20).Err)
+}
