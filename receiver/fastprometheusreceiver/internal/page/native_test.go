@@ -87,3 +87,39 @@ func TestStaleNativeHistogram(t *testing.T) {
 	require.Equal(t, pmetric.MetricTypeExponentialHistogram, n.Type())
 	require.True(t, n.ExponentialHistogram().DataPoints().At(0).Flags().NoRecordedValue())
 }
+
+// A native histogram with buckets below zero, or that are no numbers, is left out as a classic one is: as a count each would be another.
+func TestNativeHistogramsThatAreBroken(t *testing.T) {
+	on := true
+	cfg := testScrapeConfig()
+	cfg.ScrapeNativeHistograms = &on
+	native := func(counts string) string {
+		return delimited(`name: "n" type: HISTOGRAM metric: < histogram: < sample_sum: 4.5 schema: 3 zero_threshold: 0.001 positive_span: < length: 2 > `+counts+" > >", protoGauge)
+	}
+	sound := native("sample_count: 3 positive_delta: 2 positive_delta: -1")
+	for name, counts := range map[string]string{
+		"below zero":        "sample_count: 3 positive_delta: 2 positive_delta: -3",
+		"no number":         "sample_count_float: 3 positive_count: 2 positive_count: nan",
+		"floats below zero": "sample_count_float: 3 positive_count: 2 positive_count: -1",
+		"endless":           "sample_count_float: inf positive_count: 2 positive_count: 1",
+		"more than fit":     "sample_count_float: 3 zero_count_float: 1e20 positive_count: 2 positive_count: 1",
+	} {
+		for _, reuse := range []bool{false, true} {
+			j := newTestJob(t, Config{Scrape: cfg, Reuse: reuse})
+			target := testTarget(j, 1)
+			for range 2 {
+				r := show(target, start, typeProto, sound, 100)
+				require.True(t, has(r.Metrics, "n"))
+				r.Release()
+				r = show(target, start, typeProto, native(counts), 100)
+				require.NoError(t, r.Err)
+				require.False(t, has(r.Metrics, "n"), name)
+				require.True(t, has(r.Metrics, "g"))
+				r.Release()
+			}
+			require.Equal(t, int64(2), j.cfg.BrokenHistograms.Load(), name)
+			r := show(target, start, typeProto, delimited(protoGauge), 100)
+			require.True(t, find(t, r.Metrics, "n").ExponentialHistogram().DataPoints().At(0).Flags().NoRecordedValue(), "it ends when it is gone")
+		}
+	}
+}

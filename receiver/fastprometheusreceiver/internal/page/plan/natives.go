@@ -76,6 +76,37 @@ func (v NativeValue) Limit(most int, schema int32) error {
 	return nil
 }
 
+// Counts tells whether its numbers are counts, less what is behind the point of floats: none that is below zero, or no number.
+func (v NativeValue) Counts() bool {
+	if h := v.Integers; h != nil {
+		return areDeltas(h.PositiveBuckets) && areDeltas(h.NegativeBuckets)
+	}
+	h := v.Floats
+	return isCount(h.Count) && isCount(h.ZeroCount) && areCounts(h.PositiveBuckets) && areCounts(h.NegativeBuckets)
+}
+
+// areDeltas tells it of buckets of which each says how much more it has than the one before.
+func areDeltas(deltas []int64) bool {
+	bucket := int64(0)
+	for _, d := range deltas {
+		if bucket += d; bucket < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isCount(f float64) bool { return f >= 0 && f < 1<<64 }
+
+func areCounts(all []float64) bool {
+	for _, f := range all {
+		if !isCount(f) {
+			return false
+		}
+	}
+	return true
+}
+
 func (v NativeValue) schema() int32 {
 	if v.Integers != nil {
 		return v.Integers.Schema

@@ -143,7 +143,8 @@ func removeEmpty(md pmetric.Metrics) {
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
 			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
-				return m.Type() == pmetric.MetricTypeHistogram && m.Histogram().DataPoints().Len() == 0
+				return m.Type() == pmetric.MetricTypeHistogram && m.Histogram().DataPoints().Len() == 0 ||
+					m.Type() == pmetric.MetricTypeExponentialHistogram && m.ExponentialHistogram().DataPoints().Len() == 0
 			})
 			return sm.Metrics().Len() == 0
 		})

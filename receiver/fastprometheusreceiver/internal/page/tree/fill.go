@@ -84,8 +84,13 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		k = prepare(c, dps, k, forgetExponential)
 		for i := range k.count {
 			at := k.at(i)
+			p := c.point(at)
+			if n, ok := c.Natives[p.At]; ok && !n.Stale() && !n.Counts() {
+				c.broken.add(b.Out)
+				continue
+			}
 			fresh := pmetric.NewExponentialHistogramDataPoint()
-			fillPoint(fresh.Attributes(), c.point(at).Point, c.ownerOf(at), c.slabs)
+			fillPoint(fresh.Attributes(), p.Point, c.ownerOf(at), c.slabs)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
 			c.anew = c.anew || i < k.kept
