@@ -19,15 +19,15 @@ type Config struct {
 	Endpoint string `mapstructure:"endpoint"`
 	// HTTP is the client for Endpoint: tls, auth, headers, proxy_url and so on. HTTP/1.1 unless force_attempt_http2.
 	HTTP confighttp.ClientConfig `mapstructure:"http"`
-	// Endpoints are several destinations for the same data, each with a client of its own, in place of Endpoint and
-	// HTTP. Data is encoded and stored once; queue, retries and fallbacks are each destination's own, and so may be policies.
+	// Endpoints are several destinations for the same data, each with its own client, instead of Endpoint and
+	// HTTP. Data is encoded and stored once; each destination has its own queue, retries and fallbacks, and may have its own policies.
 	Endpoints []EndpointConfig `mapstructure:"endpoints"`
 	// AzureAD and GoogleIAM authenticate requests to Endpoint at these clouds. Default none.
 	AzureAD   *AzureADConfig   `mapstructure:"azuread"`
 	GoogleIAM *GoogleIAMConfig `mapstructure:"google_iam"`
-	// ShardByURL sends each series to one of Endpoints, or some, in place of all.
+	// ShardByURL sends each series to one or some of Endpoints, instead of all.
 	ShardByURL ShardByURLConfig `mapstructure:"shard_by_url"`
-	// Timeout bounds one attempt to send a request, answer included, for clients that set none. Default 30s.
+	// Timeout limits one attempt to send a request, including the answer, for clients that set none. Default 30s.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// ProtobufMessage is the version of the protocol: auto, 2.0 (io.prometheus.write.v2.Request) or 1.0
@@ -37,7 +37,7 @@ type Config struct {
 	Compression string `mapstructure:"compression"`
 	// CompressionLevel is from 1, fastest, to 4, smallest. Default 1.
 	CompressionLevel int `mapstructure:"compression_level"`
-	// ReprobeInterval is how long a fallback holds before the best format is tried again. Default 1h.
+	// ReprobeInterval is how long a fallback lasts before the best format is tried again. Default 1h.
 	ReprobeInterval time.Duration `mapstructure:"reprobe_interval"`
 
 	Batch          BatchConfig   `mapstructure:"batch"`
@@ -47,10 +47,10 @@ type Config struct {
 	CircuitBreaker BreakerConfig `mapstructure:"circuit_breaker"`
 	Tenant         TenantConfig  `mapstructure:"tenant"`
 	Cache          CacheConfig   `mapstructure:"cache"`
-	// RateLimit is for each destination that has none of its own.
+	// RateLimit applies to each destination that does not set its own.
 	RateLimit RateLimitConfig `mapstructure:"rate_limit"`
-	// ShutdownTimeout bounds how long a shutdown waits for what is queued in memory to be sent. What is left then
-	// is dropped and counted. With queue.storage or queue.directory it stays stored, and only requests under way are waited for. Default 10s.
+	// ShutdownTimeout limits how long a shutdown waits for data queued in memory to be sent. The rest
+	// is dropped and counted. With queue.storage or queue.directory data stays stored, and only requests in flight are waited for. Default 10s.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 
 	// TranslationStrategy is how names become Prometheus names: UnderscoreEscapingWithSuffixes,
@@ -61,18 +61,18 @@ type Config struct {
 	KeepScrapedNames bool `mapstructure:"keep_scraped_names"`
 	// StrictLabels collapses underscores in label names and puts `key` before a leading one. Default false.
 	StrictLabels bool `mapstructure:"strict_labels"`
-	// LabelNameUnderscoreSanitization puts `key` before a single leading underscore of a label name: with it names are those that
-	// Prometheus makes of OTLP by default. Default false.
+	// LabelNameUnderscoreSanitization puts `key` before a single leading underscore of a label name, as Prometheus
+	// does with OTLP by default. Default false.
 	LabelNameUnderscoreSanitization bool `mapstructure:"label_name_underscore_sanitization"`
 	// Namespace is put before each metric name. Default none.
 	Namespace string `mapstructure:"namespace"`
 	// ExternalLabels are added to series that have no label of that name. Default none.
 	ExternalLabels map[string]string `mapstructure:"external_labels"`
-	// TargetInfo is the series that carries the attributes of a resource.
+	// TargetInfo is the series with the attributes of a resource.
 	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
 	// TypeAndUnitLabels adds __type__ and __unit__, as Prometheus does with its feature type-and-unit-labels. Default false.
 	TypeAndUnitLabels bool `mapstructure:"type_and_unit_labels"`
-	// ScopeLabels says which series bear otel_scope_* labels: always, never, or auto: all but scraped ones.
+	// ScopeLabels says which series have otel_scope_* labels: always, never, or auto: all but scraped ones.
 	// Default auto.
 	ScopeLabels string `mapstructure:"scope_labels"`
 	// PromoteResourceAttributes are globs of resource attributes that become labels of each series,
@@ -81,7 +81,7 @@ type Config struct {
 	ExcludeResourceAttributes []string `mapstructure:"exclude_resource_attributes"`
 	// ResourceAttributesWin lets a promoted attribute replace a point's own of the same name. Default false.
 	ResourceAttributesWin bool `mapstructure:"resource_attributes_win"`
-	// WriteRelabelConfigs are Prometheus' rules of that name: applied to each series last, in order. Default none.
+	// WriteRelabelConfigs are Prometheus's rules of that name, applied to each series last, in order. Default none.
 	WriteRelabelConfigs []RelabelConfig `mapstructure:"write_relabel_configs"`
 	// SendMetadata sends type, help and unit. Default true.
 	SendMetadata bool `mapstructure:"send_metadata"`
@@ -93,7 +93,7 @@ type Config struct {
 	// which only 2.0 can carry; KeepClassicHistograms sends the classic series too. Both default false.
 	ConvertExplicitHistogramsToNHCB bool `mapstructure:"convert_explicit_histograms_to_nhcb"`
 	KeepClassicHistograms           bool `mapstructure:"keep_classic_histograms"`
-	// Delta says what becomes of delta sums and histograms.
+	// Delta is for delta sums and histograms.
 	Delta DeltaConfig `mapstructure:"delta"`
 
 	// prevent unkeyed literal initialization
@@ -113,16 +113,16 @@ var contribs = map[string]string{
 	"resource_to_telemetry_conversion": "it is `promote_resource_attributes: [\"*\"]`",
 }
 
-// BatchConfig bounds a request. Whichever limit is met first ends it.
+// BatchConfig limits a request. Whichever limit is reached first ends it.
 type BatchConfig struct {
-	// MaxSamples is the most samples in a request. Default 50000: large requests compress better.
+	// MaxSamples is the maximum of samples in a request. Default 50000: large requests compress better.
 	MaxSamples int `mapstructure:"max_samples"`
-	// MaxBytes is about the most bytes of a request after compression. Default 4 MiB.
+	// MaxBytes is the approximate maximum of bytes of a request after compression. Default 4 MiB.
 	MaxBytes int `mapstructure:"max_bytes"`
-	// MaxRawBytes is the most bytes of a request before compression. Default 8 MiB.
+	// MaxRawBytes is the maximum of bytes of a request before compression. Default 8 MiB.
 	MaxRawBytes int `mapstructure:"max_raw_bytes"`
-	// Timeout is how long data waits for more; up to five times as long while a destination has yet to be sent what is
-	// queued: with queue.storage, where callers wait as long, only if that answers. Default 1s, or 200ms with queue.storage or queue.directory.
+	// Timeout is how long data waits for more; up to five times as long while every destination has unsent requests for every shard.
+	// With queue.storage, where callers wait as long, that is only while destinations answer. Default 1s, or 200ms with queue.storage or queue.directory.
 	Timeout time.Duration `mapstructure:"timeout"`
 
 	// prevent unkeyed literal initialization
@@ -131,56 +131,56 @@ type BatchConfig struct {
 
 // QueueConfig is the queue of each destination.
 type QueueConfig struct {
-	// Size is the most bytes of compressed requests that a destination's queue holds. What is being encoded comes
+	// Size is the maximum of bytes of compressed requests in a destination's queue. Data being encoded comes
 	// on top, at most a few requests. Default 64 MiB.
 	Size int64 `mapstructure:"size"`
 	// Storage is the ID of a storage extension that keeps the queue. Data is then acknowledged to the pipeline once
 	// it is stored, and survives the process. Default none: the queue is in memory.
 	Storage *component.ID `mapstructure:"storage"`
-	// Directory is a folder that keeps the queue: in files of the exporter's own, which are deleted as what is in them is delivered, and
-	// read as far as they can be if they are damaged. What the storage extension file_storage has in the same folder of this exporter's
-	// is sent first, and its file deleted then. Storage takes its place where both are set. Default none.
+	// Directory is a folder for the queue, in the exporter's own files. They are deleted when their data is delivered, and what can be
+	// read of damaged ones is sent. If the storage extension file_storage has a file of this exporter in the same folder,
+	// it is sent first, and then deleted. With both set, Storage is used. Default none.
 	Directory string `mapstructure:"directory"`
-	// FSync waits for the disk with each write to Directory, so that what was acknowledged survives the machine, too. Default true.
+	// FSync waits for the disk with each write to Directory, so that acknowledged data survives the machine, too. Default true.
 	FSync bool `mapstructure:"fsync"`
-	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops what has waited
-	// longest; drop_newest refuses new data with an error. Default block.
+	// OnFull is what happens when a queue is full: block makes the pipeline wait; drop_oldest drops the oldest
+	// data; drop_newest refuses new data with an error. Default block.
 	OnFull string `mapstructure:"on_full"`
-	// BlockTimeout is how long block makes the pipeline wait for room, and WaitForResult for the result. It then gets an error that
-	// says to come again. A shutdown waits for those who wait. Default 15s; 0 is for ever.
+	// BlockTimeout is how long block makes the pipeline wait for space, and WaitForResult for the result. It then gets a
+	// retryable error. A shutdown waits for waiting callers. Default 15s; 0 is for ever.
 	BlockTimeout time.Duration `mapstructure:"block_timeout"`
-	// FreshFirstAfter is how long data may wait before what came later goes first, for destinations that take samples out of
-	// order. Default 0: what has waited longest always goes first.
+	// FreshFirstAfter is how long data may wait before newer data is sent first, for destinations that accept samples out of
+	// order. Default 0: the oldest data is always sent first.
 	FreshFirstAfter time.Duration `mapstructure:"fresh_first_after"`
 	// MaxAge drops data that has been queued for longer. Default 0: none.
 	MaxAge time.Duration `mapstructure:"max_age"`
-	// MaxBatches bounds how many of the pipeline's batches may be undelivered, besides Size. Not with Storage or Directory. Default 0: any
+	// MaxBatches limits how many of the pipeline's batches may be undelivered, besides Size. Not with Storage or Directory. Default 0: any
 	// number.
 	MaxBatches int64 `mapstructure:"max_batches"`
-	// WaitForResult makes whoever brings data wait until every destination is done with it, and gives them an error if one
-	// could not be delivered it. Not with Storage or Directory. Default false.
+	// WaitForResult makes callers wait until every destination is done with their data, and returns an error if one
+	// did not get it. Not with Storage or Directory. Default false.
 	WaitForResult bool `mapstructure:"wait_for_result"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// RetryConfig says when failed requests are repeated. 5xx, 408, 429 and failures of the network always are.
+// RetryConfig says when failed requests are retried. 5xx, 408, 429 and network failures always are.
 type RetryConfig struct {
 	// InitialInterval is the pause after the first failure. Default 500ms.
 	InitialInterval time.Duration `mapstructure:"initial_interval"`
-	// RandomizationFactor spreads the pauses of each request by up to this part, all of them alike. A tenth of each is left in any case.
+	// RandomizationFactor varies the pauses of a request by up to this fraction, by the same for all of them. At least a tenth of each is left.
 	// Default 0.5.
 	RandomizationFactor float64 `mapstructure:"randomization_factor"`
 	// Multiplier lengthens each pause. Default 2.
 	Multiplier float64 `mapstructure:"multiplier"`
 	// MaxInterval is the longest pause. Default 30s.
 	MaxInterval time.Duration `mapstructure:"max_interval"`
-	// MaxElapsedTime gives data up this long after its first attempt. Default 0: never.
+	// MaxElapsedTime drops data this long after its first attempt. Default 0: never.
 	MaxElapsedTime time.Duration `mapstructure:"max_elapsed_time"`
-	// MaxRetryAfter is the longest pause that a destination can ask for with Retry-After. Default 5m.
+	// MaxRetryAfter is the longest pause that a destination can request with Retry-After. Default 5m.
 	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
-	// StatusCodes are 4xx codes that are repeated too, at max_interval, since correcting a configuration ends them.
+	// StatusCodes are 4xx codes that are also retried, at max_interval, because correcting a configuration ends them.
 	// Default [401, 403, 404].
 	StatusCodes []int `mapstructure:"status_codes"`
 
@@ -188,9 +188,9 @@ type RetryConfig struct {
 	_ struct{}
 }
 
-// ShardsConfig bounds parallelism: each shard has one request on the way, and each series one shard.
+// ShardsConfig limits parallelism: each shard has one request in flight, and each series one shard.
 type ShardsConfig struct {
-	// Min and Max bound the number of shards, which follows throughput and latency. Defaults 1 and 16.
+	// Min and Max limit the number of shards, which follows throughput and latency. Defaults 1 and 16.
 	Min int `mapstructure:"min"`
 	Max int `mapstructure:"max"`
 
@@ -209,7 +209,7 @@ type BreakerConfig struct {
 	_ struct{}
 }
 
-// RateLimitConfig bounds what a destination is sent, repeated requests included. What is more waits in the queue.
+// RateLimitConfig limits what a destination is sent, including retries. The rest waits in the queue.
 type RateLimitConfig struct {
 	// BytesPerSecond is of bodies, after compression. Default 0: any number.
 	BytesPerSecond int `mapstructure:"bytes_per_second"`
@@ -220,9 +220,9 @@ type RateLimitConfig struct {
 	_ struct{}
 }
 
-// TenantConfig says whose data it is.
+// TenantConfig identifies the tenant of data.
 type TenantConfig struct {
-	// Header carries the tenant, for example X-Scope-OrgID. Default none: there are no tenants.
+	// Header is the header with the tenant, for example X-Scope-OrgID. Default none: there are no tenants.
 	Header string `mapstructure:"header"`
 	// FromMetadata is the key of client metadata that names the tenant, FromResourceAttribute the resource
 	// attribute. One of them.
@@ -230,19 +230,19 @@ type TenantConfig struct {
 	FromResourceAttribute string `mapstructure:"from_resource_attribute"`
 	// Default is the tenant of data that names none. Default none: no header is sent.
 	Default string `mapstructure:"default"`
-	// MetadataKeys are keys of client metadata that go along as headers of the same names, with all their values: whoever
-	// differs in one is another tenant. In place of the keys above.
+	// MetadataKeys are keys of client metadata that are sent as headers of the same names, with all their values: clients that
+	// differ in one are different tenants. Instead of the keys above.
 	MetadataKeys []string `mapstructure:"metadata_keys"`
-	// Max bounds the number of tenants; data of further ones is dropped and counted. Default 1000.
+	// Max limits the number of tenants; data of further ones is dropped and counted. Default 1000.
 	Max int `mapstructure:"max"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// CacheConfig bounds the cache of encoded labels.
+// CacheConfig limits the cache of encoded labels.
 type CacheConfig struct {
-	// MaxSeries is the most points recognised; further ones are sent too, at the cost of translating each anew.
+	// MaxSeries is the maximum of points recognised; further ones are translated each time.
 	// Default 1000000.
 	MaxSeries int `mapstructure:"max_series"`
 	// IdleTimeout forgets points not seen for about this long. Default 10m.
@@ -263,11 +263,11 @@ type TargetInfoConfig struct {
 	_ struct{}
 }
 
-// DeltaConfig is about points that count since the last point, which Prometheus does not know.
+// DeltaConfig is for delta points, which Prometheus does not have.
 type DeltaConfig struct {
-	// ToCumulative sums them up; else they are dropped and counted. Default false.
+	// ToCumulative converts them to cumulative points; otherwise they are dropped and counted. Default false.
 	ToCumulative bool `mapstructure:"to_cumulative"`
-	// MaxSeries bounds the sums held. Points of further series are dropped and counted. Default 100000.
+	// MaxSeries limits the sums kept. Points of further series are dropped and counted. Default 100000.
 	MaxSeries int `mapstructure:"max_series"`
 
 	// prevent unkeyed literal initialization

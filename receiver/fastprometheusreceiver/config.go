@@ -26,46 +26,46 @@ type Config struct {
 	// TrimMetricSuffixes removes unit and type suffixes from metric names. Default false.
 	TrimMetricSuffixes bool `mapstructure:"trim_metric_suffixes"`
 
-	// TargetAllocator has a target allocator name further jobs, and the targets of those. Default: none.
+	// TargetAllocator gets more jobs and their targets from a target allocator. Default: none.
 	TargetAllocator configoptional.Optional[allocator.Config] `mapstructure:"target_allocator"`
 
-	// APIServer serves what Prometheus's API says of scraping. Default: not enabled.
+	// APIServer serves the part of Prometheus's API that is about scraping. Default: not enabled.
 	APIServer api.Config `mapstructure:"api_server"`
 
 	// ScrapeOnShutdown scrapes every target once more when the receiver stops, whatever the interval. Default false.
 	ScrapeOnShutdown bool `mapstructure:"scrape_on_shutdown"`
 
-	// DiscoveryReloadOnStartup takes up discovered targets without delay when the receiver starts. This receiver
-	// always does; the key is here so that configurations that have it load.
+	// DiscoveryReloadOnStartup applies discovered targets without delay when the receiver starts. This receiver
+	// always does; the key is accepted so that configurations with it load.
 	DiscoveryReloadOnStartup bool `mapstructure:"discovery_reload_on_startup"`
 
-	// InitialScrapeOffset delays the first scrape of each target, on top of its place in the interval. Default 0.
+	// InitialScrapeOffset delays the first scrape of each target, on top of its offset in the interval. Default 0.
 	InitialScrapeOffset time.Duration `mapstructure:"initial_scrape_offset"`
 
-	// Sharding divides the targets among several collectors. Default: all targets are this one's.
+	// Sharding divides the targets among several collectors. Default: this one has all targets.
 	Sharding Sharding `mapstructure:"sharding"`
 
 	// SeriesLimit limits the series a target may have over time. New ones beyond it are dropped and counted; known
-	// ones go on. Default 0, no limit.
+	// ones continue. Default 0, no limit.
 	SeriesLimit int `mapstructure:"series_limit"`
 
 	// StaleMarkers emits a point without a value when a series or its target vanishes. Default true.
 	StaleMarkers bool `mapstructure:"stale_markers"`
 
-	// JobAndInstance gives each resource the attributes job and instance, beside service.name and service.instance.id, which
-	// have the same values. Default false.
+	// JobAndInstance gives each resource the attributes job and instance, with the values of service.name and
+	// service.instance.id. Default false.
 	JobAndInstance bool `mapstructure:"job_and_instance"`
 
-	// KeepJobAndInstance keeps service.name and service.instance.id what job and instance are where the target_info of a page says otherwise, which
-	// becomes service_name and service_instance_id then. Series that have no job or instance in the end, by the page or by rules, have none then.
-	// Default false: they are what the page says, and otherwise the target's.
+	// KeepJobAndInstance sets service.name and service.instance.id to job and instance, as Prometheus does, even if the target_info of a page has
+	// other values, which become service_name and service_instance_id. Series without job or instance, because of the page or of rules, stay without.
+	// Default false: the page's values win, and series without get the target's.
 	KeepJobAndInstance bool `mapstructure:"keep_job_and_instance"`
 
 	// Reuse says whether the memory of metrics is used again once the pipeline has returned: auto (if all components of
 	// the pipeline are known not to keep them), always (also if some do not say), never. Default auto.
 	Reuse string `mapstructure:"reuse"`
 
-	// LocalIdentity asks targets on this host for uncompressed bodies, which saves both sides the compression.
+	// LocalIdentity requests uncompressed bodies from targets on this host, which saves both sides the compression.
 	// Default true.
 	LocalIdentity bool `mapstructure:"local_identity"`
 
@@ -77,11 +77,11 @@ type Config struct {
 	MaxConcurrentScrapes int `mapstructure:"max_concurrent_scrapes"`
 
 	// MaxBodySize limits an uncompressed body, in bytes, for jobs without a body_size_limit. A larger one fails its
-	// scrape. Default 0: a quarter of the memory there is, from 32 MiB to 256 MiB.
+	// scrape. Default 0: a quarter of the available memory, from 32 MiB to 256 MiB.
 	MaxBodySize int64 `mapstructure:"max_body_size"`
 
-	// MaxPageMemory limits the memory that a page may take, in bytes, by an estimate of what its series do: while it is read,
-	// and what is remembered of it. One that would take more fails its scrape. Default 0: half of the memory there is, from
+	// MaxPageMemory limits the estimated memory of a page's series, in bytes: while it is read,
+	// and what is remembered of it. A page that would take more fails its scrape. Default 0: half of the available memory, from
 	// 64 MiB to 2 GiB.
 	MaxPageMemory int64 `mapstructure:"max_page_memory"`
 

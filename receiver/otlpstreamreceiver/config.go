@@ -22,17 +22,17 @@ type Config struct {
 	// Protocols are the servers to run. At least one is needed.
 	Protocols Protocols `mapstructure:"protocols"`
 
-	// InFlight bounds what is taken in and not answered yet.
+	// InFlight limits requests that are not answered yet.
 	InFlight InFlight `mapstructure:"in_flight"`
 
-	// Streams bounds the number and the life of streams.
+	// Streams limits the number and the age of streams.
 	Streams Streams `mapstructure:"streams"`
 
-	// Deduplicate answers requests that are sent again, because their answer was lost, without handing them on again.
+	// Deduplicate answers requests that are resent because their answer was lost, without passing them on again.
 	Deduplicate Deduplicate `mapstructure:"deduplicate"`
 
-	// DrainTimeout is how long a stream that the receiver ends, and the receiver itself when it is shut down, may
-	// take to finish and acknowledge what it has taken in. Default 10s.
+	// DrainTimeout is how long a stream that the receiver ends, and the receiver itself at shutdown, may
+	// take to answer the requests it has. Default 10s.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 
 	// prevent unkeyed literal initialization
@@ -53,18 +53,18 @@ type Protocols struct {
 	_ struct{}
 }
 
-// InFlight bounds what is taken in and not answered yet.
+// InFlight limits requests that are not answered yet.
 type InFlight struct {
-	// Bytes bounds the size of all of it, as it comes out of decompression. Requests beyond it are refused, with
-	// the time that their client is to wait. Decoded it takes up to eight times as much memory; a request that would take more
-	// counts for an eighth of what it takes. Default 128 MiB.
+	// Bytes limits the size of all of them, decompressed. Requests beyond it are refused, with a
+	// delay for their client. Decoded they take up to eight times as much memory; a request that would take more
+	// counts as an eighth of its decoded size. Default 128 MiB.
 	Bytes int `mapstructure:"bytes"`
 
-	// RequestsPerStream bounds one stream: the receiver reads no more from it until it has answered. It is
-	// announced to clients, and those who know the announcement keep within it. Default 256.
+	// RequestsPerStream limits one stream: the receiver reads no more from it until it has answered. It is
+	// announced to clients, and those that support it keep within it. Default 256.
 	RequestsPerStream int `mapstructure:"requests_per_stream"`
 
-	// BytesPerStream is the same for bytes. It is announced to clients, and is what HTTP/2 lets them send ahead, up to
+	// BytesPerStream is the same for bytes. It is announced to clients, and sets how far ahead HTTP/2 lets them send, up to
 	// 16 MiB; as soon as a message is read, it counts against Bytes. Default 32 MiB.
 	BytesPerStream int `mapstructure:"bytes_per_stream"`
 
@@ -72,21 +72,21 @@ type InFlight struct {
 	_ struct{}
 }
 
-// Streams bounds the number and the life of streams.
+// Streams limits the number and the age of streams.
 type Streams struct {
-	// Max bounds the streams open at a time, over all transports. Further ones are answered with Unavailable.
+	// Max limits the streams open at a time, over all transports. Further ones are answered with Unavailable.
 	// Default 1000.
 	Max int `mapstructure:"max"`
 
-	// MaxAge ends streams that have been open for so long, so that load balancers see new ones even where clients
-	// do not care for it. It should be larger than what clients are set to. 0 is no limit. Default 10m.
+	// MaxAge ends streams that have been open this long, so that load balancers see new ones even if clients
+	// do not end them. Set it larger than the clients' own limit. 0 is no limit. Default 10m.
 	MaxAge time.Duration `mapstructure:"max_age"`
 
-	// MaxRequests ends streams after so many requests. 0 is no limit. Default 0.
+	// MaxRequests ends streams after this many requests. 0 is no limit. Default 0.
 	MaxRequests int `mapstructure:"max_requests"`
 
-	// Memory bounds what streams keep from message to message, to take packed payloads and deltas. The more streams are open,
-	// the less is granted to a further one; where nothing is left, clients send it each message by itself. 0 is nothing.
+	// Memory limits what streams remember from message to message, for packed payloads and deltas. The more streams are open,
+	// the less a new one gets; if nothing is left, its client sends each message by itself. 0 gives none.
 	// Default 256 MiB.
 	Memory int `mapstructure:"memory"`
 
@@ -94,13 +94,13 @@ type Streams struct {
 	_ struct{}
 }
 
-// Deduplicate keeps what clients send again from pipelines that have taken it.
+// Deduplicate keeps resent requests from pipelines that have accepted them.
 type Deduplicate struct {
 	// Enabled turns it on. Default false.
 	Enabled bool `mapstructure:"enabled"`
 
-	// MaxSlots bounds the slots of clients whose last 4,096 requests are remembered, a client having as many as it has streams at
-	// a time. Each takes about 1 KiB. For a further one, the one without a stream for longest is forgotten. Default 10,000.
+	// MaxSlots limits the client streams whose last 4,096 requests are remembered, in about 1 KiB each. For a further one,
+	// the one that closed longest ago is forgotten. Default 10,000.
 	MaxSlots int `mapstructure:"max_slots"`
 
 	// prevent unkeyed literal initialization

@@ -22,47 +22,47 @@ type Config struct {
 	// limit on a body as received (default 20 MiB). A larger one is answered with 413.
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 
-	// Path is the path that takes writes. Default /api/v1/write.
+	// Path is the path that accepts writes. Default /api/v1/write.
 	Path string `mapstructure:"path"`
 
 	// MaxDecodedBodySize limits a body after decompression, in bytes. A larger one is answered with 413. Default 32 MiB,
 	// which is Prometheus's own limit.
 	MaxDecodedBodySize int `mapstructure:"max_decoded_body_size"`
 
-	// MaxMemory bounds, in bytes, what all requests in flight take up together: an eighth of it bodies as received, a
-	// quarter decompressed ones, the rest what they are decoded to. A request that alone needs more is answered with 413;
+	// MaxMemory limits, in bytes, the memory of all requests in flight together: an eighth of it for compressed bodies, a
+	// quarter for decompressed ones, the rest for decoded metrics. A request that alone needs more is answered with 413;
 	// others wait their turn, and are answered with 503 after ten seconds. Default 0, which is a quarter of the memory
 	// that the process may use: the least of GOMEMLIMIT, the limits of its cgroup, and the host's.
 	MaxMemory int `mapstructure:"max_memory"`
 
-	// ScopesFromLabels makes instrumentation scopes of the labels otel_scope_*, of which points are rid. Default false: they
+	// ScopesFromLabels turns labels otel_scope_* into instrumentation scopes, and removes them from points. Default false: they
 	// are attributes of points like others.
 	ScopesFromLabels bool `mapstructure:"scopes_from_labels"`
 
-	// TargetInfo says what becomes of the series target_info.
+	// TargetInfo is for the series target_info.
 	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
 
-	// Replicas says what becomes of data that several replicas of one Prometheus send.
+	// Replicas is for data that several replicas of one Prometheus send.
 	Replicas ReplicasConfig `mapstructure:"replicas"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// ReplicasConfig is about Prometheus servers that scrape the same and send the same, so that one may fail: the data of one is
-// taken, as Mimir does it.
+// ReplicasConfig is for Prometheus servers that scrape and send the same, so that one may fail: the data of one is
+// accepted, as Mimir does.
 type ReplicasConfig struct {
-	// Deduplicate takes the data of one replica of each cluster. Default false: all is taken as it comes.
+	// Deduplicate accepts the data of one replica of each cluster. Default false: all data is accepted.
 	Deduplicate bool `mapstructure:"deduplicate"`
-	// ClusterLabel and ReplicaLabel tell who sends a series; the second is removed from it. Series without one of them are
-	// taken as they come. Default cluster and __replica__.
+	// ClusterLabel and ReplicaLabel identify the sender of a series; the second is removed from it. Series without one of them are
+	// accepted unchanged. Default cluster and __replica__.
 	ClusterLabel string `mapstructure:"cluster_label"`
 	ReplicaLabel string `mapstructure:"replica_label"`
-	// FailoverTimeout is how long nothing must have come from the replica that is taken before another one is. Default 30s.
+	// FailoverTimeout is how long the elected replica must be silent before another one is elected. Default 30s.
 	FailoverTimeout time.Duration `mapstructure:"failover_timeout"`
-	// MaxClusters bounds the clusters of all tenants together. Series of further ones are refused with 400. Default 1000.
+	// MaxClusters limits the clusters of all tenants together. Series of further ones are refused with 400. Default 1000.
 	MaxClusters int `mapstructure:"max_clusters"`
-	// TenantHeader is the header of requests that names the tenant: clusters of the same name are others in another tenant.
+	// TenantHeader is the request header that names the tenant: clusters of the same name in different tenants are different.
 	// Default X-Scope-OrgID.
 	TenantHeader string `mapstructure:"tenant_header"`
 

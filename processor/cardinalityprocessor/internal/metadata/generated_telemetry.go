@@ -448,19 +448,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityAggregateMembers, err = builder.meter.Int64ObservableGauge(
 		"otelcol_processor_cardinality_aggregate_members",
-		metric.WithDescription("Series that a rule makes others of. [Alpha]"),
+		metric.WithDescription("Series that a rule aggregates. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityAggregatePoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_cardinality_aggregate_points",
-		metric.WithDescription("Data points that a rule made, less those that the pipeline did not take. [Alpha]"),
+		metric.WithDescription("Data points that a rule made, except those that the pipeline refused. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityAggregateRefusedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_cardinality_aggregate_refused_points",
-		metric.WithDescription("Data points that rules made and that the pipeline did not take. Unless it was for good, they go with the next. [Alpha]"),
+		metric.WithDescription("Data points that rules made and that the pipeline refused. Unless it was for good, they are sent again with the next. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -484,7 +484,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityAggregatedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_cardinality_aggregated_points",
-		metric.WithDescription("Data points that a rule made others of. [Alpha]"),
+		metric.WithDescription("Data points that a rule aggregated. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -556,7 +556,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorCardinalityOverflowRefusedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_cardinality_overflow_refused_points",
-		metric.WithDescription("Data points of series made here that the pipeline did not take. Unless it was for good, they go with the next flush. [Alpha]"),
+		metric.WithDescription("Data points of series made here that the pipeline refused. Unless it was for good, they are sent again with the next flush. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

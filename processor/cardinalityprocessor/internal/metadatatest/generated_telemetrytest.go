@@ -56,7 +56,7 @@ func AssertEqualProcessorCardinalityAggregateFailedPoints(t *testing.T, tt *comp
 func AssertEqualProcessorCardinalityAggregateMembers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_cardinality_aggregate_members",
-		Description: "Series that a rule makes others of. [Alpha]",
+		Description: "Series that a rule aggregates. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -70,7 +70,7 @@ func AssertEqualProcessorCardinalityAggregateMembers(t *testing.T, tt *component
 func AssertEqualProcessorCardinalityAggregatePoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_cardinality_aggregate_points",
-		Description: "Data points that a rule made, less those that the pipeline did not take. [Alpha]",
+		Description: "Data points that a rule made, except those that the pipeline refused. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -86,7 +86,7 @@ func AssertEqualProcessorCardinalityAggregatePoints(t *testing.T, tt *componentt
 func AssertEqualProcessorCardinalityAggregateRefusedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_cardinality_aggregate_refused_points",
-		Description: "Data points that rules made and that the pipeline did not take. Unless it was for good, they go with the next. [Alpha]",
+		Description: "Data points that rules made and that the pipeline refused. Unless it was for good, they are sent again with the next. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -144,7 +144,7 @@ func AssertEqualProcessorCardinalityAggregateStateFullest(t *testing.T, tt *comp
 func AssertEqualProcessorCardinalityAggregatedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_cardinality_aggregated_points",
-		Description: "Data points that a rule made others of. [Alpha]",
+		Description: "Data points that a rule aggregated. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -324,7 +324,7 @@ func AssertEqualProcessorCardinalityOverflowPoints(t *testing.T, tt *componentte
 func AssertEqualProcessorCardinalityOverflowRefusedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_cardinality_overflow_refused_points",
-		Description: "Data points of series made here that the pipeline did not take. Unless it was for good, they go with the next flush. [Alpha]",
+		Description: "Data points of series made here that the pipeline refused. Unless it was for good, they are sent again with the next flush. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -16,21 +16,21 @@ const DefaultAggregateInterval = time.Minute
 
 // AggregateConfig makes few series of many: those that are the same but for some labels become one.
 type AggregateConfig struct {
-	// By lists the attributes that stay, of the resource and of the point: KEY, or `resource:KEY` or `attribute:KEY`. With
+	// By lists the attributes to keep, of the resource and of the point: KEY, or `resource:KEY` or `attribute:KEY`. With
 	// an empty list none does. Either this or `without` is required.
 	By []string `mapstructure:"by"`
 
-	// Without lists the attributes that go, in the same terms. All others stay.
+	// Without lists the attributes to remove, in the same terms.
 	Without []string `mapstructure:"without"`
 
-	// Interval is how often what they add up to is sent, at multiples of it. From 1s to idle_timeout. Default 1m.
+	// Interval is how often results are sent, at multiples of it. From 1s to idle_timeout. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// Outputs lists what is made of them. `sum` is for all types but summaries, `count` (of series) for all but these and
+	// Outputs lists what is computed. `sum` is for all types but summaries, `count` (of series) for all but these and
 	// histograms; `min`, `max`, `avg` and `last` are for gauges and sums that are not monotonic. Default [sum].
 	Outputs []string `mapstructure:"outputs"`
 
-	// KeepInput lets the series pass as well. The names of outputs are then always followed by what they are. Default
+	// KeepInput lets the inputs pass as well. The names of outputs then always have a suffix. Default
 	// false.
 	KeepInput bool `mapstructure:"keep_input"`
 

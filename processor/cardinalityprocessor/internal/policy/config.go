@@ -33,46 +33,46 @@ type Config struct {
 	// interval at which series report. At least 10s. Default 10m.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
-	// Memory bounds what is remembered.
+	// Memory limits the memory for series, groups and sums.
 	Memory MemoryConfig `mapstructure:"memory"`
 
-	// Tenant says whose series they are. The same series of two tenants are two series.
+	// Tenant is where the tenant of a series is found. The same series of two tenants counts as two.
 	Tenant TenantConfig `mapstructure:"tenant"`
 
-	// Overrides are the limits of tenants, by their names; those of `"*"` are for all that have none of their own. Default none.
+	// Overrides are the limits of tenants, by their names; those of `"*"` apply to all others. Default none.
 	Overrides map[string]OverrideConfig `mapstructure:"overrides"`
 
 	// Exempt points pass whatever the limits are, and are not counted in them. Default none.
 	Exempt []MatchConfig `mapstructure:"exempt"`
 
-	// Defaults hold for every metric beside the rules.
+	// Defaults apply to every metric, besides the rules.
 	Defaults DefaultsConfig `mapstructure:"defaults"`
 
-	// Overflow is for all series that are made here: of collapsed labels, and those of the overflow.
+	// Overflow is for all series made here: with collapsed labels, and overflow series.
 	Overflow OverflowConfig `mapstructure:"overflow"`
 
 	// Rules all apply to the points that they match: a new series needs a place in each. Default none.
 	Rules []RuleConfig `mapstructure:"rules"`
 
-	// RulesFile is a YAML file with `rules`, `exempt` and `overrides`, which must not be here then, and `defaults`, which go
-	// before those here. It is put in force when it changes, without losing state; a bad one changes nothing, but stops the start.
+	// RulesFile is a YAML file with `rules`, `exempt` and `overrides`, which must not be here then, and `defaults`, which replace
+	// those here. It is applied when it changes, without losing state; a bad one changes nothing, but is an error at the start.
 	// Default none.
 	RulesFile string `mapstructure:"rules_file"`
 
-	// RulesPollInterval is how often the file is looked at. At least 1s. Default 10s.
+	// RulesPollInterval is how often the file is checked for changes. At least 1s. Default 10s.
 	RulesPollInterval time.Duration `mapstructure:"rules_poll_interval"`
 
-	// Storage is a storage extension that keeps who has a place over restarts. Default none.
+	// Storage is a storage extension that keeps places and sums over restarts. Default none.
 	Storage *component.ID `mapstructure:"storage"`
 
-	// SnapshotInterval is how often that is saved, beside at shutdown. At least 1s. Default 1m.
+	// SnapshotInterval is how often places are saved, besides at shutdown. At least 1s. Default 1m.
 	SnapshotInterval time.Duration `mapstructure:"snapshot_interval"`
 
-	// Statistics tell what the series are made of.
+	// Statistics show what the series consist of.
 	Statistics StatisticsConfig `mapstructure:"statistics"`
 
 	// Shared makes one limiter for all pipelines that the processor is in: they share its limits, and the memory for them. Series
-	// are told apart by pipeline. Default false: each pipeline has a limiter of its own.
+	// are told apart by pipeline. Default false: each pipeline has its own limiter.
 	Shared bool `mapstructure:"shared"`
 
 	// Sharing is what the pipelines of a shared processor have in common. It is no key.
@@ -91,7 +91,7 @@ type StatisticsConfig struct {
 	_ struct{}
 }
 
-// MemoryConfig bounds what is remembered.
+// MemoryConfig limits the memory for series, groups and sums.
 type MemoryConfig struct {
 	// MaxSeries is the limit on all series together. It takes 14 to 17 bytes for each. Default 2,000,000.
 	MaxSeries int `mapstructure:"max_series"`
@@ -101,12 +101,12 @@ type MemoryConfig struct {
 	// 100,000.
 	MaxGroups int `mapstructure:"max_groups"`
 
-	// OverflowStateMiB bounds the memory for series that are made here and for the last values of those they are made
-	// of, about 3000 for each MiB. Default 64.
+	// OverflowStateMiB limits the memory for overflow and collapsed series and the last values of their inputs, about
+	// 3000 for each MiB. Default 64.
 	OverflowStateMiB int `mapstructure:"overflow_state_mib"`
 
-	// AggregateStateMiB bounds the memory for what rules with `aggregate` make, and for the last values of what they make it
-	// of: about 12,000 numbers for each MiB. A tenant has at most seven eighths of it. Series beyond it pass as they are.
+	// AggregateStateMiB limits the memory for series made by rules with `aggregate` and the last values of their inputs: about
+	// 12,000 numbers for each MiB. A tenant has at most seven eighths of it. Series beyond it pass unchanged.
 	// Default 64.
 	AggregateStateMiB int `mapstructure:"aggregate_state_mib"`
 
@@ -114,39 +114,39 @@ type MemoryConfig struct {
 	_ struct{}
 }
 
-// TenantConfig says where the tenant of a point is found.
+// TenantConfig is where the tenant of a point is found.
 type TenantConfig struct {
 	// From lists places to look at, the first with a value wins: `metadata:KEY` of the client's request (the receiver
 	// must keep it, with include_metadata) or `resource:KEY`. Default none: there are no tenants.
 	From []string `mapstructure:"from"`
 
-	// MetadataKeys lists metadata of the client's request that series made here are sent with, such as a header that says who
-	// may write. What clients send that differ in it is told apart as that of two tenants. Default none.
+	// MetadataKeys lists metadata of the client's request that series made here are sent with, such as a header with
+	// credentials. Clients that differ in it count as two tenants. Default none.
 	MetadataKeys []string `mapstructure:"metadata_keys"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// DefaultsConfig holds for every metric beside the rules.
+// DefaultsConfig applies to every metric, besides the rules.
 type DefaultsConfig struct {
 	// MaxSeriesPerMetric is the limit on the series of one metric name, of each tenant, 0 for none. Default 0.
 	MaxSeriesPerMetric int `mapstructure:"max_series_per_metric"`
 
-	// Exceed is for the limits outside the rules, and for rules that do not say.
+	// Exceed is for the limits outside the rules, and for rules that do not set it.
 	Exceed ExceedConfig `mapstructure:",squash"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// OverflowConfig is for all series that are made here.
+// OverflowConfig is for all series made here.
 type OverflowConfig struct {
-	// Interval is how often they are sent on, at multiples of it. At least 1s. Default 1m.
+	// Interval is how often they are sent, at multiples of it. At least 1s. Default 1m.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// KeepService says whether series of the overflow keep `service.namespace` and `service.name`, beside what `keep_labels`
-	// names. Remote write makes `job` of them. Default true.
+	// KeepService says whether overflow series keep `service.namespace` and `service.name`, besides the labels of
+	// `keep_labels`. Remote write turns them into `job`. Default true.
 	KeepService bool `mapstructure:"keep_service"`
 
 	// prevent unkeyed literal initialization

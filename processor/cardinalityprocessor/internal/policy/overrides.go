@@ -15,7 +15,7 @@ type OverrideConfig struct {
 	// MaxSeries is the limit on all series of the tenant, 0 for none. Default none.
 	MaxSeries *int `mapstructure:"max_series"`
 
-	// MaxSeriesPerMetric goes before that of `defaults`.
+	// MaxSeriesPerMetric replaces that of `defaults`.
 	MaxSeriesPerMetric *int `mapstructure:"max_series_per_metric"`
 
 	// MaxNewSeriesPerMinute is the limit on the series of the tenant that get a place within a minute, 0 for none. Default none.
@@ -42,7 +42,7 @@ type RuleOverrideConfig struct {
 	// MaxPointsPerSecond is as in the rule.
 	MaxPointsPerSecond *int `mapstructure:"max_points_per_second"`
 
-	// LabelLimits has other limits for labels that the rule limits.
+	// LabelLimits replaces limits of labels that the rule limits.
 	LabelLimits map[string]int `mapstructure:"label_limits"`
 
 	// prevent unkeyed literal initialization

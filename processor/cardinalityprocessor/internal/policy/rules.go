@@ -23,7 +23,7 @@ type MatchConfig struct {
 	// Scope is the name of the instrumentation scope. Default any.
 	Scope string `mapstructure:"scope"`
 
-	// Tenant is whose the point is. Default any.
+	// Tenant is the point's tenant. Default any.
 	Tenant string `mapstructure:"tenant"`
 
 	// Resource are attributes of the resource. Default any.
@@ -44,10 +44,10 @@ type RuleConfig struct {
 	// Match selects the points. Default all.
 	Match MatchConfig `mapstructure:"match"`
 
-	// Owner says whom the rule is about, as labels of its metrics that alerts can be routed by: {team: web}. Default none.
+	// Owner has labels for the metrics of the rule, to route alerts by: {team: web}. Default none.
 	Owner map[string]string `mapstructure:"owner"`
 
-	// GroupBy divides the points into groups with limits of their own: `metric` (its name), `tenant`, `resource:KEY`,
+	// GroupBy divides the points into groups with separate limits: `metric` (its name), `tenant`, `resource:KEY`,
 	// `attribute:KEY` of the point, or just KEY: of the resource, or else of the point. Default one group.
 	GroupBy []string `mapstructure:"group_by"`
 
@@ -58,22 +58,22 @@ type RuleConfig struct {
 	// minute's worth may come at once. Default 0.
 	MaxNewSeriesPerMinute int `mapstructure:"max_new_series_per_minute"`
 
-	// MaxPointsPerSecond is the limit on the points of a group's admitted series, over a minute, 0 for none. What is
-	// more is dropped, whatever `on_exceed` says. Default 0.
+	// MaxPointsPerSecond is the limit on the points of a group's admitted series, over a minute, 0 for none. Points
+	// beyond it are dropped, whatever `on_exceed` says. Default 0.
 	MaxPointsPerSecond int `mapstructure:"max_points_per_second"`
 
-	// Adaptive shares max_series of a group fairly among parties. Default not: who was there first stays.
+	// Adaptive shares max_series of a group fairly among parties. Default: first come, first served.
 	Adaptive AdaptiveConfig `mapstructure:"adaptive"`
 
 	// LabelLimits is the limit on the distinct values of an attribute in a group: KEY of the point and of the resource, or
 	// `attribute:KEY` or `resource:KEY` of one of them. 0 allows none.
 	LabelLimits map[string]int `mapstructure:"label_limits"`
 
-	// Aggregate makes few series of those that the rule matches. The limits of the rule are then for what is made. Default
+	// Aggregate combines the series that the rule matches. The limits of the rule then apply to the results. Default
 	// none.
 	Aggregate *AggregateConfig `mapstructure:"aggregate"`
 
-	// Exceed says what is not as in the defaults.
+	// Exceed has what differs from the defaults.
 	Exceed ExceedConfig `mapstructure:",squash"`
 
 	// prevent unkeyed literal initialization
@@ -98,7 +98,7 @@ type PriorityConfig struct {
 	// By is the attribute, in the terms of group_by.
 	By string `mapstructure:"by"`
 
-	// Order lists at most 8 values, the most important first. Each weighs twice the next; what is not listed, as the last.
+	// Order lists at most 8 values, the most important first. Each weighs twice the next; unlisted values weigh as the last.
 	Order []string `mapstructure:"order"`
 
 	// prevent unkeyed literal initialization
@@ -107,10 +107,10 @@ type PriorityConfig struct {
 
 // ExceedConfig says what becomes of points that find no room.
 type ExceedConfig struct {
-	// OnExceed lists what is tried, in order: `collapse` replaces the value of the label that is over its limit,
-	// `collapse_worst` does so too, and where there are too many series replaces that of the label with most values (a
-	// tenth of `max_series` is kept for what this makes; it needs `statistics`), `overflow` adds the points of all such
-	// series up in one, `sample` lets a fraction of the series through, `drop` drops. What nothing takes is dropped.
+	// OnExceed lists the actions for rejected points, tried in order: `collapse` replaces the value of the label that is over its limit,
+	// `collapse_worst` does so too, and if there are too many series replaces that of the label with most values (a
+	// tenth of `max_series` is reserved for the results; it needs `statistics`), `overflow` adds the points of all such
+	// series up in one, `sample` lets a fraction of the series through, `drop` drops. Other points are dropped.
 	// Default [collapse, overflow].
 	OnExceed []string `mapstructure:"on_exceed"`
 
@@ -121,7 +121,7 @@ type ExceedConfig struct {
 	// SampleRate is the fraction that `sample` lets through, above 0 and below 1. Required with sample.
 	SampleRate float64 `mapstructure:"sample_rate"`
 
-	// Gauge says what a gauge made of several is: last, min, max or mean of all points since the last flush, or drop:
+	// Gauge is how several gauges become one: last, min, max or mean of all points since the last flush, or drop:
 	// they cannot be collapsed or overflow. Default drop.
 	Gauge string `mapstructure:"gauge"`
 

@@ -435,7 +435,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusBrokenHistograms, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_broken_histograms",
-		metric.WithDescription("Histograms that were left out because their buckets fall, exceed the count or are no numbers. [Alpha]"),
+		metric.WithDescription("Histograms that were dropped because their buckets fall, exceed the count or are not numbers. [Alpha]"),
 		metric.WithUnit("{histogram}"),
 	)
 	errs = errors.Join(errs, err)
@@ -495,13 +495,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusRefusedScrapes, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_fastprometheus_refused_scrapes",
-		metric.WithDescription("Scrapes whose metrics the pipeline did not take. They are lost. [Alpha]"),
+		metric.WithDescription("Scrapes whose metrics the pipeline refused. They are lost. [Alpha]"),
 		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverFastprometheusReuse, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_fastprometheus_reuse",
-		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithDescription("1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

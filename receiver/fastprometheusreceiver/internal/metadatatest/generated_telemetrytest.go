@@ -70,7 +70,7 @@ func AssertEqualReceiverFastprometheusBodyBytes(t *testing.T, tt *componenttest.
 func AssertEqualReceiverFastprometheusBrokenHistograms(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_broken_histograms",
-		Description: "Histograms that were left out because their buckets fall, exceed the count or are no numbers. [Alpha]",
+		Description: "Histograms that were dropped because their buckets fall, exceed the count or are not numbers. [Alpha]",
 		Unit:        "{histogram}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -224,7 +224,7 @@ func AssertEqualReceiverFastprometheusProcessTime(t *testing.T, tt *componenttes
 func AssertEqualReceiverFastprometheusRefusedScrapes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_refused_scrapes",
-		Description: "Scrapes whose metrics the pipeline did not take. They are lost. [Alpha]",
+		Description: "Scrapes whose metrics the pipeline refused. They are lost. [Alpha]",
 		Unit:        "{scrape}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -240,7 +240,7 @@ func AssertEqualReceiverFastprometheusRefusedScrapes(t *testing.T, tt *component
 func AssertEqualReceiverFastprometheusReuse(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fastprometheus_reuse",
-		Description: "1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]",
+		Description: "1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

@@ -132,7 +132,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverOtlpstreamReuse, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_otlpstream_reuse",
-		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithDescription("1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

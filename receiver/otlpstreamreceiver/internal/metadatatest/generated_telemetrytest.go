@@ -86,7 +86,7 @@ func AssertEqualReceiverOtlpstreamResentRequests(t *testing.T, tt *componenttest
 func AssertEqualReceiverOtlpstreamReuse(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_otlpstream_reuse",
-		Description: "1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]",
+		Description: "1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

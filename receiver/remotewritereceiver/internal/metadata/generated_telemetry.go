@@ -123,7 +123,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverRemotewriteDeduplicatedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_remotewrite_deduplicated_points",
-		metric.WithDescription("Samples and native histograms of replicas other than the one whose data is taken. [Alpha]"),
+		metric.WithDescription("Samples and native histograms of replicas other than the elected one. [Alpha]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
@@ -135,7 +135,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteKnownBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_remotewrite_known_bytes",
-		metric.WithDescription("Memory that is used for what came before, so that it is not decoded again: label sets, targets and metrics, and series that come in the same order with their points, those of requests in flight included. [Alpha]"),
+		metric.WithDescription("Memory of known data that need not be decoded again: label sets, targets and metrics, and series that come in the same order with their points, including those of requests in flight. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -153,13 +153,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteReuse, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_remotewrite_reuse",
-		metric.WithDescription("1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]"),
+		metric.WithDescription("1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverRemotewriteUnkeptLabelSets, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_remotewrite_unkept_label_sets",
-		metric.WithDescription("Times that a label set was new and there was no room to know it; its samples are decoded each time. [Alpha]"),
+		metric.WithDescription("New label sets that could not be remembered for lack of memory; their samples are decoded each time. [Alpha]"),
 		metric.WithUnit("{label_set}"),
 	)
 	errs = errors.Join(errs, err)

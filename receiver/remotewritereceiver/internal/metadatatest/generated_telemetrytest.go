@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverRemotewriteDeduplicatedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_remotewrite_deduplicated_points",
-		Description: "Samples and native histograms of replicas other than the one whose data is taken. [Alpha]",
+		Description: "Samples and native histograms of replicas other than the elected one. [Alpha]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualReceiverRemotewriteFailovers(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverRemotewriteKnownBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_remotewrite_known_bytes",
-		Description: "Memory that is used for what came before, so that it is not decoded again: label sets, targets and metrics, and series that come in the same order with their points, those of requests in flight included. [Alpha]",
+		Description: "Memory of known data that need not be decoded again: label sets, targets and metrics, and series that come in the same order with their points, including those of requests in flight. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -102,7 +102,7 @@ func AssertEqualReceiverRemotewriteRequests(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverRemotewriteReuse(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_remotewrite_reuse",
-		Description: "1 if the memory of metrics is used again once the pipeline has taken them, 0 if not; the log says at start what stands in the way. [Alpha]",
+		Description: "1 if the memory of metrics is used again after the pipeline has taken them, 0 if not; the log says at start what prevents it. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -116,7 +116,7 @@ func AssertEqualReceiverRemotewriteReuse(t *testing.T, tt *componenttest.Telemet
 func AssertEqualReceiverRemotewriteUnkeptLabelSets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_remotewrite_unkept_label_sets",
-		Description: "Times that a label set was new and there was no room to know it; its samples are decoded each time. [Alpha]",
+		Description: "New label sets that could not be remembered for lack of memory; their samples are decoded each time. [Alpha]",
 		Unit:        "{label_set}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
