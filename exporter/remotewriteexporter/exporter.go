@@ -72,6 +72,9 @@ func (*remoteWrite) ReleasesMetrics() error { return nil }
 // SettlesParts says that points which owe what they say are settled before they are read.
 func (*remoteWrite) SettlesParts() {}
 
+// ReturnsBatches says that what comes out of a batch is returned once it was encoded.
+func (*remoteWrite) ReturnsBatches() {}
+
 // Start opens the queue and starts to send what is in it.
 func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 	e.mu.Lock()

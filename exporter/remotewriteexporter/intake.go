@@ -115,6 +115,7 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 	e.show(ctx, md, points)
 	err := e.intake.consume(ctx, md, points)
 	if err != nil {
+		handback.Abandon(md)
 		e.turnedDown.Add(int64(points))
 		e.telemetry.refused(points)
 	} else {
@@ -267,13 +268,22 @@ func (in *intake) enough() int64 {
 // add gives md to the encoder, by tenant.
 func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 	t, loan := &in.cfg.Tenant, handback.LoanOf(ctx, md)
+	var arrived []handback.Arrival
+	if loan == nil {
+		arrived = handback.Arrive(md)
+		defer func() { handback.Return(arrived) }()
+	}
+	tenant := ""
 	switch {
 	case t.ofCaller():
-		return in.encoder.AddLent(md, t.nameOf(ctx), loan)
+		tenant = t.nameOf(ctx)
 	case t.FromResourceAttribute != "":
 		return in.addByResource(md)
 	}
-	return in.encoder.AddLent(md, "", loan)
+	if len(arrived) > 0 {
+		return in.encoder.AddArrived(md, tenant, arrived)
+	}
+	return in.encoder.AddLent(md, tenant, loan)
 }
 
 // addByResource encodes first all resources of the first tenant, then all of the next. Nothing is moved out of md, which may

@@ -26,6 +26,9 @@ type Obstacle struct {
 	// Changes are all that stands in the way, if there are any: the component keeps nothing. A receiver that puts back what it changes
 	// may use the memory again.
 	Changes Changes
+	// Batch says that what stands in the way is a batch before an exporter that returns what comes out of it: a receiver that sends metrics
+	// ([Loan.Send]) may use the memory again once they have come back.
+	Batch bool
 }
 
 func (o Obstacle) String() string { return o.What + " " + o.Why }
@@ -92,8 +95,10 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 		return []Obstacle{{What: "the receiver", Why: why}}
 	}
 	r := roads[0]
-	for _, n := range r.Processors {
+	batch := batchOf(host, r)
+	for i, n := range r.Processors {
 		if o, ok := processorObstacle(host, n); ok {
+			o.Batch = i == batch
 			found = append(found, o)
 		}
 	}
@@ -109,6 +114,25 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 		found = append(found, o)
 	}
 	return found
+}
+
+// batchOf returns which processor of a road is a batch that metrics come back from, -1 if none is. It is the last one, since whatever is between it
+// and the exporter may lose metrics, and nobody before it takes loans.
+func batchOf(host component.Host, r hostgraph.Pipeline) int {
+	last := len(r.Processors) - 1
+	if last < 0 || !knowsScopes || len(r.Exporters) != 1 || r.Exporters[0].Kind == component.KindConnector {
+		return -1
+	}
+	for _, n := range r.Processors {
+		if _, answers := registered.Load(n.Address); answers && n.Address != 0 {
+			return -1
+		}
+	}
+	_, returns := exporterOf(host, r.Exporters[0]).(Returner)
+	if !returns || configsOf(host, r.Processors[last]) != batchConfigs {
+		return -1
+	}
+	return last
 }
 
 func processorObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {

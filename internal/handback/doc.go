@@ -61,6 +61,13 @@
 // Where targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise: a loan then has a
 // [Wording], the values of a target, and who knows that knows the points without reading an attribute.
 //
+// # Batches
+//
+// The Collector's batch keeps metrics: it moves their resources into others, which it hands on later. It does nothing else to them, so they come
+// back in the end: a receiver that [Ask] tells so ([Obstacle].Batch) sends metrics ([Loan.Send]), and an exporter right behind the batch, which is
+// a [Returner], finds the loans of what has come ([Arrive]) and returns it ([Return]). Scopes are known by their addresses, which they keep. What
+// was cut by a batch with a largest size, what was refused and what never comes is lost to the receiver, which makes metrics anew.
+//
 // # What forbids it
 //
 // Several pipelines or exporters (the Collector shares or copies the metrics between them), a connector, a component that

@@ -16,6 +16,9 @@ import (
 const (
 	limiterConfigs = "go.opentelemetry.io/collector/internal/memorylimiter"
 	nopExporters   = "go.opentelemetry.io/collector/exporter/nopexporter"
+	// batch moves resources, as they are, into other metrics, which it hands on later and does not touch again; it drops what is refused. Where it
+	// has to cut one in two, some of it is moved into a new one (batchprocessor v0.159.0, batch_processor.go and splitmetrics.go).
+	batchConfigs = "go.opentelemetry.io/collector/processor/batchprocessor"
 )
 
 // The processors that are known to change attributes and to keep no metrics. Both go through the metrics once, apply their

@@ -5,6 +5,7 @@ package handback
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -28,6 +29,11 @@ type Loan struct {
 	owes    bool
 	points  int  // of metrics that owe what they say
 	asked   bool // somebody has asked for that
+
+	scopes []pmetric.ScopeMetrics // the first of each resource that was sent, which keep their addresses
+	back   func()                 // once they have come back
+	away   int                    // points, until they have come
+	left   time.Time              // when they were sent
 }
 
 // notebook is where notes are left.

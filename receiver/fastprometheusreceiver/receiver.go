@@ -53,6 +53,7 @@ type scraper struct {
 	reuse   bool
 	changes handback.Changes // that are put back if it is
 	unread  bool             // and attributes of points may be owed
+	later   bool             // and it comes back after the pipeline has returned
 	host    string
 
 	source   *discover.Source
@@ -168,6 +169,7 @@ func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 		result.Release()
 		return
 	}
+	result = result.Send()
 	err := r.hand(t, result, slot)
 	for pending := result.Pending(); err == nil && pending > 0; pending = result.Pending() {
 		slot = t.takeSlot(begun)
@@ -184,6 +186,7 @@ func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 		}
 	}
 	if err != nil {
+		result.Recall()
 		r.refuse(t, err) // and no Release: who refuses metrics may yet try again
 	} else {
 		result.Release()

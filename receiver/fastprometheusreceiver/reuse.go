@@ -18,12 +18,12 @@ const reuseKey = "`reuse`"
 
 // decideReuse finds out whether the memory of metrics is used again, and says so.
 func (r *scraper) decideReuse(host component.Host) {
-	r.changes, r.unread = handback.Changes{}, false
+	r.changes, r.unread, r.later = handback.Changes{}, false, false
 	obstacle := r.obstacle(host)
 	if r.reuse = obstacle == nil; r.reuse {
 		r.unread = handback.Unread(host, r.settings.ID)
 		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them",
-			zap.Stringer("restored_first", r.changes), zap.Bool("attributes_are_written_when_read", r.unread))
+			zap.Stringer("restored_first", r.changes), zap.Bool("attributes_are_written_when_read", r.unread), zap.Bool("comes_back_from_batches", r.later))
 		return
 	}
 	r.settings.Logger.Info("The memory of metrics is not used again",
@@ -39,6 +39,8 @@ func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 	}
 	for _, o := range handback.Ask(host, r.settings.ID) {
 		switch {
+		case o.Batch:
+			r.later = true
 		case o.Changes != handback.Changes{}:
 			r.changes = r.changes.With(o.Changes)
 		case r.cfg.Reuse == reuseAuto || !o.Silent:

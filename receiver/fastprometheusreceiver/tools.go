@@ -111,6 +111,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		Reuse:          r.reuse,
 		Changes:        r.changes,
 		Unread:         r.unread,
+		Later:          r.later,
 		Logger:         r.settings.Logger,
 
 		BrokenHistograms: &r.counters.brokenHistograms,

@@ -39,6 +39,7 @@ const changers = `
   attributes/resources: {include: {match_type: regexp, resources: [{key: service.instance.id, value: "localhost.*"}]}, actions: [{key: code, action: hash}]}
   attributes/upsert: {actions: [{key: kind, from_attribute: code, action: upsert}, {key: le, action: hash}]}
   batch: {timeout: 5ms, send_batch_size: 100}
+  batch/cut: {timeout: 5ms, send_batch_size: 30, send_batch_max_size: 37}
   transform: {metric_statements: [{context: datapoint, statements: ['set(attributes["path"], Concat([attributes["path"], "x"], ""))', 'delete_key(attributes, "user")']}]}
   resource/insert: {attributes: [{key: cluster, value: north, action: insert}]}
   resource/edit: {attributes: [{key: service.name, value: renamed, action: upsert}, {key: service.instance.id, action: hash}, {key: server.port, action: delete}]}
@@ -66,6 +67,10 @@ var changingRoads = []string{
 	"resource/edit, cardinality/few",
 	"cardinality/few, attributes/convert, resource/insert",
 	"attributes/rename, cardinality, resource/rename",
+	"batch",
+	"batch/cut",
+	"attributes/edit, resource/edit, batch",
+	"attributes/rename, batch/cut",
 }
 
 // somePieces are processors of which pipelines are made at random, with a seed that somebody gives. None makes one series of several: which of these
@@ -74,7 +79,7 @@ const seedVariable, randomRoads = "GODWIT_ROADS", 24
 
 var somePieces = []string{
 	"attributes/insert", "attributes/edit", "attributes/convert", "attributes/extract", "attributes/rename", "attributes/include", "attributes/exclude",
-	"attributes/resources", "attributes/upsert", "batch", "transform", "resource/insert", "resource/edit", "resource/rename", "cardinality",
+	"attributes/resources", "attributes/upsert", "batch", "batch/cut", "transform", "resource/insert", "resource/edit", "resource/rename", "cardinality",
 	"cardinality/labels",
 }
 
@@ -98,9 +103,11 @@ func roadsToGo(t *testing.T) []string {
 	return all
 }
 
-// keeps says whether something on a road keeps what it was given, or does not say that it does not.
+// keeps says whether something on a road keeps what it was given, or does not say that it does not. What batch keeps comes back if it is the last,
+// and nobody before it takes loans.
 func keeps(road string) bool {
-	return strings.Contains(road, "batch") || strings.Contains(road, "transform")
+	before, behind, batched := strings.Cut(road, "batch")
+	return strings.Contains(road, "transform") || batched && (strings.Contains(before, "cardinality") || strings.Contains(behind, ","))
 }
 
 // Pages change from one scrape to the next. From pageOfLabels on the target has other labels, and it stays with the last one.

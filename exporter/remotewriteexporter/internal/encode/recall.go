@@ -4,6 +4,8 @@
 package encode
 
 import (
+	"errors"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -48,6 +50,25 @@ const maxRecalled = 1 << 16
 func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan) error {
 	resources := md.ResourceMetrics()
 	return e.addAll(resources.Len(), resources.At, tenant, loan)
+}
+
+// AddArrived is Add for a batch of metrics some of which came with loans.
+func (e *Encoder) AddArrived(md pmetric.Metrics, tenant string, arrived []handback.Arrival) error {
+	var errs []error
+	all := md.ResourceMetrics()
+	add := func(from, to int, loan *handback.Loan) {
+		if from < to {
+			errs = append(errs, e.addAll(to-from, func(i int) pmetric.ResourceMetrics { return all.At(from + i) }, tenant, loan))
+		}
+	}
+	done := 0
+	for _, a := range arrived {
+		add(done, a.First, nil)
+		add(a.First, a.End, a.Loan)
+		done = a.End
+	}
+	add(done, all.Len(), nil)
+	return errors.Join(errs...)
 }
 
 // recall returns what is recalled of metrics of a tenant: nothing when they may not come again. Where their points are not known by what the loan

@@ -45,6 +45,8 @@ type Config struct {
 	Changes handback.Changes
 	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
 	Unread bool
+	// Later says that metrics are kept after the consumer has returned, and come back from the exporter.
+	Later bool
 	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
 	JobAndInstance bool
 	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
@@ -91,7 +93,7 @@ func NewJob(cfg Config) (*Job, error) {
 		}),
 		book: &plan.Config{Round: tree.RoundPoints, NoStaleMarkers: cfg.NoStaleMarkers, Sharing: plan.ManySharing},
 		tree: &tree.Job{
-			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, Unread: cfg.Unread, JobAndInstance: cfg.JobAndInstance, KeepIdentity: cfg.KeepIdentity,
+			Name: cfg.Scrape.JobName, Reuse: cfg.Reuse, Changes: cfg.Changes, Unread: cfg.Unread, Later: cfg.Later, JobAndInstance: cfg.JobAndInstance, KeepIdentity: cfg.KeepIdentity,
 			Part: tree.PartPoints, Round: tree.RoundPoints, Idle: tree.IdlePoints, BrokenHistograms: cfg.BrokenHistograms, Logger: cfg.Logger,
 		},
 		formats: map[string]format{},

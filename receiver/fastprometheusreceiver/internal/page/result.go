@@ -34,6 +34,8 @@ type Result struct {
 	parts   *tree.Parts   // nil unless the page is large
 	lender  *Scrape       // that has the values of the parts
 	passing *tree.Passing // nil unless others are made of the memory
+	sent    *tree.Tree    // that comes back once it was exported, whoever has been given it meanwhile
+	later   bool          // trees are sent
 }
 
 // ErrLimit is what Result.Err is, in the sense of errors.Is, when a page is beyond a limit of its job's.
@@ -66,7 +68,7 @@ func (e *ending) render(l *plan.Layout, t *tree.Tree, v *tree.View) {
 		res.Metrics, res.passing = tree.Pass(l, v)
 	default:
 		res.Metrics, res.tree = tree.Render(l, t, v)
-		res.pools = &e.target.cohort.pools
+		res.pools, res.later = &e.target.cohort.pools, j.Later
 	}
 }
 
@@ -85,6 +87,34 @@ func (r Result) Next() Result {
 	r.Metrics = pmetric.Metrics{} // may go while the next is built
 	r.Metrics = r.parts.After(consumed)
 	return r
+}
+
+// Send is called before metrics are handed on, by the consumer's caller. Where they come back later, that is what it returns; else it means
+// nothing.
+func (r Result) Send() Result {
+	if r.tree == nil || !r.later {
+		return r
+	}
+	t, pools, md := r.tree, r.pools, r.Metrics
+	if r.tree = nil; t.Send(md, func() { comeBack(t, pools, md) }) {
+		r.sent = t
+	}
+	return r
+}
+
+// Recall says that the consumer has refused what was sent.
+func (r Result) Recall() {
+	if r.sent != nil {
+		r.sent.Loan().Recall()
+	}
+}
+
+// comeBack gives a tree to who fills it again.
+func comeBack(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
+	if t.Poisoned = handback.Poisons(); t.Poisoned {
+		handback.Overwrite(md)
+	}
+	pools.Give(t)
 }
 
 // Loan is what goes with the metrics when they are handed out, nil if their memory is not used again.
@@ -124,10 +154,7 @@ func (r Result) Release() {
 	case r.passing != nil:
 		r.passing.Release(r.Metrics)
 	case r.tree != nil:
-		if r.tree.Poisoned = handback.Poisons(); r.tree.Poisoned {
-			handback.Overwrite(r.Metrics)
-		}
-		r.pools.Give(r.tree)
+		comeBack(r.tree, r.pools, r.Metrics)
 	}
 }
 

@@ -27,6 +27,9 @@ type Job struct {
 	Changes handback.Changes
 	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
 	Unread bool
+	// Later says that metrics are kept after the consumer has returned, and come back from the exporter. That holds for trees: what is made of
+	// memory that serves any page is not used again.
+	Later bool
 	// JobAndInstance gives resources these two as attributes, too.
 	JobAndInstance bool
 	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
@@ -42,6 +45,9 @@ type Job struct {
 	Changed atomic.Bool // metrics came back that were not as they had been
 }
 
+// remakes tells whether metrics for which no tree is kept are made of memory that is used again.
+func (j *Job) remakes() bool { return j.Reuse && !j.Later }
+
 // IsLarge tells whether metrics of so many points come in parts.
 func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
 
@@ -51,6 +57,9 @@ func (j *Job) Divides(points int) bool { return points > 2*j.Part }
 // cameBackChanged says, once, that somebody does not keep the promise on which memory is used again. It costs no more than
 // that: the metrics are made anew.
 func (j *Job) cameBackChanged() {
+	if j.Later { // a batch may have had to cut them
+		return
+	}
 	if !j.Changed.Swap(true) {
 		j.Logger.Warn("A component changed metrics that it had promised not to change: they are built anew",
 			zap.String("job", j.Name))

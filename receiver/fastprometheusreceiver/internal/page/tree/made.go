@@ -140,6 +140,10 @@ type Passing struct {
 // Pass makes metrics of a view that are not filled again. Their memory is, unless nothing is returned beside them.
 func Pass(l *plan.Layout, v *View) (pmetric.Metrics, *Passing) {
 	v.hanging = len(v.Exemplars) > 0
+	if !v.Owner.Tree.remakes() {
+		md, _ := emit(l, v, nil)
+		return md, nil
+	}
 	m := makings.Get().(*made)
 	md, whole := emit(l, v, m)
 	if !whole {

@@ -39,7 +39,7 @@ func (p *Parts) Loan() *handback.Loan {
 func NewParts(l *plan.Layout, v *View) *Parts {
 	v.hanging = len(v.Exemplars) > 0
 	p := &Parts{cursor: cursor{View: v, Layout: l}, Pending: v.Size(l), runs: l.Runs, done: make([]int32, len(l.Metrics))}
-	if v.Owner.Tree.Reuse {
+	if v.Owner.Tree.remakes() {
 		p.made = makings.Get().(*made)
 		p.slabs = p.made.slabs
 	} else {

@@ -25,6 +25,7 @@ type pool struct {
 	trees     []*Tree
 	most      int // trees
 	each      int // plans, as long as they are few: each is to have a tree of its own
+	later     int // trees beside these, that come back many at once
 	abandoned bool
 
 	since   pcommon.Timestamp // a window; 0 until something was filled
@@ -54,6 +55,8 @@ const (
 	window = 20 * time.Second
 	// FewPlans is for how many plans a tree is kept for each: it then has the plan's points, and needs values alone.
 	FewPlans = 8
+	// laterTrees is how many wait besides where many come back at once, out of a batch.
+	laterTrees = 1 << 8
 )
 
 // Pools are those of the layouts of plans that are in use.
@@ -157,7 +160,7 @@ func (p *pool) bound() {
 		p.each = p.plans
 		p.most += p.plans - 1
 	}
-	for len(p.trees) > p.most {
+	for len(p.trees) > p.most+p.later {
 		p.remove(0)
 	}
 }
@@ -200,7 +203,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, points := -1, int64(len(l.Points))
-	for i, t := range p.trees {
+	for i, t := range slices.Backward(p.trees) { // the last one to come back is the one that caches have most of
 		if t.Layout == l {
 			return p.remove(i)
 		}
@@ -223,7 +226,7 @@ func (p *pool) give(t *Tree) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waiting := retained.Load()
-	if p.abandoned || len(p.trees) >= p.most || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) ||
+	if p.abandoned || len(p.trees) >= p.most+p.later || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) ||
 		p.isIdle(n) {
 		return
 	}
@@ -243,6 +246,9 @@ func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 	}
 	p.filled += points
 	p.idle, p.largest = j.Idle, max(p.largest, points)
+	if j.Later {
+		p.later = laterTrees
+	}
 	p.weigh()
 	return retained.Load() <= mostRetained && !p.isIdle(points)
 }

@@ -37,6 +37,11 @@ type Tree struct {
 // Loan is what goes with the tree's metrics when they are handed out.
 func (t *Tree) Loan() *handback.Loan { return &t.loan }
 
+// Send hands out the tree's metrics for longer than their consumer takes, and says whether they come back.
+func (t *Tree) Send(md pmetric.Metrics, back func()) bool {
+	return t.loan.Send(md, int(t.size()), back)
+}
+
 // Render makes metrics of a view, out of a tree where there is one. They can come back as the tree returned, if any.
 func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	v.hanging = len(v.Exemplars) > 0
