@@ -235,7 +235,7 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 			e.telemetry.storageFailed(err)
 			continue // with another shard, if there is one
 		}
-		lost, err := d.Send(ctx, lease.Blocks, lease.Deadlines)
+		lost, err := d.Send(ctx, lease.Blocks, send.Times{Queued: lease.Queued, Deadlines: lease.Deadlines})
 		later, ended := (*send.LaterError)(nil), (*send.EndedError)(nil)
 		switch {
 		case err == nil:

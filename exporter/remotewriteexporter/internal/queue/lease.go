@@ -24,6 +24,7 @@ type Bound struct {
 // ReleaseRest or Later ends it, exactly once.
 type Lease struct {
 	Blocks    []block.Block
+	Queued    []time.Time // since when each is there
 	Deadlines []time.Time // when each block gets too old to send; zero is never
 
 	queue       *Queue
@@ -80,7 +81,7 @@ func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 			l.shorten(i) // why, it will tell when it is the first
 			return "", nil
 		}
-		l.Blocks, l.Deadlines = append(l.Blocks, b), append(l.Deadlines, deadline)
+		l.Blocks, l.Queued, l.Deadlines = append(l.Blocks, b), append(l.Queued, e.queued), append(l.Deadlines, deadline)
 	}
 	return "", nil
 }

@@ -54,14 +54,17 @@ func (t *doubt) settles(v verdict, a answer) bool {
 
 // deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
 // merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
-func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Time, merged bool) (e ending, err error) {
+func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e ending, err error) {
 	var tried formatSet // formats that b was turned down in
 	var last answer
 	var doubted *doubt
 	sent := b // b in the format of the last attempt
 	attempt, spread := 0, d.cfg.Retry.spread()
 	if d.tenanted(b) {
-		attempt, started = d.served.attempts(b.Tenant, started)
+		attempt, its.started = d.served.attempts(b.Tenant, its.started)
+		if its.queued.After(its.started) { // what was refused then was other data
+			its.started = its.queued
+		}
 	}
 	for {
 		if wait := d.pace.reserve(len(sent.Body()), sent.Samples+sent.Histograms); wait > 0 {
@@ -74,7 +77,7 @@ func (d *Destination) deliver(end ends, b block.Block, started, deadline time.Ti
 			return ending{}, err
 		}
 		format, ok := d.formats.choose(b.Version, tried)
-		reason := d.expired(started, deadline, attempt)
+		reason := d.expired(its, attempt)
 		switch {
 		case reason != "":
 		case !ok && doubted != nil:
@@ -192,12 +195,12 @@ func rewrite(b, have block.Block, f block.Format) (block.Block, error) {
 }
 
 // expired names the reason to give a block up before another attempt.
-func (d *Destination) expired(started, deadline time.Time, attempt int) string {
+func (d *Destination) expired(its term, attempt int) string {
 	now := time.Now()
-	if !deadline.IsZero() && !now.Before(deadline) {
+	if !its.deadline.IsZero() && !now.Before(its.deadline) {
 		return ReasonAge
 	}
-	if limit := d.cfg.Retry.MaxElapsedTime; limit > 0 && attempt > 0 && now.Sub(started) >= limit {
+	if limit := d.cfg.Retry.MaxElapsedTime; limit > 0 && attempt > 0 && now.Sub(its.started) >= limit {
 		return ReasonElapsed
 	}
 	return ""

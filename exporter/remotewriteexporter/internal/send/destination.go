@@ -151,17 +151,42 @@ func (d *Destination) Close() {
 	d.cfg.Client.CloseIdleConnections()
 }
 
+// Times are those of blocks, in their order; nil where nothing is known of any.
+type Times struct {
+	Queued    []time.Time // since when each is there
+	Deadlines []time.Time // when it gets too old; zero is never
+}
+
+// term is how long a block may take.
+type term struct {
+	queued   time.Time
+	started  time.Time // the first attempt
+	deadline time.Time
+}
+
+// of is the term of a block whose first attempt is at some time.
+func (t *Times) of(block int, started time.Time) term {
+	of := term{started: started}
+	if block < len(t.Queued) {
+		of.queued = t.Queued[block]
+	}
+	if block < len(t.Deadlines) {
+		of.deadline = t.Deadlines[block]
+	}
+	return of
+}
+
 // Send returns nil when the destination is done with all blocks, delivered or dropped, and an *EndedError when ctx ends first, or Hurry is
 // called. A *LaterError says that the destination would not serve the tenant of the blocks. Both say with how many blocks it is done: all
 // others are as undelivered as before, except for parts of what was sent in pieces. Several blocks, which must be of one
 // tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
 // has its fate sealed block by block. Of those it is done with, lost says which were not delivered; it is nil where all were.
-func (d *Destination) Send(ctx context.Context, blocks []block.Block, deadlines []time.Time) (lost []error, err error) {
+func (d *Destination) Send(ctx context.Context, blocks []block.Block, times Times) (lost []error, err error) {
 	all := len(blocks)
 	pauses, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(d.hurried, end)()
-	rest, lost, err := d.sendAll(ends{requests: ctx, pauses: pauses}, blocks, deadlines)
+	rest, lost, err := d.sendAll(ends{requests: ctx, pauses: pauses}, blocks, &times)
 	switch later := (*LaterError)(nil); {
 	case errors.As(err, &later):
 		later.Done = all - rest
@@ -185,7 +210,7 @@ func (e *EndedError) Unwrap() error { return e.cause }
 type ends struct{ requests, pauses context.Context }
 
 // sendAll is Send. It returns how many blocks it did not come to the end of.
-func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.Time) (rest int, lost []error, err error) {
+func (d *Destination) sendAll(end ends, blocks []block.Block, times *Times) (rest int, lost []error, err error) {
 	started := time.Now()
 	all := len(blocks)
 	lose := func(block int, err error) {
@@ -203,7 +228,7 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.T
 		e := ending{fate: apart}
 		if n > 1 {
 			if whole, err := block.Merge(blocks[:n]); err == nil {
-				if e, err = d.deliver(end, whole, started, deadlines[0], true); err != nil {
+				if e, err = d.deliver(end, whole, times.of(first, started), true); err != nil {
 					return len(blocks), lost, err
 				}
 			}
@@ -213,7 +238,7 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.T
 			continue // fewer of them
 		case apart:
 			for i, b := range blocks[:n] {
-				why, err := d.sendOne(end, b, started, deadlines[i])
+				why, err := d.sendOne(end, b, times.of(first+i, started))
 				if err != nil {
 					return len(blocks) - i, lost, err
 				}
@@ -224,7 +249,7 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, deadlines []time.T
 				lose(first+i, e.lost)
 			}
 		}
-		blocks, deadlines = blocks[n:], deadlines[n:]
+		blocks, started = blocks[n:], time.Now()
 	}
 	return 0, lost, nil
 }
@@ -244,7 +269,7 @@ func (d *Destination) together(blocks []block.Block) int {
 }
 
 // sendOne sends a block, in pieces where it is too large. What of it could not be delivered is lost.
-func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Time) (lost, err error) {
+func (d *Destination) sendOne(end ends, b block.Block, its term) (lost, err error) {
 	parts, begun := []block.Block{b}, false
 	refused, spread := small{}, d.cfg.Retry.spread()
 	for len(parts) > 0 {
@@ -255,7 +280,7 @@ func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Ti
 				continue
 			}
 		}
-		e, err := d.deliver(end, part, started, deadline, false)
+		e, err := d.deliver(end, part, its, false)
 		if later := (*LaterError)(nil); begun && errors.As(err, &later) {
 			// What has been sent of the block would be sent again, should it go back: the rest waits here.
 			if err = sleep(end.pauses, later.Wait); err == nil {
@@ -275,7 +300,7 @@ func (d *Destination) sendOne(end ends, b block.Block, started, deadline time.Ti
 		}
 		first, second, err := halves(part)
 		if err != nil {
-			if d.mayPass(part, &refused, started) {
+			if d.mayPass(part, &refused, its.started) {
 				if err := d.waitForSmall(end.pauses, part, &refused, spread); err != nil {
 					return lost, err
 				}

@@ -36,7 +36,7 @@ func TestWhatIsRefusedAfterAnOutageHoldsNothingUp(t *testing.T) {
 		require.NoError(t, err)
 		b := block.New(block.Header{Version: promwrite.V1, Compression: promwrite.Zstd, Samples: 1, RawSize: len(raw)}, body)
 		send := func() []error {
-			lost, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
+			lost, err := d.Send(t.Context(), []block.Block{b}, Times{})
 			require.NoError(t, err)
 			return lost
 		}

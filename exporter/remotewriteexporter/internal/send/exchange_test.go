@@ -71,7 +71,7 @@ func TestABodyIsReadAfterTheAnswer(t *testing.T) {
 	body := func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 100) }
 	for i := range 6 {
 		b := memory.New(head, body(i))
-		lost, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
+		lost, err := d.Send(t.Context(), []block.Block{b}, Times{})
 		require.NoError(t, err)
 		require.Nil(t, lost)
 		b.Free()
@@ -97,7 +97,7 @@ func TestARequestSaysItsLength(t *testing.T) {
 	})
 	defer d.Close()
 	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
-	_, err := d.Send(t.Context(), []block.Block{b}, make([]time.Time, 1))
+	_, err := d.Send(t.Context(), []block.Block{b}, Times{})
 	require.NoError(t, err)
 }
 
@@ -115,7 +115,7 @@ func TestWhatWasDeliveredBeforeTheEndIsDone(t *testing.T) {
 	defer d.Close()
 	d.all.timely.Store(1) // point in a request
 	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
-	lost, err := d.Send(ctx, []block.Block{b, b, b}, make([]time.Time, 3))
+	lost, err := d.Send(ctx, []block.Block{b, b, b}, Times{})
 	ended := (*EndedError)(nil)
 	require.ErrorAs(t, err, &ended)
 	require.ErrorIs(t, err, context.Canceled)

@@ -79,7 +79,7 @@ func (p *proxied) send(t *testing.T, first byte) bool {
 func (p *proxied) sendOf(t *testing.T, tenant string, first byte) bool {
 	t.Helper()
 	h := block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 1000, Tenant: tenant}
-	lost, err := p.Send(context.Background(), []block.Block{block.New(h, bytes.Repeat([]byte{first}, 100))}, make([]time.Time, 1))
+	lost, err := p.Send(context.Background(), []block.Block{block.New(h, bytes.Repeat([]byte{first}, 100))}, Times{})
 	assert.NoError(t, err)
 	return lost == nil
 }
@@ -177,7 +177,7 @@ func TestSmallRequestsAreRepeatedNoLongerThanOthers(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, end)
 		b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 1000}, make([]byte, 100))
-		_, err := p.Send(ctx, []block.Block{b}, make([]time.Time, 1))
+		_, err := p.Send(ctx, []block.Block{b}, Times{})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -215,7 +215,7 @@ func TestARefusalIsForgottenWithItsData(t *testing.T) {
 		defer d.Close()
 		h := block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 1000, Tenant: "a"}
 		send := func() ([]error, error) {
-			return d.Send(t.Context(), []block.Block{block.New(h, make([]byte, 100))}, make([]time.Time, 1))
+			return d.Send(t.Context(), []block.Block{block.New(h, make([]byte, 100))}, Times{})
 		}
 		_, err := send()
 		later := (*LaterError)(nil)
@@ -226,6 +226,67 @@ func TestARefusalIsForgottenWithItsData(t *testing.T) {
 		require.NoError(t, err)
 		assert.Nil(t, lost)
 		assert.Equal(t, 2, requests)
+	})
+}
+
+// TestARefusalIsOfWhatWasThere: what a tenant brings after it was refused has its own time, though what was refused was dropped meanwhile.
+func TestARefusalIsOfWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		d := New(Config{
+			URL: "http://there.test/", Formats: all[:1], Timeout: time.Minute, Tenants: headers{},
+			Retry: Retry{InitialInterval: time.Second, MaxInterval: time.Second, Multiplier: 1, MaxElapsedTime: 5 * time.Minute},
+			Client: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+				requests++
+				return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: http.NoBody}, nil
+			})},
+		}, zap.NewNop(), nobody{})
+		defer d.Close()
+		h := block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 1000, Tenant: "a"}
+		send := func(queued time.Time) ([]error, error) {
+			return d.Send(t.Context(), []block.Block{block.New(h, make([]byte, 100))}, Times{Queued: []time.Time{queued}})
+		}
+		later := (*LaterError)(nil)
+		_, err := send(time.Now())
+		require.ErrorAs(t, err, &later)
+		time.Sleep(6 * time.Minute)
+		queued := time.Now()
+		for {
+			lost, err := send(queued)
+			if err == nil {
+				require.NotNil(t, lost)
+				break
+			}
+			require.ErrorAs(t, err, &later)
+			time.Sleep(later.Wait)
+		}
+		assert.GreaterOrEqual(t, time.Since(queued), 5*time.Minute)
+		assert.Greater(t, requests, 100)
+	})
+}
+
+// TestEachRequestHasItsTime: of blocks that do not travel together the second is given up so long after its own first attempt.
+func TestEachRequestHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		d := New(Config{
+			URL: "http://there.test/", Formats: all[:1], Timeout: time.Minute,
+			Retry: Retry{InitialInterval: time.Second, MaxInterval: time.Second, Multiplier: 1, MaxElapsedTime: time.Minute},
+			Client: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+				if time.Since(began) < 70*time.Second {
+					return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody}, nil
+				}
+				return took(), nil
+			})},
+		}, zap.NewNop(), nobody{})
+		defer d.Close()
+		d.all.timely.Store(1) // point in a request
+		b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
+		lost, err := d.Send(t.Context(), []block.Block{b, b, b}, Times{})
+		require.NoError(t, err)
+		require.Error(t, lost[0])
+		require.NoError(t, lost[1])
+		require.NoError(t, lost[2])
 	})
 }
 
