@@ -73,7 +73,7 @@ func (s *Store) create(number uint64) (*os.File, error) {
 		return os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	file, err := open()
-	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil || errors.Is(err, syscall.EISDIR) && s.moveAway(number) == nil {
+	if errors.Is(err, os.ErrNotExist) && os.MkdirAll(s.dir, 0o700) == nil || errors.Is(err, syscall.EISDIR) && s.moveAway(s.name(number)) == nil {
 		file, err = open()
 	}
 	if err != nil || !s.opts.Sync {

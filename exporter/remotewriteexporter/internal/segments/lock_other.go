@@ -12,7 +12,7 @@ import (
 
 // lockFolder opens the file that holds the lock where there are some.
 func lockFolder(dir string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	return os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // Lock takes no file where there are no such locks.

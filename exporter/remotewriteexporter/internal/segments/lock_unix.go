@@ -14,7 +14,7 @@ import (
 
 // lockFolder takes a folder for one store, which nobody else can open until the file is closed or the process ends.
 func lockFolder(dir string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the configuration names the folder
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the configuration names the folder
 	if err != nil {
 		return nil, err
 	}

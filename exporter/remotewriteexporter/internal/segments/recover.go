@@ -23,6 +23,8 @@ const (
 	stranger = ".stranger"
 	// untold follows the name of a file that was deleted while there was no room to record what was deleted with it.
 	untold = ".gone"
+	// lockName is the file that holds the lock.
+	lockName = "lock"
 	// page is what a disk gives or does not give as a whole.
 	page = 4 << 10
 )
@@ -46,7 +48,7 @@ func (s *Store) recover() error {
 		}
 		if info, err := os.Stat(s.name(number)); err == nil && info.Mode().IsRegular() {
 			numbers = append(numbers, number)
-		} else if err := s.moveAway(number); err != nil {
+		} else if err := s.moveAway(s.name(number)); err != nil {
 			return err
 		}
 	}
@@ -187,18 +189,32 @@ func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 }
 
 // moveAway gives what has the name of a file and is none, such as a folder, another name. Nobody reads it, and what stays beside it is read.
-func (s *Store) moveAway(number uint64) error {
+func (s *Store) moveAway(name string) error {
 	for n := 1; ; n++ {
-		name := fmt.Sprintf("%s%s%d", s.name(number), stranger, n)
-		if _, err := os.Lstat(name); err == nil {
+		to := fmt.Sprintf("%s%s%d", name, stranger, n)
+		if _, err := os.Lstat(to); err == nil {
 			continue // of an earlier one
 		}
-		if err := os.Rename(s.name(number), name); err != nil {
+		if err := os.Rename(name, to); err != nil {
 			return fmt.Errorf("cannot move away what is not a file of the queue: %w", err)
 		}
-		s.opts.Damaged(Damage{File: name, Stranger: true})
+		s.opts.Damaged(Damage{File: to, Stranger: true})
 		return nil
 	}
+}
+
+// clearWay moves away folders that have the names of files beside the log.
+func (s *Store) clearWay(names ...string) error {
+	for _, name := range names {
+		name = filepath.Join(s.dir, name)
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := s.moveAway(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setAside keeps a damaged file under another name, for whoever wants to look at it, and lets older ones go.

@@ -79,12 +79,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	s := &Store{dir: dir, opts: opts, index: map[string]place{}}
+	if err := s.clearWay(lockName); err != nil {
+		return nil, err
+	}
 	lock, err := lockFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, opts: opts, lock: lock, index: map[string]place{}}
-	if err := s.recover(); err != nil {
+	s.lock = lock
+	if err := errors.Join(s.clearWay(reachedName, reserveName), s.recover()); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := s.begin(); err != nil {

@@ -81,3 +81,19 @@ func TestAFolderInTheWayOfTheNextFile(t *testing.T) {
 	assert.FileExists(t, filepath.Join(next+stranger+"1", "theirs"))
 	assert.Len(t, contents(t, s), 3)
 }
+
+// TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart: the lock's, and those that are of use to the log but not needed.
+func TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart(t *testing.T) {
+	for _, name := range []string{lockName, reachedName, reserveName} {
+		dir := t.TempDir()
+		fill(t, dir, true)
+		at := filepath.Join(dir, name)
+		require.NoError(t, os.Remove(at))
+		makeStranger(t, at)
+		list, _ := told(t, dir, true)
+		assert.Equal(t, []Damage{{File: at + stranger + "1", Stranger: true}}, list)
+		assert.FileExists(t, filepath.Join(at+stranger+"1", "theirs"))
+		assert.FileExists(t, at)
+		assert.Len(t, contents(t, open(t, dir)), 5)
+	}
+}
