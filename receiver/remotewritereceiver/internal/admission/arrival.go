@@ -76,7 +76,10 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body []byte, err error) {
 	for {
 		if len(body) == cap(body) {
-			room := max(firstRoom, 2*cap(body))
+			room := min(max(firstRoom, 2*cap(body)), a.memory.size-cap(body)) // all that there is besides what it is in
+			if room <= cap(body) {
+				return body, tooMuch(3*cap(body), a.memory.size)
+			}
 			if err = a.hold(ctx, now, room); err != nil {
 				return body, err
 			}

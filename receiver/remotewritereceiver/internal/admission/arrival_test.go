@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 // sender writes a body of zeros, some bytes at a time.
@@ -83,4 +85,27 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 			require.Equal(t, a.memory.size, a.memory.free)
 		})
 	}
+}
+
+// TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and has what it is in until then. What has no room for both is not asked
+// for: that would be to come again for ever. As much as there is is used.
+func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const memory = 5 * firstRoom // twice firstRoom, and what is left then
+		a := newArrivals(memory)
+		began := time.Now()
+		for size, fits := range map[int]bool{firstRoom: true, 3*firstRoom - 1: true, 3*firstRoom + 1: false, memory: false} {
+			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom}
+			body, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+			if fits {
+				require.NoError(t, err, size)
+				require.Len(t, body, size)
+			} else {
+				require.ErrorIs(t, err, promwrite.ErrTooLarge, size)
+			}
+			done()
+			require.Equal(t, memory, a.memory.free)
+		}
+		require.Zero(t, time.Since(began))
+	})
 }
