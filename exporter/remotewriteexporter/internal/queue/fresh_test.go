@@ -159,3 +159,27 @@ func TestEachKeepsItsOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatComesBackLateIsThereAfterACrash: behind what is out, too. The index must not begin with that.
+func TestWhatComesBackLateIsThereAfterACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMedium()
+		both := func(c *Config) {
+			freshFirst(c)
+			c.Storage = on(m)
+		}
+		q, _ := open(t, 1, 100, both)
+		push(t, q, 0, blockOf(1, 0), blockOf(2, 0), blockOf(3, 0))
+		out := next(t, q, 0, 1)
+		time.Sleep(2 * time.Minute)
+		late := next(t, q, 0, 2)
+		out.Release()
+		idle(t, q) // the first is behind what is out
+		push(t, q, 0, blockOf(4, 1))
+
+		after, dropped := open(t, 1, 100, both)
+		require.ElementsMatch(t, []int{1, 2, 3, 4}, contents(t, after, 0))
+		require.Empty(t, dropped)
+		late.Release()
+	})
+}

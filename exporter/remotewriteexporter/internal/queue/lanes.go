@@ -230,9 +230,12 @@ func (d *destination) dropOldest(may func(*entry) bool) *entry {
 // oldest is the block that has waited longest, leased or not.
 func (d *destination) oldest() (first *entry) {
 	for _, r := range []*row{&d.late, &d.fresh} {
-		l := r.first(func(l *lane) *entry { return l.entry(0) })
-		if l != nil && (first == nil || l.entries[0].seq < first.seq) {
-			first = l.entries[0]
+		l := r.first((*lane).oldest)
+		if l == nil {
+			continue
+		}
+		if e := l.oldest(); first == nil || e.seq < first.seq {
+			first = e
 		}
 	}
 	return first
@@ -284,6 +287,15 @@ func (g *group) oldest(candidate func(*lane) *entry) *lane {
 		}
 	}
 	return best
+}
+
+// oldest is the block that has waited longest: what came back late is behind what is out.
+func (l *lane) oldest() *entry {
+	first, next := l.entry(0), l.entry(l.held)
+	if next != nil && next.seq < first.seq {
+		return next
+	}
+	return first
 }
 
 func (l *lane) entry(i int) *entry {
