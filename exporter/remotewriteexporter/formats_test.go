@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -105,7 +104,9 @@ func TestWhatAFormatCannotSayIsCountedOnce(t *testing.T) {
 					return true
 				}
 				written, err := d.take(r)
-				assert.NoError(t, err)
+				if err != nil {
+					t.Error(err)
+				}
 				if counts {
 					written.Samples--
 					written.SetHeaders(w.Header())

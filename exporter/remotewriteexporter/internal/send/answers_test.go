@@ -179,7 +179,7 @@ func answerAtRandom(t *testing.T, seed uint64) {
 				if cfg.Formats[0].Version == promwrite.V1 { // as it is encoded for such a destination
 					var err error
 					b, err = block.Transcode(b, cfg.Formats[0])
-					assert.NoError(t, err)
+					require.NoError(t, err)
 				}
 				blocks = append(blocks, b)
 			}
@@ -193,7 +193,8 @@ func answerAtRandom(t *testing.T, seed uint64) {
 					if err == nil {
 						break
 					}
-					if !assert.ErrorAs(t, err, &later) {
+					if !errors.As(err, &later) {
+						t.Error(err)
 						return
 					}
 					blocks = blocks[later.Done:]

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -62,7 +63,7 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const senders, size = 5, 16 * firstRoom
 			a := newArrivals(senders*size + size) // of which all have a part, and none has room for the next
-			var taken, failed atomic.Int64
+			var taken atomic.Int64
 			var all sync.WaitGroup
 			began := time.Now()
 			for i := range senders {
@@ -71,8 +72,9 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 					body, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
 					defer done()
 					if err != nil {
-						assert.ErrorIs(t, err, ErrSlow)
-						failed.Add(1)
+						if !errors.Is(err, ErrSlow) {
+							t.Error(err)
+						}
 						return
 					}
 					assert.Len(t, body, size+1)
