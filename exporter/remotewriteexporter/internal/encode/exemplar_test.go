@@ -180,6 +180,68 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 	}
 }
 
+// TestExemplarsOfSeriesThatAreNotKept: where there is no room for a series, it is in memory that is another's the next time. What that had does not
+// tell what this has.
+func TestExemplarsOfSeriesThatAreNotKept(t *testing.T) {
+	e, _ := newEncoder(t, func(c *Config) { c.RepeatExemplars, c.Cache.MaxSeries = false, 1 })
+	sent := map[string]int{}
+	for scrape := range 3 {
+		for _, of := range []string{"kept", "x", "y", "z"} {
+			md, dp := classicOf("a", of)
+			dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(time.Duration(scrape) * time.Minute)))
+			dp.Exemplars().AppendEmpty().SetDoubleValue(0.5)
+			require.NoError(t, e.Add(md, ""))
+			series, _ := decode(t, flushAll(e, v2Zstd))
+			for _, s := range series {
+				sent[of] += len(s.Exemplars)
+			}
+		}
+	}
+	assert.Equal(t, map[string]int{"kept": 1, "x": 3, "y": 3, "z": 3}, sent)
+}
+
+// TestExemplarsOfSeriesInThePlaceOfOthers: series are where others were that have ended, and show what those showed, as where a target gets another
+// label.
+func TestExemplarsOfSeriesInThePlaceOfOthers(t *testing.T) {
+	e, _ := newEncoder(t, func(c *Config) { c.RepeatExemplars, c.Cache.IdleGenerations = false, 1 })
+	const series = 10
+	scrape := 0
+	shown := func(zone int, stale bool) (n int) {
+		scrape++
+		md := pmetric.NewMetrics()
+		m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName("g")
+		points := m.SetEmptyGauge().DataPoints()
+		for i := range series {
+			dp := points.AppendEmpty()
+			dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(time.Duration(scrape) * time.Minute)))
+			dp.SetDoubleValue(1)
+			dp.Attributes().PutInt("series", int64(i))
+			if i == 0 { // stays, so that the memory does
+				continue
+			}
+			dp.Attributes().PutInt("zone", int64(zone))
+			if stale {
+				dp.SetFlags(dp.Flags().WithNoRecordedValue(true))
+			} else {
+				dp.Exemplars().AppendEmpty().SetDoubleValue(0.5)
+			}
+		}
+		require.NoError(t, e.Add(md, ""))
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		for _, s := range series {
+			n += len(s.Exemplars)
+		}
+		return n
+	}
+	for zone := range 5 {
+		assert.Equal(t, series-1, shown(zone, false), "zone %d", zone)
+		assert.Zero(t, shown(zone, false), "zone %d", zone)
+		shown(zone, true)
+		e.Expire()
+	}
+}
+
 func TestReservedLabelsAreTheMetrics(t *testing.T) {
 	md, _ := classicOf("le", "mine", "quantile", "q")
 	series, d := sent(t, v2Zstd, nil, md)

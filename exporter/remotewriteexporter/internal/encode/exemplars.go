@@ -30,6 +30,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 	if !w.e.cfg.Exemplars {
 		return
 	}
+	kept := w.before.Form != 0 // else the memory of its series is another's the next time
 	for i := range list.Len() {
 		x := list.At(i)
 		var value float64
@@ -47,7 +48,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 		}
 		content, encoded := w.contentOf(x, math.Float64bits(value), time, pointTime), false
 		for _, of := range [...]*cache.Series{p.one, bucketOf(p, bounds, value)} {
-			if of == nil || w.e.sent.Repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
+			if of == nil || kept && w.e.sent.Repeats(w.placeOfExemplar(of, i), content) && !w.e.cfg.RepeatExemplars {
 				continue
 			}
 			if !encoded {
@@ -122,9 +123,11 @@ func appendID(dst []byte, name string, id []byte) []byte {
 	return hex.AppendEncode(dst, id)
 }
 
-// placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand.
+// placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand. Others may have been where these two are, which is told
+// by what follows from the labels of a series, and by when those of a resource were made.
 func (w *walk) placeOfExemplar(s *cache.Series, i int) uint64 {
-	return store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.Labels}), uint64(i))
+	which := uint64(s.Spread)<<32 | uint64(w.s.Labels.Order)
+	return store.Mix(store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.Labels}), which), uint64(i))
 }
 
 // contentOf is a hash of an exemplar. One of no time has got that of its point, each time another, which says nothing.
