@@ -4,11 +4,13 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -39,6 +41,7 @@ type arrival struct {
 
 	// Guarded by arrivals.mu.
 	read    int
+	last    time.Time // when some of it came
 	held    int
 	stopped time.Time // zero unless it is
 	leave   func()    // makes waiting fail; nil unless it waits for memory
@@ -50,7 +53,8 @@ func newArrivals(size int) *arrivals {
 
 // read takes in the body of req. The memory is counted until done is called, error or not; from then on it is another's.
 func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
-	now := &arrival{since: time.Now(), stop: func() {
+	begun := time.Now()
+	now := &arrival{since: begun, last: begun, stop: func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot be stopped has a server without timeouts
 	}}
 	a.mu.Lock()
@@ -91,7 +95,9 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		a.mu.Lock()
-		now.read = len(body)
+		if now.read = len(body); n > 0 {
+			now.last = time.Now()
+		}
 		a.mu.Unlock()
 		if errors.Is(err, io.EOF) {
 			return body, nil
@@ -108,7 +114,7 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		a.waits(now, cancel)
-		err := a.memory.take(ctx, n, a.stopSlowest)
+		err := a.memory.take(ctx, n, a.makeRoom)
 		a.waits(now, nil)
 		if err != nil {
 			return err
@@ -138,34 +144,40 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// stopSlowest cuts off the sender that has sent the least per second, if it has had the time, unless one is about to go. Whoever waits for memory
-// himself does not sit that out.
-func (a *arrivals) stopSlowest() {
+// makeRoom cuts senders off until those that go have had as many bytes as are missing: those of whom nothing comes and, where somebody is stuck, the
+// others that have sent the least per second. Whoever waits for memory himself does not sit that out.
+func (a *arrivals) makeRoom(missing int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var slowest *arrival
-	least := 0.
+	var slow []*arrival
 	for x := range a.bodies {
-		if !x.stopped.IsZero() {
+		switch {
+		case !x.stopped.IsZero():
 			if time.Since(x.stopped) < patience { // else it cannot be stopped
-				return
+				missing -= x.held
 			}
-			continue
-		}
-		age := time.Since(x.since)
-		if age < patience || x.held == 0 {
-			continue
-		}
-		if rate := float64(x.read) / age.Seconds(); slowest == nil || rate < least {
-			slowest, least = x, rate
+		case x.held > 0 && (x.stalls() || isStuck && time.Since(x.since) >= patience):
+			slow = append(slow, x)
 		}
 	}
-	if slowest == nil {
+	if missing <= 0 {
 		return
 	}
-	slowest.stopped = time.Now()
-	slowest.stop()
-	if slowest.leave != nil {
-		slowest.leave()
+	slices.SortFunc(slow, func(x, y *arrival) int { return cmp.Compare(x.rate(), y.rate()) })
+	for _, x := range slow {
+		x.stopped = time.Now()
+		x.stop()
+		if x.leave != nil {
+			x.leave()
+		}
+		if missing -= x.held; missing <= 0 {
+			return
+		}
 	}
 }
+
+// stalls says whether nothing of a body has come for a while, though there was room for it.
+func (x *arrival) stalls() bool { return x.leave == nil && time.Since(x.last) >= patience }
+
+// rate is how much has come per second.
+func (x *arrival) rate() float64 { return float64(x.read) / time.Since(x.since).Seconds() }

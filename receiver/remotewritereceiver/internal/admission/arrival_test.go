@@ -30,10 +30,23 @@ type sender struct {
 
 	mu       sync.Mutex
 	deadline time.Time
+	stop     chan struct{} // closed with a deadline
+}
+
+func (s *sender) stopped() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop == nil {
+		s.stop = make(chan struct{})
+	}
+	return s.stop
 }
 
 func (s *sender) Read(p []byte) (int, error) {
-	time.Sleep(s.pause)
+	select {
+	case <-s.stopped():
+	case <-time.After(s.pause):
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.deadline.IsZero() && s.deadline.Before(time.Now()) {
@@ -50,8 +63,12 @@ func (s *sender) Read(p []byte) (int, error) {
 func (*sender) Close() error { return nil }
 
 func (s *sender) SetReadDeadline(at time.Time) error {
+	s.stopped()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.deadline.IsZero() {
+		close(s.stop)
+	}
 	s.deadline = at
 	return nil
 }
@@ -87,6 +104,43 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 			require.Equal(t, a.memory.size, a.memory.free)
 		})
 	}
+}
+
+// TestWhoSendsNothingHoldsNobodyUp: memory is full of bodies that began and do not go on. Whatever comes has room at once, small or large, one after
+// another and together: as many are cut off as it takes.
+func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const memory = 200 * firstRoom
+		a := newArrivals(memory)
+		read := func(s *sender) error {
+			s.ResponseWriter = httptest.NewRecorder()
+			_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+			done()
+			return err
+		}
+		var all, stalled sync.WaitGroup
+		var cut atomic.Int64
+		for range 200 {
+			stalled.Go(func() {
+				if read(&sender{left: 2, atOnce: 1, pause: 20 * time.Second}) != nil {
+					cut.Add(1)
+				}
+			})
+		}
+		time.Sleep(patience)
+		began := time.Now()
+		for _, size := range []int{1, 1, 1, 10 * firstRoom, 1, 20 * firstRoom, 1} {
+			require.NoError(t, read(&sender{left: size, atOnce: firstRoom}))
+		}
+		for i := range 50 {
+			all.Go(func() { assert.NoError(t, read(&sender{left: 1 + i*1000, atOnce: firstRoom})) })
+		}
+		all.Wait()
+		assert.Zero(t, time.Since(began))
+		stalled.Wait()
+		assert.Positive(t, cut.Load())
+		assert.Less(t, cut.Load(), int64(200), "no more than it takes")
+	})
 }
 
 // TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and has what it is in until then. What has no room for both is not asked

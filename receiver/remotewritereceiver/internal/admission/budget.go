@@ -49,9 +49,9 @@ func (b *budget) try(n int) bool {
 // maxWait is how long a request waits for memory: senders give up themselves after some time, and come again.
 const maxWait = 10 * time.Second
 
-// take waits for n bytes. More than there are at all are too large. Who is the first to wait calls nudge, if given: at once, and now and then while
-// nobody gets anything.
-func (b *budget) take(ctx context.Context, n int, nudge func()) error {
+// take waits for n bytes. More than there are at all are too large. Who is the first to wait calls nudge, if given, at once and now and then: with how
+// many bytes are missing, and whether nobody has got anything for a while.
+func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuck bool)) error {
 	if n > b.size {
 		return tooMuch(n, b.size)
 	}
@@ -64,12 +64,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 	t := &turn{n, make(chan struct{})}
 	b.waiting = append(b.waiting, t)
 	b.mu.Unlock()
-	if nudge == nil {
-		nudge = func() {}
-	}
-	if b.isStuck(t) {
-		nudge()
-	}
+	b.nudge(t, nudge)
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	ticker := time.NewTicker(patience)
@@ -79,9 +74,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 		case <-t.granted:
 			return nil
 		case <-ticker.C:
-			if b.isStuck(t) {
-				nudge()
-			}
+			b.nudge(t, nudge)
 		case <-ctx.Done():
 			b.leave(t)
 			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, ErrBusy)
@@ -89,11 +82,15 @@ func (b *budget) take(ctx context.Context, n int, nudge func()) error {
 	}
 }
 
-// isStuck says whether somebody is the first to wait, and nobody has got anything for a while.
-func (b *budget) isStuck(t *turn) bool {
+// nudge has room made for who is the first to wait, if he can.
+func (b *budget) nudge(t *turn, nudge func(missing int, isStuck bool)) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting) > 0 && b.waiting[0] == t && time.Since(b.granted) >= patience
+	isFirst, missing := len(b.waiting) > 0 && b.waiting[0] == t, t.n-b.free
+	isStuck := time.Since(b.granted) >= patience
+	b.mu.Unlock()
+	if isFirst && nudge != nil {
+		nudge(missing, isStuck)
+	}
 }
 
 func tooMuch(n, limit int) error {
