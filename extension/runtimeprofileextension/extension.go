@@ -153,17 +153,17 @@ func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
 	var look <-chan time.Time // nil unless the profile looks more often
-	roomLook := time.NewTimer(roomEvery)
+	roomLook := time.NewTimer(checkInterval)
 	roomLook.Stop() // likewise
 	defer roomLook.Stop()
 	thrifty, ok := e.cfg.Profile.thrifty()
 	if ok {
-		ticker := time.NewTicker(thrifty.every)
+		ticker := time.NewTicker(thrifty.interval)
 		defer ticker.Stop()
 		look = ticker.C
-		roomLook.Reset(roomEvery)
+		roomLook.Reset(checkInterval)
 	}
-	room := newEmptyRoom(readSample(), thrifty.much)
+	room := newEmptyRoom(readSample(), thrifty.returnAtOnce)
 	start := time.NewTimer(releaseDelay) // and what follows it
 	start.Stop()
 	defer start.Stop()

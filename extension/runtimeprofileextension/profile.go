@@ -12,8 +12,8 @@ type setting struct {
 }
 
 var profiles = map[Profile]setting{
-	ProfileMinimal:     {gogc: minimalThrift.begins, share: 60},
-	ProfileLean:        {gogc: leanThrift.begins, share: 80},
+	ProfileMinimal:     {gogc: minimalThrift.initial, share: 60},
+	ProfileLean:        {gogc: leanThrift.initial, share: 80},
 	ProfileBalanced:    {gogc: 100, share: 80},
 	ProfilePerformance: {gogc: 400, share: 90},
 	ProfileAuto:        {gogc: 100, share: 80}, // where the controller begins

@@ -6,45 +6,45 @@ package runtimeprofileextension
 import "time"
 
 const (
-	// roomEvery is how often it is looked at how much of the heap stands empty, and roomSoon how often at most, where it will soon be enough.
-	roomEvery = 2 * time.Second
-	roomSoon  = 50 * time.Millisecond
-	// roomRest is how long there is at least between a cycle and one that gives back less than much room.
-	roomRest = 10 * time.Second
-	// leastEmpty is not worth a cycle.
-	leastEmpty = 4 << 20
-	// worth is the share of the CPU that is paid for a heap whose resident memory is twice what is live, and so on: a twentieth for a tenth of
-	// that. It is the price of room that stands empty, and in minimal of room for garbage.
-	worth = 0.5
-	// usualCost is what a cycle is taken to cost for each byte that is live, until one was watched: a second for a GB.
+	// checkInterval is how often the empty heap memory is checked, and minCheckInterval the shortest interval when a cycle is almost due.
+	checkInterval    = 2 * time.Second
+	minCheckInterval = 50 * time.Millisecond
+	// minPause is the least time between a cycle and one that returns less than returnAtOnce.
+	minPause = 10 * time.Second
+	// minEmpty is never worth a cycle.
+	minEmpty = 4 << 20
+	// emptyPrice is the share of the CPU that as much empty memory as live memory is priced at; less in proportion. In minimal it is also the
+	// price of room for garbage.
+	emptyPrice = 0.5
+	// usualCost is the assumed cost of a cycle for each live byte, until one was measured: a second for a GB.
 	usualCost = 1e-9
-	// costlier is in how many cycles it is believed that they cost more than before, for the most part.
-	costlier = 8
-	// touching is what it costs to have a byte back from the system: a page's worth takes a microsecond.
-	touching = 0.25e-9
+	// costSmoothing is in how many cycles a higher cost is mostly adopted; a lower one counts at once.
+	costSmoothing = 8
+	// pageReturnCost is the CPU seconds to get a byte back from the system: a page takes a microsecond.
+	pageReturnCost = 0.25e-9
 )
 
-// emptyRoom says when to give back to the system what the heap has beside what is live: room for garbage, and what a burst has left. The runtime
-// keeps what a cycle frees, and a tenth more than the heap had before it, so a process has all of its room resident, and needs that at the end
-// of a cycle only: half of it in the mean. Nothing but a whole collection gives it back. It is time for one when what stood empty since
-// the last was worth more CPU than a cycle takes.
+// emptyRoom decides when to return the heap's empty memory to the system: room for garbage, and what a burst has left. The runtime
+// keeps what a cycle frees, and a tenth more than the heap had before it, so all of the room is resident, but needed only at the end
+// of a cycle: half of it on average. Only a whole collection returns it. One is due when the empty memory since
+// the last has cost, by emptyPrice, more CPU than a cycle.
 type emptyRoom struct {
-	last   sample
-	much   int64         // what is given back however short ago the last cycle was
-	rested time.Duration // since the last cycle
-	wait   time.Duration // until the next look
-	cycle  float64       // what one took by the runtime's account, in CPU seconds
-	cost   float64       // and by the system's, for each byte that is live
-	stood  float64       // CPU seconds used since the last cycle, each times the heap that stood empty, of which one is what is live
-	growth float64       // bytes by which what is empty grew in a second, of late
-	pace   float64       // and the CPU seconds used in one
+	last         sample
+	returnAtOnce int64         // bytes that are returned even soon after a cycle
+	rested       time.Duration // since the last cycle
+	wait         time.Duration // until the next check
+	cycle        float64       // CPU seconds of a cycle, by the runtime's account
+	cost         float64       // and by the system's, for each live byte
+	emptyTime    float64       // CPU seconds since the last cycle, each weighted by the empty memory as a multiple of the live memory
+	growth       float64       // recent growth of the empty memory, in bytes a second
+	cpuRate      float64       // recent CPU seconds used in a second
 }
 
-func newEmptyRoom(now sample, much int64) emptyRoom {
-	return emptyRoom{last: now, much: much, cost: usualCost, wait: roomEvery}
+func newEmptyRoom(now sample, returnAtOnce int64) emptyRoom {
+	return emptyRoom{last: now, returnAtOnce: returnAtOnce, cost: usualCost, wait: checkInterval}
 }
 
-// empty is what the heap has beside what the last cycle found live.
+// empty is the heap memory beyond what the last cycle found live.
 func (s sample) empty() int64 { return s.free + s.objects - s.live }
 
 func (r *emptyRoom) isDue(now sample) bool {
@@ -52,51 +52,51 @@ func (r *emptyRoom) isDue(now sample) bool {
 	empty := now.empty()
 	r.rested += elapsed
 	if seconds := elapsed.Seconds(); seconds > 0 {
-		r.pace = used / seconds
+		r.cpuRate = used / seconds
 	}
 	if n := now.cycles - r.last.cycles; n > 0 {
 		r.cycle = (now.gcSeconds - r.last.gcSeconds) / float64(n)
-		r.rested, r.stood = 0, 0
+		r.rested, r.emptyTime = 0, 0
 		was = empty
 	} else if seconds := elapsed.Seconds(); seconds > 0 {
 		r.growth = max(0, float64(empty-was)/seconds)
 	}
 	r.last = now
-	r.wait = roomEvery
+	r.wait = checkInterval
 	if now.knobs.gogc < 0 || now.live <= 0 || r.cycle <= 0 {
 		return false
 	}
-	r.stood += used * float64(was+empty) / 2 / float64(now.live)
+	r.emptyTime += used * float64(was+empty) / 2 / float64(now.live)
 	if r.isWorth(0) {
 		return true
 	}
-	for r.wait = roomSoon; r.wait < roomEvery && !r.isWorth(r.wait); {
-		r.wait = min(r.wait+r.wait/8, roomEvery)
+	for r.wait = minCheckInterval; r.wait < checkInterval && !r.isWorth(r.wait); {
+		r.wait = min(r.wait+r.wait/8, checkInterval)
 	}
 	return false
 }
 
-// isWorth tells whether what stood empty will have been worth more than it costs, if all goes on as of late.
+// isWorth tells whether, after a time at the recent rates, the empty memory will have cost more than returning it.
 func (r *emptyRoom) isWorth(in time.Duration) bool {
 	seconds, live := in.Seconds(), float64(r.last.live)
 	empty := float64(r.last.empty()) + r.growth*seconds
-	if empty < float64(r.much) && (empty < leastEmpty || r.rested+in < roomRest) {
+	if empty < float64(r.returnAtOnce) && (empty < minEmpty || r.rested+in < minPause) {
 		return false
 	}
-	stood := r.stood + r.pace*seconds*(empty-r.growth*seconds/2)/live
-	return worth*stood >= min(r.cycle, r.cost*live)+touching*empty
+	emptyTime := r.emptyTime + r.cpuRate*seconds*(empty-r.growth*seconds/2)/live
+	return emptyPrice*emptyTime >= min(r.cycle, r.cost*live)+pageReturnCost*empty
 }
 
-// gave notes that a cycle has given room back, and how much CPU was used meanwhile, less what would have been used anyway. Work that came just
-// then makes a cycle look dearer than it is, so what it costs is less at once, and more only if it stays so. The runtime counts its workers by
-// the clock: where other processes are in their way, a cycle looks several times as dear.
+// gave records a cycle that has returned memory, and the CPU used meanwhile, less what would have been used anyway. Work that came just
+// then makes a cycle look more expensive, so a lower cost counts at once, and a higher one gradually. The runtime measures its workers by
+// wall clock: on a loaded machine a cycle looks several times as expensive.
 func (r *emptyRoom) gave(now sample) {
 	used := now.used - r.last.used
-	if anyway := r.pace * now.at.Sub(r.last.at).Seconds(); now.live > 0 {
-		cost := max(used-anyway, used*2/3) / float64(now.live) // others may have been in its way, so that much else was done
-		r.cost = min(cost, r.cost+(cost-r.cost)/costlier)
+	if anyway := r.cpuRate * now.at.Sub(r.last.at).Seconds(); now.live > 0 {
+		cost := max(used-anyway, used*2/3) / float64(now.live) // on a loaded machine much other work was done meanwhile
+		r.cost = min(cost, r.cost+(cost-r.cost)/costSmoothing)
 	}
-	pace := r.pace
+	cpuRate := r.cpuRate
 	r.isDue(now)
-	r.pace = pace
+	r.cpuRate = cpuRate
 }

@@ -39,11 +39,11 @@ func (f *filling) collect(count *int) {
 }
 
 // look lets garbage come while some CPU is used, for as long as there is between two looks where little happens, and looks.
-func (f *filling) look(garbage int64, used float64) { f.pass(roomEvery, garbage, used) }
+func (f *filling) look(garbage int64, used float64) { f.pass(checkInterval, garbage, used) }
 
 // watch is look, as often as it is looked.
 func (f *filling) watch(garbage int64, used float64) {
-	part := f.wait.Seconds() / roomEvery.Seconds()
+	part := f.wait.Seconds() / checkInterval.Seconds()
 	f.pass(f.wait, int64(part*float64(garbage)), part*used)
 }
 
@@ -75,8 +75,8 @@ func TestRoomIsGivenBackWhenItWasEmptyForLong(t *testing.T) {
 		empty += float64(f.now.free+f.now.objects-f.now.live) / float64(f.now.live) / looks
 	}
 	assert.Equal(t, 1, f.others)
-	share := float64(f.own) * (f.took + touching*float64(f.most)) / f.now.used
-	assert.InDelta(t, worth*empty, share, 0.003)
+	share := float64(f.own) * (f.took + pageReturnCost*float64(f.most)) / f.now.used
+	assert.InDelta(t, emptyPrice*empty, share, 0.003)
 	assert.Less(t, empty, 0.2)
 }
 
@@ -95,7 +95,7 @@ func TestRoomForGarbageIsGivenBackWhenItIsFull(t *testing.T) {
 		assert.LessOrEqual(t, f.others, 2, garbage)
 		used := f.now.used - begun.used
 		most, live := float64(f.most), float64(f.now.live)
-		assert.InEpsilon(t, worth*most/2/live, (float64(f.own)*(f.took+touching*most))/used, 0.15, garbage)
+		assert.InEpsilon(t, emptyPrice*most/2/live, (float64(f.own)*(f.took+pageReturnCost*most))/used, 0.15, garbage)
 		assert.Greater(t, f.most, int64(12*mib))
 	}
 }
@@ -104,13 +104,13 @@ func TestRoomIsLookedAtSeldomWhereNothingHappens(t *testing.T) {
 	f := newFilling(100*mib, 50, 0.1)
 	for range 100 {
 		f.watch(0, 0.001)
-		assert.Equal(t, roomEvery, f.wait)
+		assert.Equal(t, checkInterval, f.wait)
 	}
 }
 
 func TestRoomThatIsFullSoonIsNotGivenBack(t *testing.T) {
 	f := newFilling(100*mib, 20, 0.1)
-	f.much = math.MaxInt64
+	f.returnAtOnce = math.MaxInt64
 	for range 200 {
 		f.look(4*mib, 0.1) // five looks
 	}

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// thriftiness is what a profile that looks for the least memory pays for it.
-type thriftiness struct {
-	ladder []int         // values of GOGC to move between
-	begins int           // the one of them until a collection has shown what it takes
-	ratio  float64       // the share of the process's CPU that collection may take where GOGC is below the highest; 0 where room has a price
-	room   float64       // what a heap may grow by between two collections, however small it is
-	much   int64         // of room is given back at once where that is worth it, so that GOGC is to be beyond
-	every  time.Duration // how often GOGC is looked at
+// thriftiness are how much CPU a profile may spend to save memory.
+type thriftSettings struct {
+	ladder       []int         // values of GOGC to move between
+	initial      int           // the value until a collection has shown its cost
+	ratio        float64       // the share of the process's CPU that collecting may take below the highest GOGC; 0 if emptyPrice decides
+	room         float64       // bytes that a heap may always grow by between two collections
+	returnAtOnce int64         // bytes of empty memory that are returned even soon after a cycle; GOGC is set beyond that
+	interval     time.Duration // how often GOGC is set
 }
 
 var (
-	// minimalThrift is for many small processes, each of which has little to do.
-	minimalThrift = thriftiness{
-		ladder: []int{15, 20, 25, 30, 35, 40, 45, 50},
-		begins: 50,
-		room:   12 << 20, // to save some of that is to save nothing
-		much:   12 << 20,
-		every:  15 * time.Second,
+	// minimalThrift is for many small processes with little work each.
+	minimalThrift = thriftSettings{
+		ladder:       []int{15, 20, 25, 30, 35, 40, 45, 50},
+		initial:      50,
+		room:         12 << 20, // less is not worth saving
+		returnAtOnce: 12 << 20,
+		interval:     15 * time.Second,
 	}
-	// leanThrift is for one that may be nearly idle, and may have all the work that there is.
-	leanThrift = thriftiness{
-		ladder: []int{15, 20, 25, 30, 40, 50, 75, 100, 150, 200},
-		begins: 25,
-		ratio:  0.04,
-		room:   2 << 20,
-		much:   math.MaxInt64,
-		every:  5 * time.Second, // what a gateway is sent changes faster than what a node has
+	// leanThrift is for a process that may be nearly idle or very busy.
+	leanThrift = thriftSettings{
+		ladder:       []int{15, 20, 25, 30, 40, 50, 75, 100, 150, 200},
+		initial:      25,
+		ratio:        0.04,
+		room:         2 << 20,
+		returnAtOnce: math.MaxInt64,
+		interval:     5 * time.Second, // a gateway's load changes faster than a node's
 	}
 )
 
-// thrifty returns what a profile pays, if it is of that kind.
-func (p Profile) thrifty() (t thriftiness, ok bool) {
+// thrifty returns the settings of a profile that saves memory.
+func (p Profile) thrifty() (t thriftSettings, ok bool) {
 	switch p {
 	case ProfileMinimal:
 		return minimalThrift, true
@@ -50,37 +50,37 @@ func (p Profile) thrifty() (t thriftiness, ok bool) {
 	}
 }
 
-// thrift chooses the GOGC of minimal and lean. A process that leaves little garbage collects seldom, and holds room for garbage all the
-// same, half of its live heap at GOGC 50: of a large heap that is much memory for little CPU. The less collection takes, the less room
+// thrift chooses the GOGC of minimal and lean. A process with little garbage collects rarely, but still holds room for garbage,
+// half of its live heap at GOGC 50: of a large heap that is much memory for little CPU. The less collecting costs, the less room
 // it gets.
 //
-// Minimal pays for room what emptyRoom does: CPU that is taken by collecting is worth the room that it spares. With constant garbage the
-// two come to the least where collecting takes as much as the room is worth. There emptyRoom gives it back, and the runtime is to collect
-// what comes faster than is looked.
+// In minimal, room has the price of emptyRoom: collecting may cost as much CPU as the memory it saves is priced at. With constant garbage the
+// sum of both is least when they are equal. There emptyRoom returns the memory, and GOGC is for garbage that comes faster than emptyRoom
+// checks.
 //
-// How much it takes is reckoned from what a cycle took and how much garbage there is. To wait for cycles would take minutes where they
-// are far apart, which is where there is most to save.
+// The cost is computed from the duration of the last cycle and the rate of garbage. Waiting for cycles would take minutes when they
+// are far apart, which is when there is most to save.
 type thrift struct {
-	thriftiness
+	thriftSettings
 
 	gogc int
 	last sample
-	// cycle is what one took, in CPU seconds: the last ones.
+	// cycle is the CPU seconds of one cycle, from the last ones.
 	cycle float64
-	// garbage is how much was allocated, in bytes, and used how many CPU seconds, of late: what was a look ago counts half.
+	// garbage is the bytes allocated recently, and used the CPU seconds; with each interval older values count half.
 	garbage, used float64
 }
 
 func newThrift(p Profile) thrift {
 	of, _ := p.thrifty()
-	return thrift{thriftiness: of, gogc: of.begins}
+	return thrift{thriftSettings: of, gogc: of.initial}
 }
 
 func (t *thrift) choose(s sample) int {
 	heap := float64(s.live + s.roots)
 	if n := s.cycles - t.last.cycles; n > 0 {
 		t.cycle = (s.gcSeconds - t.last.gcSeconds) / float64(n)
-		if t.ratio == 0 { // the runtime counts by the clock, and where others are in its way a cycle looks several times as dear
+		if t.ratio == 0 { // the runtime measures by wall clock: on a loaded machine a cycle looks several times as expensive
 			t.cycle = min(t.cycle, usualCost*float64(s.live))
 		}
 	}
@@ -91,7 +91,7 @@ func (t *thrift) choose(s sample) int {
 	if heap <= 0 || t.used <= 0 || t.cycle <= 0 {
 		return t.gogc // there was no cycle yet
 	}
-	// A GOGC of 100 has a cycle when there is as much garbage as heap.
+	// With a GOGC of 100 there is a cycle when there is as much garbage as heap.
 	ratio := t.cycle * t.garbage / heap / t.used
 	need := 100 * max(t.beyond(t.worthwhile(ratio)), t.room/heap)
 	if need > float64(t.gogc) {
@@ -102,25 +102,25 @@ func (t *thrift) choose(s sample) int {
 	return t.gogc
 }
 
-// worthwhile is the room that is to be had, as a part of the heap, where collecting takes a share of the CPU when there is room for as much
-// garbage as heap. What emptyRoom gives back is empty again at first, and half as large in the mean.
-func (t *thriftiness) worthwhile(ratio float64) float64 {
+// worthwhile is the best room as a fraction of the heap, if collecting takes the share ratio of the CPU with room for as much
+// garbage as heap. Since emptyRoom returns it after each cycle, only half of it is resident on average.
+func (t *thriftSettings) worthwhile(ratio float64) float64 {
 	if t.ratio > 0 {
 		return ratio / t.ratio
 	}
-	return math.Sqrt(2 * ratio / worth)
+	return math.Sqrt(2 * ratio / emptyPrice)
 }
 
-// beyond is where the runtime is to collect so that emptyRoom comes before it, which gives back what it collects.
-func (t *thriftiness) beyond(room float64) float64 {
+// beyond is where the runtime collects, later than emptyRoom, which also returns what it collects.
+func (t *thriftSettings) beyond(room float64) float64 {
 	if t.ratio > 0 {
 		return room
 	}
 	return margin * room
 }
 
-// atLeast is the lowest rung that is not below a value, or the highest.
-func (t *thriftiness) atLeast(gogc float64) int {
+// atLeast is the lowest rung not below a value, or the highest.
+func (t *thriftSettings) atLeast(gogc float64) int {
 	for _, rung := range t.ladder {
 		if float64(rung) >= gogc {
 			return rung

@@ -96,9 +96,9 @@ func TestMinimalHasOnePriceForRoom(t *testing.T) {
 		p := newThrift(ProfileMinimal)
 		room := p.worthwhile(garbage)
 		collecting := garbage / room
-		assert.InDelta(t, worth*room/2, collecting, 1e-9)
+		assert.InDelta(t, emptyPrice*room/2, collecting, 1e-9)
 		for _, other := range []float64{0.9 * room, 1.1 * room} {
-			assert.Greater(t, garbage/other+worth*other/2, collecting+worth*room/2)
+			assert.Greater(t, garbage/other+emptyPrice*other/2, collecting+emptyPrice*room/2)
 		}
 	}
 }
