@@ -176,9 +176,12 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		e.TS, e.HasTS = *ts, true
 	}
 	s.note(l)
+	if l.Kind != catalog.SeriesLine {
+		return nil // whose exemplars stay: after one native histogram the parser goes on with those of the next behind as many as it has told of
+	}
 	first := len(s.exemplars)
 	for x := (exemplar.Exemplar{}); p.Exemplar(&x); x = (exemplar.Exemplar{}) {
-		if l.Kind != catalog.SeriesLine || isHistogram && !x.HasTs {
+		if isHistogram && !x.HasTs {
 			continue
 		}
 		if !x.HasTs {

@@ -123,3 +123,17 @@ func TestNativeHistogramsThatAreBroken(t *testing.T) {
 		}
 	}
 }
+
+// A native histogram that rules drop takes no exemplars from the one behind it.
+func TestExemplarsBehindADroppedHistogram(t *testing.T) {
+	racetest.Sequential(t)
+	of := func(id string) string {
+		return `metric: < label: < name: "id" value: "` + id + `" > histogram: < sample_count: 1 schema: 3 zero_threshold: 0.001 zero_count: 1
+			exemplars: < label: < name: "of" value: "` + id + `" > value: 0.5 timestamp: < seconds: 1520879607 > > > >`
+	}
+	page := delimited(`name: "n" type: HISTOGRAM ` + of("a") + of("b"))
+	compareWithStock(t, receiverOptions{}, []sequence{{
+		name: "dropped", media: typeProto, pages: []string{page, page},
+		job: "scrape_native_histograms: true\nmetric_relabel_configs: [{source_labels: [id], regex: a, action: drop}]",
+	}})
+}
