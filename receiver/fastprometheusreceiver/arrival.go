@@ -160,8 +160,11 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	why = fetch.Reason(err)
 	err = t.job.owner.limits.explain(err, t.bodyLimit())
 	report := page.Report{Duration: time.Since(start), BodyBytes: in.size, Err: err}
-	if why == fetch.ReasonBodySize {
+	switch {
+	case why == fetch.ReasonBodySize:
 		report.BodyBytes = -1
+	case err != nil && in.fault == nil:
+		report.BodyBytes = 0 // a page that has not come has no size, however much of it there was
 	}
 	if in.scrape == nil {
 		result = t.page.Fail(in.at, report)

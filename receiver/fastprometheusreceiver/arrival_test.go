@@ -63,3 +63,29 @@ func TestLargePlainPages(t *testing.T) {
 	require.Equal(t, stateFailing, got.State)
 	require.Equal(t, reasonParse, of.status.reason)
 }
+
+// A page that was cut off has no size, as in Prometheus, whatever of it came and was read.
+func TestPageThatIsCutOffHasNoSize(t *testing.T) {
+	target := newEndpoint(t, "")
+	page := strings.Repeat("requests 42\n", 100_000)
+	cut := false
+	target.handle(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, page)
+		if cut {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	r := run(t, fmt.Sprintf("initial_scrape_offset: 1h\nconfig:\n  scrape_configs:\n  - {job_name: a, extra_scrape_metrics: true, static_configs: [{targets: [%q]}]}\n", target.address()))
+	require.Eventually(t, func() bool { return r.census()[stateUnknown] == 1 }, patience, glance)
+	of := r.onlyTarget(t)
+	for _, want := range []float64{float64(len(page)), 0} {
+		r.sink.Reset()
+		of.scrape(time.Now())
+		got := r.some(func(p point) bool { return p.name == "scrape_body_size_bytes" && !p.stale })
+		require.Len(t, got, 1)
+		require.InDelta(t, want, got[0].value, 0)
+		cut = true
+	}
+	require.Positive(t, r.counters.bodyBytes.Load()-int64(len(page)), "some of it was read")
+}
