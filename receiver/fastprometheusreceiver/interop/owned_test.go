@@ -21,7 +21,7 @@ import (
 const ownedRoad = `
 receivers: {fastprometheus: {config: {scrape_configs: [{job_name: a, scrape_interval: 100ms, scrape_timeout: 100ms, static_configs: [%s]}]}}}
 processors: {memory_limiter: {check_interval: 1s, limit_mib: 4000}}
-exporters: {remotewrite: {endpoint: "%s/write", target_info: {enabled: false}, batch: {timeout: 20ms}}}
+exporters: {remotewrite: {%s, target_info: {enabled: false}, batch: {timeout: 20ms}}}
 service:
   telemetry: {metrics: {level: none}}
   pipelines: {metrics: {receivers: [fastprometheus], processors: [memory_limiter], exporters: [remotewrite]}}
@@ -37,7 +37,7 @@ const (
 type street struct {
 	mu      sync.Mutex
 	pages   [ownedTargets]int
-	arrived [ownedTargets]int
+	arrived map[string]*[ownedTargets]int // by the path that it came to
 	wrong   []string
 }
 
@@ -47,7 +47,7 @@ func who(target, page int) string { return fmt.Sprintf("pod-%d-%d", target, page
 func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.URL.Path == "/write" {
+	if s.arrived[r.URL.Path] != nil {
 		if err := s.take(r); err != nil {
 			s.wrong = append(s.wrong, err.Error())
 		}
@@ -88,7 +88,7 @@ func (s *street) take(r *http.Request) error {
 		number, err := strconv.Atoi(target)
 		for _, v := range series.Samples {
 			if v.Value == proof(labels, 0) && err == nil && of["instance"] == "target-"+target {
-				s.arrived[number]++
+				s.arrived[r.URL.Path][number]++
 			} else if math.Float64bits(v.Value) != promwrite.StaleNaN || of["instance"] != "target-"+target {
 				s.wrong = append(s.wrong, fmt.Sprint(series.Labels, " is ", v.Value))
 			}
@@ -99,14 +99,24 @@ func (s *street) take(r *http.Request) error {
 // Targets that each have values of their own on their lines share memory, in which these values are not put while the exporter knows whose they
 // would be. What arrives is of whom it says, while things come and go and become others.
 func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
-	s := &street{}
+	t.Run("one destination", func(t *testing.T) { checkOwned(t, `endpoint: "ADDRESS/write"`, "/write") })
+	t.Run("two destinations", func(t *testing.T) {
+		checkOwned(t, `endpoints: [{endpoint: "ADDRESS/write"}, {endpoint: "ADDRESS/other", compression: snappy}]`, "/write", "/other")
+	})
+}
+
+func checkOwned(t *testing.T, destinations string, paths ...string) {
+	s := &street{arrived: map[string]*[ownedTargets]int{}}
+	for _, path := range paths {
+		s.arrived[path] = &[ownedTargets]int{}
+	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	var targets []string
 	for i := range ownedTargets {
 		targets = append(targets, fmt.Sprintf(`{targets: ["%s"], labels: {instance: target-%d, __metrics_path__: /target/%d}}`, server.Listener.Addr(), i, i))
 	}
-	c := start(t, fmt.Sprintf(ownedRoad, strings.Join(targets, ", "), server.URL))
+	c := start(t, fmt.Sprintf(ownedRoad, strings.Join(targets, ", "), strings.ReplaceAll(destinations, "ADDRESS", server.URL)))
 	said := c.log.FilterMessage(used).All()
 	require.Len(t, said, 1)
 	require.Equal(t, true, said[0].ContextMap()["attributes_are_written_when_read"])
@@ -124,7 +134,9 @@ func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.Empty(t, s.wrong[:min(len(s.wrong), 3)])
-	for i, n := range s.arrived {
-		require.Greater(t, n, (ownedPages-5)*(ownedSeries-6), "target %d", i)
+	for path, arrived := range s.arrived {
+		for i, n := range arrived {
+			require.Greater(t, n, (ownedPages-5)*(ownedSeries-6), "target %d, %s", i, path)
+		}
 	}
 }
