@@ -66,6 +66,7 @@ type StreamRun struct {
 	Wall      float64 `json:"wall"` // seconds until all were acknowledged
 	CPU       float64 `json:"cpu"`  // seconds, user and system, of client and server together
 	RSSPeak   int64   `json:"rss_peak,omitempty"`
+	Files     int64   `json:"rss_files,omitempty"` // bytes of files, the program's own mostly, that were resident at the end
 	Allocated int64   `json:"allocated,omitempty"` // bytes
 }
 
@@ -97,6 +98,9 @@ type StreamPipelineRun struct {
 	Receiver float64 `json:"receiver"`  // of the second
 	SentRSS  int64   `json:"sent_rss"`  // peak of the first, bytes
 	TakenRSS int64   `json:"taken_rss"` // of the second
+
+	SentFiles  int64 `json:"sent_files,omitempty"` // bytes of files that were resident at the end
+	TakenFiles int64 `json:"taken_files,omitempty"`
 }
 
 // CPUPerItem is microseconds of both.

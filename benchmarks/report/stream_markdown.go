@@ -177,7 +177,12 @@ func (s *Stream) pointTable(b *strings.Builder, p StreamPoint) {
 	}
 	against := s.cell(base, p)
 	fmt.Fprintf(b, "\n## %s\n\n× is against %s.\n\n", p, map[string]string{sequential: "Unary", concurrent: "Unary/Async"}[base])
-	b.WriteString(header("", "batches/s", "×", "CPU ms/batch", "×", "peak RSS MB", "2019: batches/s", "×", "CPU ms/batch", "×"))
+	titles := []string{"", "batches/s", "×", "CPU ms/batch", "×", "peak RSS MB"}
+	lessFiles := s.hasFiles()
+	if lessFiles {
+		titles = append(titles, "without files")
+	}
+	b.WriteString(header(append(titles, "2019: batches/s", "×", "CPU ms/batch", "×")...))
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		if c.Point != p {
@@ -193,6 +198,9 @@ func (s *Stream) pointTable(b *strings.Builder, p StreamPoint) {
 		cells = append(cells, of((*StreamRun).Rate),
 			cell(spreadOf(c.Runs, (*StreamRun).CPUPerBatch), len(c.Runs)), of((*StreamRun).CPUPerBatch),
 			cell(spreadOf(c.Runs, func(r *StreamRun) float64 { return float64(r.RSSPeak) / mega }), len(c.Runs)))
+		if lessFiles {
+			cells = append(cells, cell(spreadOf(c.Runs, func(r *StreamRun) float64 { return float64(r.RSSPeak-r.Files) / mega }), len(c.Runs)))
+		}
 		if c.Then == nil || against == nil || against.Then == nil {
 			cells = append(cells, "", "", "", "")
 		} else {
@@ -203,23 +211,45 @@ func (s *Stream) pointTable(b *strings.Builder, p StreamPoint) {
 	}
 }
 
+// hasFiles says whether it is known how much of what was resident was of files. Older results do not have it.
+func (s *Stream) hasFiles() bool {
+	return slices.ContainsFunc(s.Cells, func(c StreamCell) bool {
+		return slices.ContainsFunc(c.Runs, func(r StreamRun) bool { return r.Files > 0 })
+	})
+}
+
 func (s *Stream) pipelineTable(b *strings.Builder) {
 	if len(s.Pipelines) == 0 {
 		return
 	}
 	b.WriteString("\n## Two Collectors: otlp in, one of these between them, nop out\n\n")
-	b.WriteString(header("Between them", "spans a request", "round trip, ms", "spans/s", "CPU µs/span", "first", "second", "peak RSS MB, first", "second"))
+	titles := []string{"Between them", "spans a request", "round trip, ms", "spans/s", "CPU µs/span", "first", "second", "peak RSS MB, first", "second"}
+	lessFiles := slices.ContainsFunc(s.Pipelines, func(p StreamPipeline) bool {
+		return slices.ContainsFunc(p.Runs, func(r StreamPipelineRun) bool { return r.SentFiles > 0 })
+	})
+	if lessFiles {
+		titles = append(titles, "without files, first", "second")
+	}
+	b.WriteString(header(titles...))
 	for i := range s.Pipelines {
 		p := &s.Pipelines[i]
 		of := func(figure func(*StreamPipelineRun) float64) string {
 			return cell(spreadOf(p.Runs, figure), len(p.Runs))
 		}
-		b.WriteString(row(p.Exporter+", "+compression(p), number(float64(p.Items)), number(float64(p.RTT)),
+		cells := []string{
+			p.Exporter + ", " + compression(p), number(float64(p.Items)), number(float64(p.RTT)),
 			of((*StreamPipelineRun).Rate), of((*StreamPipelineRun).CPUPerItem),
 			of(func(r *StreamPipelineRun) float64 { return 1e6 * r.Sender / float64(max(1, r.Items)) }),
 			of(func(r *StreamPipelineRun) float64 { return 1e6 * r.Receiver / float64(max(1, r.Items)) }),
 			of(func(r *StreamPipelineRun) float64 { return float64(r.SentRSS) / mega }),
-			of(func(r *StreamPipelineRun) float64 { return float64(r.TakenRSS) / mega })))
+			of(func(r *StreamPipelineRun) float64 { return float64(r.TakenRSS) / mega }),
+		}
+		if lessFiles {
+			cells = append(cells,
+				of(func(r *StreamPipelineRun) float64 { return float64(r.SentRSS-r.SentFiles) / mega }),
+				of(func(r *StreamPipelineRun) float64 { return float64(r.TakenRSS-r.TakenFiles) / mega }))
+		}
+		b.WriteString(row(cells...))
 	}
 }
 

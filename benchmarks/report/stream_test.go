@@ -145,3 +145,26 @@ func TestStreamReportsAreWhatTheResultGives(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamReportHasRSSWithoutFiles: in both tables, once a result says how much of files there was.
+func TestStreamReportHasRSSWithoutFiles(t *testing.T) {
+	s := streamSample()
+	if text := s.Markdown(); strings.Contains(text, "without files") {
+		t.Error("nobody has measured what is said in\n", text)
+	}
+	for i := range s.Cells {
+		for j := range s.Cells[i].Runs {
+			s.Cells[i].Runs[j].Files = 20e6
+		}
+	}
+	for i := range s.Pipelines {
+		s.Pipelines[i].Runs[0].SentRSS, s.Pipelines[i].Runs[0].SentFiles = 70e6, 29e6
+		s.Pipelines[i].Runs[0].TakenRSS, s.Pipelines[i].Runs[0].TakenFiles = 70e6, 28e6
+	}
+	text := s.Markdown()
+	for _, want := range []string{"| peak RSS MB | without files | 2019", "| 55 (50–60) | 35 (30–40) |", "| without files, first | second |", "| 70 | 70 | 41 | 42 |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}

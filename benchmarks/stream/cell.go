@@ -89,7 +89,7 @@ func (c *Cell) Run(ctx context.Context, network Network) (_ *report.StreamRun, e
 	r := &report.StreamRun{Batches: c.Batches, Wall: time.Since(start).Seconds(), CPU: cpuTime(0) - cpu}
 	runtime.ReadMemStats(&m1)
 	r.Allocated = int64(m1.TotalAlloc - m0.TotalAlloc)
-	r.RSSPeak = peakMemory()
+	r.RSSPeak, r.Files = memoryOf(0)
 	if got, want := arrived.items.Load()-before, int64(c.Batches*c.Point.Items); got != want {
 		return nil, fmt.Errorf("%d spans arrived, %d were sent", got, want)
 	}

@@ -179,10 +179,12 @@ func (s *Suite) pipeline(ctx context.Context, both *pair, p *report.StreamPipeli
 		return nil, err
 	}
 	stop()
+	sent, sentFiles := both.front.memory()
+	taken, takenFiles := both.back.memory()
 	run := &report.StreamPipelineRun{
 		Seconds: end.at.Sub(begin.at).Seconds(), Items: end.items - begin.items,
 		Sender: end.front - begin.front, Receiver: end.back - begin.back,
-		SentRSS: both.front.memory(), TakenRSS: both.back.memory(),
+		SentRSS: sent, TakenRSS: taken, SentFiles: sentFiles, TakenFiles: takenFiles,
 	}
 	both.sent += gen.taken.Load() * int64(p.Items)
 	if err := both.complete(); err != nil {

@@ -34,8 +34,15 @@ func cpuTime(pid int) float64 {
 	return time.Duration(t.Nano()).Seconds()
 }
 
-// peakMemory is the most that was resident of this process, in bytes.
-func peakMemory() int64 { return statusBytes("/proc/self/status", "\nVmHWM:") }
+// memoryOf is the most that was resident of a process, and how much of files is, in bytes; 0 is this one.
+func memoryOf(pid int) (peak, files int64) {
+	of := "self"
+	if pid != 0 {
+		of = strconv.Itoa(pid)
+	}
+	status := "/proc/" + of + "/status"
+	return statusBytes(status, "\nVmHWM:"), statusBytes(status, "\nRssFile:")
+}
 
 func statusBytes(file, key string) int64 {
 	status, _ := os.ReadFile(file)
@@ -101,10 +108,8 @@ func (c *child) forgetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.cmd.Process.Pid), []byte("5"), 0)
 }
 
-// memory is the most that was resident since forgetPeak, in bytes.
-func (c *child) memory() int64 {
-	return statusBytes(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid), "\nVmHWM:")
-}
+// memory is the most that was resident since forgetPeak, and how much of files is, in bytes.
+func (c *child) memory() (peak, files int64) { return memoryOf(c.cmd.Process.Pid) }
 
 // terminate asks the child to end.
 func (c *child) terminate() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }

@@ -34,7 +34,7 @@ func TestEveryVariantDelivers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if run.Batches != 20 || run.CPU <= 0 || run.RSSPeak <= 0 || run.Allocated <= 0 {
+				if run.Batches != 20 || run.CPU <= 0 || run.RSSPeak <= 0 || run.Files <= 0 || run.Files >= run.RSSPeak || run.Allocated <= 0 {
 					t.Errorf("got %+v", run)
 				}
 				if v.sequential() && rtt > 0 && run.Wall < 20*0.002 {

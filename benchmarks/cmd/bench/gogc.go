@@ -131,7 +131,7 @@ func gogcGateway(ctx context.Context, suite *runner.Suite, r *report.Result, war
 		for _, u := range w.Runs {
 			row.Runs = append(row.Runs, report.Run{
 				Seconds: u.Seconds, Samples: u.Points, CPU: u.CPU, Farm: u.Load, Sink: u.Sink, Yard: u.Yard,
-				RSSMean: u.RSSMean, RSSPeak: u.RSSPeak, Wire: u.Wire, Series: u.Series, Refused: u.Refused,
+				RSSMean: u.RSSMean, RSSPeak: u.RSSPeak, AnonMean: u.Anon, Wire: u.Wire, Series: u.Series, Refused: u.Refused,
 				Served: u.Sent, Lost: max(0, u.Sent-u.Delivered), Duplicated: max(0, u.Delivered-u.Sent),
 			})
 		}
