@@ -17,7 +17,6 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
 // Batch is the working memory of one call. It goes through metrics in two rounds, some points at a time: all fingerprints, then
@@ -27,6 +26,9 @@ type Batch struct {
 	series.Sighting
 	effects
 	lending
+	reading
+	thinning
+	telling
 
 	g        *Gate
 	client   client.Metadata
@@ -37,14 +39,7 @@ type Batch struct {
 	index  int               // of the point at hand
 	rests  bool              // there is nothing more to do about its series
 	exempt []*policy.Matcher // that match the metric, and look at points, too
-	recall ident.Recall
-	hinted ident.Hinted
-	page   acquaintance
-	ahead  ahead
-	fps    []uint64 // of the points of the metric at hand
-	marks  []int    // of these points, those that are stale markers
-	drop   []bool
-	taking bool // all points of the last metric were aggregated
+	taking bool              // all points of the last metric were aggregated
 
 	candidates []string // labels of the point at hand that may be collapsed, by key
 
@@ -52,13 +47,27 @@ type Batch struct {
 
 	aggregations []*aggregate.Rule // in force
 	made         bool              // by aggregation, so it is not aggregated
+}
 
-	resources, scopes, metrics leavings // of the batch, the resource and the scope at hand
+// reading is what a batch knows of metrics before it decides about them.
+type reading struct {
+	recall ident.Recall
+	hinted ident.Hinted
+	page   acquaintance
+	ahead  ahead
+	fps    []uint64 // of the points of the metric at hand
+	marks  []int    // of these points, those that are stale markers
+}
 
-	weighed  bool // statistics are told how many points there are
-	refusals refusals
-
-	account account
+// letGo drops references to the data.
+func (r *reading) letGo() {
+	r.fps, r.marks = nil, nil
+	if cap(r.ahead.fps) > maxRetained {
+		r.ahead = ahead{}
+	}
+	r.recall.Forget()
+	r.hinted = ident.Hinted{}
+	r.page = r.page.kept()
 }
 
 // maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
@@ -88,41 +97,28 @@ func zeroed[T any](s []T, n int) []T {
 
 // letGo drops references to the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
 func (b *Batch) letGo() {
-	b.fps, b.marks = nil, nil
-	if cap(b.ahead.fps) > maxRetained {
-		b.ahead, b.drop = ahead{}, nil
-	}
-	b.resources, b.scopes, b.metrics = b.resources.kept(), b.scopes.kept(), b.metrics.kept()
-	b.recall.Forget()
-	b.hinted = ident.Hinted{}
-	b.page = b.page.kept()
+	b.reading.letGo()
+	b.telling.letGo()
 	clear(b.exempt)
 	clear(b.Limits)
 	clear(b.Places)
 	clear(b.Values)
 	clear(b.candidates)
 	clear(b.Collapsed[:cap(b.Collapsed)])
-	labels := b.account.series.Labels
-	clear(labels[:cap(labels)])
-	b.account, b.at, b.Owner, b.Attributes = account{series: stats.Series{Labels: labels[:0]}}, location{}, policy.Owner{}, pcommon.Map{}
+	b.at, b.Owner, b.Attributes = location{}, policy.Owner{}, pcommon.Map{}
 }
 
 // reset makes a batch ready for the next one.
 func (b *Batch) reset() {
-	b.refusals.reset()
 	if len(b.Parted) > overflow.MaxStaged {
 		b.Parted = nil
 	}
 	clear(b.Parted)
 	*b = Batch{
 		Kept:    b.Kept,
-		effects: b.effects.again(), lending: b.lending.again(),
-		resources: b.resources, scopes: b.scopes, metrics: b.metrics,
-		recall: b.recall, ahead: b.ahead, drop: b.drop[:0], exempt: b.exempt[:0],
-		candidates: b.candidates[:0],
-		account:    b.account,
-		refusals:   b.refusals,
-		page:       b.page,
+		effects: b.effects.again(), lending: b.lending.again(), thinning: b.thinning.again(), telling: b.telling.again(),
+		reading: reading{recall: b.recall, page: b.page, ahead: b.ahead},
+		exempt:  b.exempt[:0], candidates: b.candidates[:0],
 		Sighting: series.Sighting{
 			Limits: b.Limits[:0], Places: b.Places[:0], Values: b.Values[:0], Collapsed: b.Collapsed[:0], Parted: b.Parted,
 		},

@@ -32,119 +32,98 @@ func (g *Gate) Observe() error {
 		return nil
 	}
 	g.observed = true
+	t, l := g.Telemetry, g.Limiter
 	return errors.Join(
 		g.observeFullest(),
-		g.Telemetry.RegisterProcessorCardinalityAdmittedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Admitted.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityAggregateMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
+		t.RegisterProcessorCardinalityAdmittedSeriesCallback(g.whole(l.Admitted.Load)),
+		t.RegisterProcessorCardinalityAggregateMembersCallback(g.byName(func(yield func(string, int64)) {
 			_, feeders := g.Aggregator.Sizes()
-			g.observeRules(o, feeders)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityAggregateSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+			eachOf(feeders, yield)
+		})),
+		t.RegisterProcessorCardinalityAggregateSeriesCallback(g.byName(func(yield func(string, int64)) {
 			made, _ := g.Aggregator.Sizes()
-			g.observeRules(o, made)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityAggregateStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Aggregator.Used.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityAggregateStateFullestCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Aggregator.Fullest(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityContendedGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			defer g.Rules.RUnlock()
-			for l, n := range g.Limiter.Groups.Contended(g.Policy.Limits) {
-				o.Observe(int64(n), l.Measured)
+			eachOf(made, yield)
+		})),
+		t.RegisterProcessorCardinalityAggregateStateCallback(g.whole(func() int64 { return g.Aggregator.Used.Load() })),
+		t.RegisterProcessorCardinalityAggregateStateFullestCallback(g.whole(func() int64 { return g.Aggregator.Fullest() })),
+		t.RegisterProcessorCardinalityContendedGroupsCallback(g.byLimit(func(p *policy.Policy, yield func(*policy.Limit, int64)) {
+			for of, n := range l.Groups.Contended(p.Limits) {
+				yield(of, int64(n))
 			}
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityEndedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Ended.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityExpiredSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Limiter.Expired.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityMemoryCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.Memory(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityOverflowSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			outputs, _, _ := g.Overflow.Sizes()
-			o.Observe(int64(outputs), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityOverflowMembersCallback(func(_ context.Context, o metric.Int64Observer) error {
+		})),
+		t.RegisterProcessorCardinalityEndedSeriesCallback(g.whole(l.Ended.Load)),
+		t.RegisterProcessorCardinalityExpiredSeriesCallback(g.whole(l.Expired.Load)),
+		t.RegisterProcessorCardinalityGroupsCallback(g.byName(func(yield func(string, int64)) {
+			l.Groups.Observe(func(rule string, of series.Tally) { yield(rule, int64(of.Groups)) })
+		})),
+		t.RegisterProcessorCardinalityMemoryCallback(g.whole(g.Memory)),
+		t.RegisterProcessorCardinalityOverflowMembersCallback(g.whole(func() int64 {
 			_, members, _ := g.Overflow.Sizes()
-			o.Observe(int64(members), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityOverflowStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, _, used := g.Overflow.Sizes()
-			o.Observe(used, g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityRejectedSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			defer g.Rules.RUnlock()
-			for _, l := range g.Policy.Limits {
-				o.Observe(int64(l.Demand.Estimate()+0.5), l.Measured)
+			return int64(members)
+		})),
+		t.RegisterProcessorCardinalityOverflowSeriesCallback(g.whole(func() int64 {
+			outputs, _, _ := g.Overflow.Sizes()
+			return int64(outputs)
+		})),
+		t.RegisterProcessorCardinalityOverflowStateCallback(g.whole(g.Overflow.All.Used.Load)),
+		t.RegisterProcessorCardinalityRejectedSeriesCallback(g.byLimit(func(p *policy.Policy, yield func(*policy.Limit, int64)) {
+			for _, of := range p.Limits {
+				yield(of, int64(of.Demand.Estimate()+0.5))
 			}
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityRuleSilenceCallback(func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			defer g.Rules.RUnlock()
+		})),
+		t.RegisterProcessorCardinalityRuleSilenceCallback(g.byLimit(func(p *policy.Policy, yield func(*policy.Limit, int64)) {
 			now := g.Now()
-			for _, l := range g.Policy.Rules() {
-				o.Observe(int64(l.Alive.Silent(now).Seconds()), l.Measured)
+			for _, of := range p.Rules() {
+				yield(of, int64(of.Alive.Silent(now).Seconds()))
 			}
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityRulesAppliedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.RulesApplied.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityRulesFailedCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.RulesFailed.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityRulesBadCallback(func(_ context.Context, o metric.Int64Observer) error {
-			bad := int64(0)
+		})),
+		t.RegisterProcessorCardinalityRulesAppliedCallback(g.whole(g.RulesApplied.Load)),
+		t.RegisterProcessorCardinalityRulesBadCallback(g.whole(func() int64 {
 			if g.RulesBad.Load() {
-				bad = 1
+				return 1
 			}
-			o.Observe(bad, g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalitySnapshotFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(g.SaveFailure.Load(), g.Own)
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalitySeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			defer g.Rules.RUnlock()
-			g.Limiter.Groups.Observe(func(rule string, t series.Tally) {
-				o.Observe(int64(t.Members), g.Policy.Measured(rule))
-			})
-			return nil
-		}),
-		g.Telemetry.RegisterProcessorCardinalityGroupsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			defer g.Rules.RUnlock()
-			g.Limiter.Groups.Observe(func(rule string, t series.Tally) {
-				o.Observe(int64(t.Groups), g.Policy.Measured(rule))
-			})
-			return nil
-		}),
+			return 0
+		})),
+		t.RegisterProcessorCardinalityRulesFailedCallback(g.whole(g.RulesFailed.Load)),
+		t.RegisterProcessorCardinalitySeriesCallback(g.byName(func(yield func(string, int64)) {
+			l.Groups.Observe(func(rule string, of series.Tally) { yield(rule, int64(of.Members)) })
+		})),
+		t.RegisterProcessorCardinalitySnapshotFailuresCallback(g.whole(g.SaveFailure.Load)),
 	)
+}
+
+// whole observes a number of all rules together.
+func (g *Gate) whole(read func() int64) metric.Int64Callback {
+	return func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(read(), g.Own)
+		return nil
+	}
+}
+
+// byLimit observes a number of each limit that is in force.
+func (g *Gate) byLimit(read func(p *policy.Policy, yield func(*policy.Limit, int64))) metric.Int64Callback {
+	return func(_ context.Context, o metric.Int64Observer) error {
+		g.Rules.RLock()
+		defer g.Rules.RUnlock()
+		read(g.Policy, func(l *policy.Limit, n int64) { o.Observe(n, l.Measured) })
+		return nil
+	}
+}
+
+// byName observes a number of each rule that there is or was.
+func (g *Gate) byName(read func(yield func(rule string, n int64))) metric.Int64Callback {
+	return func(_ context.Context, o metric.Int64Observer) error {
+		g.Rules.RLock()
+		defer g.Rules.RUnlock()
+		read(func(rule string, n int64) { o.Observe(n, g.Policy.Measured(rule)) })
+		return nil
+	}
+}
+
+func eachOf(all map[string]int64, yield func(string, int64)) {
+	for rule, n := range all {
+		yield(rule, n)
+	}
 }
 
 // observeFullest shows limits and how far they are used.
@@ -171,13 +150,4 @@ func (g *Gate) observeFullest() error {
 		g.Telemetry.RegisterProcessorCardinalityLimitCallback(observed(func(f series.Fullness) int { return f.Max })),
 		g.Telemetry.RegisterProcessorCardinalityFullestGroupCallback(observed(func(f series.Fullness) int { return f.Used })),
 	)
-}
-
-// observeRules observes a number for each rule.
-func (g *Gate) observeRules(o metric.Int64Observer, by map[string]int64) {
-	g.Rules.RLock()
-	defer g.Rules.RUnlock()
-	for rule, n := range by {
-		o.Observe(n, g.Policy.Measured(rule))
-	}
 }

@@ -13,6 +13,20 @@ import (
 // goes with its points, a scope with its metrics, a resource with its scopes. Where a rule aggregates all that a sender has,
 // that is one step for each batch and not one for each metric.
 
+// thinning is what is taken out of a batch.
+type thinning struct {
+	drop                       []bool   // points of the metric at hand
+	resources, scopes, metrics leavings // of the batch, the resource and the scope at hand
+}
+
+// again is for the next batch: the memory, if that is not too much.
+func (t *thinning) again() thinning {
+	if cap(t.drop) > maxRetained {
+		t.drop = nil
+	}
+	return thinning{drop: t.drop[:0], resources: t.resources.kept(), scopes: t.scopes.kept(), metrics: t.metrics.kept()}
+}
+
 // leavings is what is left of the parts of a whole.
 type leavings struct {
 	gone []bool // by part: it has nothing

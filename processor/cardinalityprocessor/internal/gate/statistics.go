@@ -16,6 +16,26 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
+// telling is what statistics are told of a batch.
+type telling struct {
+	weighed  bool // how many points there are, too
+	refusals refusals
+	account  account
+}
+
+// letGo drops references to the data.
+func (t *telling) letGo() {
+	labels := t.account.series.Labels
+	clear(labels[:cap(labels)])
+	t.account = account{series: stats.Series{Labels: labels[:0]}}
+}
+
+// again is for the next batch: the memory.
+func (t *telling) again() telling {
+	t.refusals.reset()
+	return telling{refusals: t.refusals, account: t.account}
+}
+
 // account is what a batch tells the statistics of one series.
 type account struct {
 	series stats.Series
