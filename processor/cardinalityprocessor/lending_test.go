@@ -303,6 +303,30 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 	return lent.Familiar.Passed.Load()
 }
 
+// What a rule begins to aggregate says its end with one more point than came in, which does not go back to the receiver.
+func TestALoanGoesBackWithoutWhatWasAdded(t *testing.T) {
+	lent := &lender{piped: newPiped(t, func(*Config) {})}
+	lent.shape.users = [][]string{{"a"}, {"a", "b"}, {"a"}, {"a"}, {"a", "b", "c"}}
+	lent.renew()
+	start, passed := lent.clock, 0
+	lent.seen = func(md pmetric.Metrics) { passed = md.DataPointCount() }
+	points := lent.md.DataPointCount()
+	for round := range uint64(4) {
+		if round == 2 {
+			cfg := *lent.cfg
+			cfg.Rules = []RuleConfig{{Name: "sums", Match: MatchConfig{Metric: "m*"}, Aggregate: &AggregateConfig{Without: []string{"user"}}}}
+			lent.Apply(&cfg)
+		}
+		lent.clock = lent.clock.Add(time.Second)
+		lent.shape.fill(lent.md, start, lent.clock, round, func(int, int) bool { return false })
+		passed = 0
+		require.NoError(t, lent.front.ConsumeMetrics(handback.Lend(t.Context(), lent.loan, lent.md), lent.md))
+		require.Equal(t, []int{points, points, points - 1 + 5, 0}[round], passed, "round %d", round)
+		require.Equal(t, points, lent.md.DataPointCount(), "round %d", round)
+		require.Equal(t, lent.points, addresses(lent.md), "round %d", round)
+	}
+}
+
 // rename gives points of the same memory other attributes.
 func rename(md pmetric.Metrics, s pageShape) {
 	metric := 0

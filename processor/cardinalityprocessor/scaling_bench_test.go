@@ -6,6 +6,7 @@
 package cardinalityprocessor
 
 import (
+	"hash/maphash"
 	"math"
 	"runtime"
 	"strconv"
@@ -102,15 +103,36 @@ func benchmarkTogether(b *testing.B, r *rig, k kind, do func(pmetric.Metrics)) {
 
 // BenchmarkControlParallel shows how the machine scales, by work that nobody shares anything in: computing alone, and reading the same points.
 func BenchmarkControlParallel(b *testing.B) {
-	for name, do := range map[string]func(pmetric.Metrics){
-		"computing": func(pmetric.Metrics) { spin() },
-		"reading":   func(md pmetric.Metrics) { hashed.Add(hashAll(md)) },
+	for _, c := range []struct {
+		name string
+		kind kind
+		do   func(pmetric.Metrics)
+	}{
+		{"computing", cumulative, func(pmetric.Metrics) { spin() }},
+		{"reading", cumulative, func(md pmetric.Metrics) { hashed.Add(hashAll(md)) }},
+		{"reading-histograms", histogram, func(md pmetric.Metrics) { hashed.Add(readAll(md)) }},
 	} {
-		b.Run(name, func(b *testing.B) { benchmarkTogether(b, newRig(b, threeLimits), cumulative, do) })
+		b.Run(c.name, func(b *testing.B) { benchmarkTogether(b, newRig(b, threeLimits), c.kind, c.do) })
 	}
 }
 
 var hashed atomic.Uint64 // so that nothing is left out
+
+// readAll reads what histograms say.
+func readAll(md pmetric.Metrics) (sum uint64) {
+	for _, dp := range onlyMetricOf(md).Histogram().DataPoints().All() {
+		for key, value := range dp.Attributes().All() {
+			sum += maphash.String(hashSeed, key) ^ maphash.String(hashSeed, value.Str())
+		}
+		for _, n := range dp.BucketCounts().All() {
+			sum += n
+		}
+		for _, bound := range dp.ExplicitBounds().All() {
+			sum += uint64(bound)
+		}
+	}
+	return sum
+}
 
 // spin takes about as long as a batch.
 func spin() {

@@ -133,10 +133,10 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 		if g.total.AddNumber(&p.sum) { // what would make it infinite waits for what may make it less
 			p.sum = amount.Numeric{}
 		}
-		if p.histogram != nil {
-			g.plus(*p.histogram)
+		if p.histogram != nil && g.plus(*p.histogram) { // as above
+			p.histogram = nil
 		}
-		p.histogram, p.points = nil, 0
+		p.points = 0
 		folds = folds || due[g.state] != 0 && g.folds()
 		if p.feeders == 0 {
 			s.portions[at] = portion{}
@@ -210,7 +210,7 @@ func (g *Aggregate) goOn(was *Aggregate) {
 	was.Start = max(was.Start, g.state.Flushed) // what it may still say is another series
 }
 
-// plus adds to the total, and says whether that has bounds for it.
+// plus adds to the total, and says whether that has bounds for it, and room.
 func (g *Aggregate) plus(v amount.Bucketed) bool {
 	if g.shape() == amount.ShapeNumber {
 		g.total.AddNumber(&v.Numeric)
@@ -220,7 +220,9 @@ func (g *Aggregate) plus(v amount.Bucketed) bool {
 	if ok {
 		v.Bring(both)
 		g.total.Bring(both)
-		g.total.Add(v.Value)
+		if ok = g.total.Holds(&v.Value); ok {
+			g.total.Add(v.Value)
+		}
 	}
 	return ok
 }

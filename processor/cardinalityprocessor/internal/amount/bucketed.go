@@ -35,10 +35,30 @@ func (v *Bucketed) Read(m pmetric.Metric, i int, known *Bounds) (partial bool, l
 		}
 	default:
 	}
+	if !v.countable() {
+		return false, LossNotFinite
+	}
 	if v.HasSum && !Finite(v.Sum) {
 		v.Sum, v.HasSum, partial = 0, false, true
 	}
 	return partial, LossNone
+}
+
+// mostCounted is more than anybody has counted, and as much as others can say exactly, who take counts for floats. A program that takes too much
+// from what cannot be negative says that there are 2^64 of something, less a few.
+const mostCounted = 1 << 53
+
+// countable says whether there may have been so many of all that a value counts.
+func (v *Value) countable() bool {
+	all := v.Zero
+	for _, counts := range [...][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
+		for _, n := range counts {
+			if all += n; n > mostCounted || all > mostCounted {
+				return false
+			}
+		}
+	}
+	return all <= mostCounted && v.Count <= mostCounted
 }
 
 // At scales below, all that there is lies in the two buckets around 1; above, buckets are closer together than numbers.

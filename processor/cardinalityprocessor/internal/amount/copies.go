@@ -26,6 +26,30 @@ func AppendCopy(m pmetric.Metric, i int) (at int) {
 	return at
 }
 
+// Shorten takes out all points from one on.
+func Shorten(m pmetric.Metric, n int) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		shorten(m.Gauge().DataPoints(), n)
+	case pmetric.MetricTypeSum:
+		shorten(m.Sum().DataPoints(), n)
+	case pmetric.MetricTypeHistogram:
+		shorten(m.Histogram().DataPoints(), n)
+	case pmetric.MetricTypeExponentialHistogram:
+		shorten(m.ExponentialHistogram().DataPoints(), n)
+	default:
+		shorten(m.Summary().DataPoints(), n)
+	}
+}
+
+func shorten[P any](points interface{ RemoveIf(f func(P) bool) }, n int) {
+	i := -1
+	points.RemoveIf(func(P) bool {
+		i++
+		return i >= n
+	})
+}
+
 func copyPoint[P interface{ CopyTo(P) }](points interface {
 	At(i int) P
 	AppendEmpty() P

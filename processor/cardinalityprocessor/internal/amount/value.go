@@ -6,6 +6,7 @@ package amount
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -142,7 +143,7 @@ func (v *Value) joins(o *Value) bool {
 }
 
 // Add adds o, which it may change, and says whether all of it could be: a number that would make the sum infinite cannot,
-// nor such a sum of a histogram, whose counts are added then. Of another shape nothing is.
+// nor such a sum of a histogram, whose counts are added then. Of another shape nothing is, nor of counts that would begin again at 0.
 func (v *Value) Add(o Value) (whole bool) {
 	if o.Nothing() {
 		return true
@@ -156,18 +157,13 @@ func (v *Value) Add(o Value) (whole bool) {
 	if v.Shape == ShapeNumber {
 		return v.AddNumber(&o.Numeric)
 	}
-	v.Count += o.Count
+	if v.Shape == shapeExponential && !v.Holds(&o) || !v.addCells(&o) {
+		return false
+	}
 	whole = !o.HasSum || Finite(v.Sum+o.Sum)
 	if o.HasSum && whole {
 		v.Sum += o.Sum
 		v.HasSum = true
-	}
-	if v.Cells == nil {
-		v.Cells = slices.Clone(o.Cells)
-	} else {
-		for i, n := range o.Cells {
-			v.Cells[i] += n
-		}
 	}
 	if v.Shape == shapeExponential {
 		v.align(&o)
@@ -181,6 +177,44 @@ func (v *Value) Add(o Value) (whole bool) {
 		v.negative.add(&o.negative)
 	}
 	return whole
+}
+
+// addCells adds the count and those of cells, unless any would be beyond 2^63: what one adds is far less.
+func (v *Value) addCells(o *Value) bool {
+	all := v.Count + o.Count
+	if all > math.MaxInt64 {
+		return false
+	}
+	v.Count = all
+	if v.Cells == nil {
+		v.Cells = slices.Clone(o.Cells)
+		return true
+	}
+	for i, n := range o.Cells {
+		v.Cells[i] += n
+		all |= v.Cells[i]
+	}
+	if all <= math.MaxInt64 {
+		return true
+	}
+	v.Count -= o.Count
+	for i, n := range o.Cells {
+		v.Cells[i] -= n
+	}
+	return false
+}
+
+// Holds says whether there is room for the counts of another value beside those of this one.
+func (v *Value) Holds(o *Value) bool {
+	all, full := bits.Add64(v.Zero, o.Zero, 0)
+	for _, counts := range [...][]uint64{v.Cells, o.Cells, v.Positive.Counts, o.Positive.Counts, v.negative.Counts, o.negative.Counts} {
+		for _, n := range counts {
+			var carry uint64
+			all, carry = bits.Add64(all, n, 0)
+			full |= carry
+		}
+	}
+	return full == 0 && all <= math.MaxInt64 && v.Count+o.Count <= math.MaxInt64
 }
 
 // AddNumber adds a number, and says whether that could be: not if the sum would be infinite.

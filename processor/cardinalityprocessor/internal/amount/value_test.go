@@ -318,3 +318,30 @@ func TestZeroBucketsAreBroughtToOneWidth(t *testing.T) {
 	f(exponential(3, 1, 0, 3, 1), exponential(0, 0, 0, 2, 4), 3, 1, map[int64]uint64{2: 4, 3: 1})
 	f(exponential(3, 1, 2, 8, 1), exponential(0, 0, 0, 1, 2), 4, 1+2, map[int64]uint64{2: 1})
 }
+
+// TestCountsHaveRoom: what would be beyond 2^63 is left out as a whole, and all stays as it was.
+func TestCountsHaveRoom(t *testing.T) {
+	const much = 1 << 62
+	for _, v := range []Value{
+		{Shape: ShapeHistogram, Count: much, HasSum: true, Sum: 1},
+		{Shape: ShapeHistogram, Count: 5, Cells: []uint64{1, much, 2}},
+		{Shape: shapeExponential, Count: 5, Positive: buckets{Counts: []uint64{1, much}}},
+		{Shape: shapeExponential, Count: 5, negative: buckets{Counts: []uint64{much}}},
+		{Shape: shapeExponential, Count: 5, Zero: much},
+		{Shape: ShapeSummary, Count: much, HasSum: true},
+	} {
+		total := v.Clone()
+		before := total.saved()
+		require.False(t, total.Add(v.Clone()), v)
+		require.Equal(t, before, total.saved())
+		require.False(t, total.Holds(&v))
+		few := v.Clone()
+		few.Count, few.Zero = 1, 0
+		for _, counts := range [][]uint64{few.Cells, few.Positive.Counts, few.negative.Counts} {
+			clear(counts)
+		}
+		require.True(t, total.Holds(&few))
+		require.True(t, total.Add(few))
+		require.Equal(t, v.Count+1, total.Count)
+	}
+}

@@ -209,6 +209,7 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Moment = b.g.Limiter.Now()
 	b.at.m = m
 	b.at.metric, b.fps, b.marks = b.ahead.metric(i)
+	b.g.Overflow.Unhold(&b.staged)
 	b.weigh(m, len(b.fps))
 	if b.Chosen = 0; b.g.Book != nil {
 		b.Chosen = b.g.Book.Chosen(b.Owner.Metric)
@@ -325,11 +326,17 @@ func (b *Batch) welcome(i int, member, anew bool) {
 		b.g.Overflow.Grant(b.fps[i])
 	case anew: // the batch may be refused, and come again with what it said before
 	case b.Fresh && (b.Class == amount.ClassCumulative || b.Class == amount.ClassUpDown):
-		b.g.Overflow.Release(b.fps[i])
+		b.release(i)
 	}
 	if b.Due {
 		b.observe(i)
 	}
+}
+
+// release has the point's series be no member any more.
+func (b *Batch) release(i int) {
+	b.g.Overflow.Unhold(&b.staged) // it may come again with the next point
+	b.g.Overflow.Release(b.fps[i])
 }
 
 // tolled has a point pay, and says whether it passes.

@@ -131,7 +131,7 @@ func (e *effects) again() effects {
 
 // settles says whether any series has something to settle.
 func (e *effects) settles() bool {
-	return len(e.staged.Additions)+len(e.staged.Orphans)+len(e.departures)+len(e.anew)+len(e.ending) > 0
+	return !e.staged.Empty() || len(e.departures)+len(e.anew)+len(e.ending) > 0
 }
 
 // commit lets a batch have its effects.

@@ -39,7 +39,7 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	b.part(b.fps[i], v.Step)
 	if v.Last == series.LastValue {
 		if !b.NoValue && !adds(b.act(i, v)) { // what is known of it as a member does not hold any more
-			b.g.Overflow.Release(b.fps[i])
+			b.release(i)
 		}
 		return true
 	}
@@ -106,7 +106,7 @@ func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
 	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // who has a place waits for nobody here
 		return ruling{}, false, false, false
 	}
-	of, asks, owns := b.g.Overflow.Held(b.fps[i], b.at.m, i, b.Moment.Epoch())
+	of, asks, owns := b.g.Overflow.Held(&b.staged, b.fps, i, amount.WhenAt(b.at.m, i), b.Moment.Epoch())
 	if of.Limit == nil {
 		return ruling{}, false, false, of.Anew
 	}

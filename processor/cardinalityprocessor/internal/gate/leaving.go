@@ -34,7 +34,7 @@ func (b *Batch) leave(dropped bool) {
 			amount.Silence(m, i)
 			continue
 		}
-		at := amount.AppendCopy(m, i)
+		at := b.append(m, i)
 		amount.SetTimesAt(m, at, amount.WhenAt(m, i).Start, amount.WhenAt(m, i).Time+pcommon.Timestamp(endsAfter))
 		amount.Silence(m, at)
 		if dropped {

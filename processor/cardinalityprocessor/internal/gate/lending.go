@@ -53,6 +53,15 @@ func (l *lending) handBack() {
 	}
 }
 
+// append appends a copy of a point, and returns where. What is lent goes back without it.
+func (l *lending) append(m pmetric.Metric, i int) (at int) {
+	at = amount.AppendCopy(m, i)
+	if l.lent {
+		l.hidden = append(l.hidden, func() { amount.Shorten(m, at) })
+	}
+	return at
+}
+
 // silence marks a point as having no value. A number that is lent says afterwards again that it has one: the receiver gives
 // it the next, and leaves flags alone.
 func (l *lending) silence(m pmetric.Metric, i int) {

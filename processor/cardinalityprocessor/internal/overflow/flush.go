@@ -30,7 +30,6 @@ type summed struct {
 	points  int            // since the last flush
 	Members int
 	resting int
-	pins    int
 	seen    uint32
 	lost    int // subtotals that would make it infinite
 }
@@ -39,7 +38,6 @@ type summed struct {
 func (s *summed) add(out *Output, p *subtotal, take bool) {
 	s.Members += p.Members
 	s.resting += p.resting
-	s.pins += p.pins
 	s.seen = max(s.seen, p.seen)
 	if p.points == 0 && !out.Class.Keeps() {
 		return
@@ -54,16 +52,19 @@ func (s *summed) add(out *Output, p *subtotal, take bool) {
 		total.Cells = p.bounds.Coarsen(total.Cells, in)
 		s.bounds = in
 	}
+	points := p.points
 	switch {
 	case out.Class == amount.ClassGauge && s.points == 0:
 		s.Total = total
 	case out.Class == amount.ClassGauge && out.gauge != amount.GaugeMean:
 		out.gauge.Blend(&s.Total, &total, p.stamp > s.stamp)
 	case !s.Total.Add(total):
-		s.lost++
+		if s.lost++; total.Shape == amount.ShapeNumber { // for what is the mean of points
+			points = 0
+		}
 	}
 	s.stamp = max(s.stamp, p.stamp)
-	s.points += p.points
+	s.points += points
 	if !take {
 		return
 	}
@@ -147,13 +148,13 @@ func (o *Overflow) ordered() []*Output {
 func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
 	var over []*Output
 	for _, out := range order {
-		if s := &out.Sum; s.Members == 0 && s.points == 0 && s.pins == 0 && moment.Silence(epoch, s.seen) > moment.IdleEpochs+1 {
+		if s := &out.Sum; s.Members == 0 && s.points == 0 && out.pins.Load() == 0 && moment.Silence(epoch, s.seen) > moment.IdleEpochs+1 {
 			over = append(over, out)
 		}
 	}
 	kept, rest := o.parted(over, epoch)
 	gone := o.abandon(rest, now, func(out *Output) bool {
-		return out.every(func(p *subtotal) bool { return p.quiet() && moment.Silence(epoch, p.seen) > moment.IdleEpochs+1 })
+		return out.pins.Load() == 0 && out.every(func(p *subtotal) bool { return p.quiet() && moment.Silence(epoch, p.seen) > moment.IdleEpochs+1 })
 	})
 	for _, out := range slices.Concat(kept, gone) {
 		if out.Class != amount.ClassDelta && out.sent && !out.over.Swap(true) {
@@ -205,8 +206,8 @@ func (o *Overflow) overlookAll() {
 	}
 }
 
-// quiet says whether nobody has anything for a subtotal, nor it for others.
-func (p *subtotal) quiet() bool { return p.Members == 0 && p.points == 0 && p.pins == 0 }
+// quiet says whether a subtotal has nobody, and nothing for others.
+func (p *subtotal) quiet() bool { return p.Members == 0 && p.points == 0 }
 
 func (out *Output) every(holds func(*subtotal) bool) bool {
 	return !slices.ContainsFunc(out.Subtotals, func(p *subtotal) bool { return p != nil && !holds(p) })
@@ -243,14 +244,10 @@ func (o *Overflow) abandon(all []*Output, now pcommon.Timestamp, over func(*Outp
 
 // unbegun forgets outputs that batches have made to which nothing was added, when no other batch has anything for them.
 func (o *Overflow) unbegun(s *Staged) {
-	all := s.Orphans
-	for i := range s.Additions {
-		if out := s.Additions[i].output; !out.begun.Load() && !slices.Contains(all, out) {
-			all = append(all, out)
-		}
-	}
-	if len(all) > 0 {
-		o.abandon(all, 0, func(out *Output) bool { return !out.begun.Load() && out.every((*subtotal).quiet) })
+	if all := s.release(); len(all) > 0 {
+		o.abandon(all, 0, func(out *Output) bool {
+			return !out.begun.Load() && out.pins.Load() == 0 && out.every((*subtotal).quiet)
+		})
 	}
 }
 
@@ -322,6 +319,7 @@ func (o *Overflow) back(out *Output) *Output {
 		return there
 	}
 	out.gone.Store(false)
+	out.account = o.accountOf(out.Rule, out.Tenant.Name) // for its own may be closed
 	o.All.Used.Add(out.Cost)
 	out.account.Used.Add(out.Cost)
 	o.install(out)
@@ -340,7 +338,9 @@ func (o *Overflow) giveBack(out *Output, sent *sent) bool {
 	out.begun.Store(true)
 	switch {
 	case out.Class != amount.ClassGauge:
-		p.total.Add(v)
+		if !p.total.Add(v) { // with what has come since
+			return false
+		}
 	case p.points == 0:
 		p.total, p.stamp = v, 0 // those that came since are newer
 	case out.gauge == amount.GaugeMean:

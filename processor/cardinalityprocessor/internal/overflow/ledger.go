@@ -101,6 +101,11 @@ func (l *ledger) add(o *Overflow, i int) {
 		if p := out.Subtotals[i]; p != nil {
 			out.Sum.add(out, p, false)
 			l.certain = max(l.certain, p.certain)
+			for _, start := range p.ahead {
+				if start < o.flushed { // by now
+					l.certain = max(l.certain, start+1)
+				}
+			}
 		}
 	}
 	for fp, m := range o.Shards[i].Members {

@@ -61,7 +61,7 @@ type overflowShard struct {
 	Asleep  int      // and how many they are
 	granted []uint64 // members that have a place, and begin with the next flush
 	owning  int      // members that are awake and have a series of their own
-	_       [64]byte
+	_       [48]byte // of 128, likewise
 }
 
 // Output is one series made here.
@@ -90,20 +90,23 @@ type Output struct {
 	sent   bool
 	Sum    summed
 	lost   int // of what was last summed up
+
+	pins atomic.Int64 // batches that may have something for it. One that is forgotten has none; who has a shard's lock may add his
 }
 
 // subtotal is what the inputs of one shard have said.
 type subtotal struct {
 	total   amount.Value
-	bounds  *amount.Bounds    // of total
-	stamp   uint64            // of the last point
-	points  int               // since the last flush
-	Members int               // that are not resting
-	resting int               // that are
-	pins    int               // points that wait to be added
-	seen    uint32            // epoch
-	owned   uint32            // epoch in which its fingerprint was last marked as one made here, and one more
-	certain pcommon.Timestamp // what began before may be a member that was forgotten because memory was short
+	bounds  *amount.Bounds      // of total
+	stamp   uint64              // of the last point
+	points  int                 // since the last flush
+	Members int                 // that are not resting
+	resting int                 // that are
+	seen    uint32              // epoch
+	owned   uint32              // epoch in which its fingerprint was last marked as one made here, and one more
+	certain pcommon.Timestamp   // what began before may be a member that was forgotten because memory was short
+	ahead   []pcommon.Timestamp // beginnings of such whose clock was ahead of the one here
+	_       [8]byte             // of 256: no two shards write to one cache line
 }
 
 // Member is a cumulative input of an output.
@@ -120,6 +123,7 @@ type Member struct {
 	gone   bool
 	Cost   int64
 
+	ahead   bool   // it began in the future, by the clock here
 	exact   bool   // last has all that the input says: no bounds of it are missing
 	tried   uint32 // epoch in which it last asked for a place, and one more
 	granted bool   // it has one
@@ -212,39 +216,6 @@ func (out *Output) subtotal(shard int) *subtotal {
 		out.Subtotals[shard] = &subtotal{bounds: out.Bounds.Load()}
 	}
 	return out.Subtotals[shard]
-}
-
-// held is the last verdict on a series that is a member of an output.
-type held struct {
-	Limit  *policy.Limit // nil: it is none
-	Reason policy.Reason
-	Output *Output
-	Anew   bool // it was one, with another beginning
-}
-
-// Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
-// whether it should ask for a place, and whether it had one and says by itself what it grows by.
-func (o *Overflow) Held(fp uint64, m pmetric.Metric, i int, epoch uint32) (v held, asks, owns bool) {
-	sh := &o.Shards[o.shardOf(fp)]
-	if sh.members.Load() == 0 { // fast path: where all is dropped, nobody is a member
-		return held{}, false, false
-	}
-	w := amount.WhenAt(m, i)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	of := sh.Members[fp]
-	if of == nil || w.Start != of.Start && !w.NoValue { // the end may come without a beginning
-		return held{Anew: of != nil}, false, false
-	}
-	v = held{Limit: of.Limit, Reason: of.Reason, Output: of.Output}
-	if of.own != nil {
-		return v, true, true
-	}
-	asks = of.exact && of.Time != 0 && !w.NoValue && of.tried != epoch+1
-	if asks {
-		of.tried = epoch + 1
-	}
-	return v, asks, false
 }
 
 // detach gives an output strings of its own: those of the data that it was made of may each be a part of something large.

@@ -155,12 +155,12 @@ func (sh *overflowShard) disown(m *Member) {
 
 // StageOwn notes what a series of its own says. With demoted it was the last time.
 func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Bucketed) {
-	i := o.shardOf(add.FP)
-	sh := &o.Shards[i]
-	sh.Mu.Lock()
+	sh := o.lock(add.FP)
 	defer sh.Mu.Unlock()
 	add.member, add.output, add.limit, add.reason, add.passes = v.Member, v.Member.Output, v.Limit, v.Reason, true
-	s.append(add, add.output.subtotal(i), said)
+	s.keep(add.output)
+	s.append(add, said)
+	add.member.pins++
 }
 
 // own notes what was said.

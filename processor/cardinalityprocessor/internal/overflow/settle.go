@@ -34,20 +34,22 @@ func (c *Settlement) latest() pcommon.Timestamp {
 }
 
 // committedAtOnce is how many points are added while others wait.
-const committedAtOnce = 64
+const committedAtOnce = 16
 
 // Commit adds what was staged, shard by shard.
 func (o *Overflow) Commit(c *Settlement) {
+	o.Unhold(c.Staged)
 	o.makeRoom()
 	if n := uint64(len(c.Additions)); n > 0 {
 		c.stamp = o.commits.Add(n) - n
 	}
-	o.commitAll(c, c.inShards(o))
+	all := c.inShards(o)
+	o.commitAll(c, &all)
 	o.unbegun(c.Staged)
 }
 
 // commitAll goes from shard to shard, and to those that are busy later: who waits for one has nothing else to do.
-func (o *Overflow) commitAll(c *Settlement, all [][]uint32) {
+func (o *Overflow) commitAll(c *Settlement, all *perShard) {
 	for left, wait := len(c.Additions), false; left > 0; {
 		before := left
 		for i := range all {
@@ -61,27 +63,38 @@ func (o *Overflow) commitAll(c *Settlement, all [][]uint32) {
 	}
 }
 
-// inShards sorts additions by the shards that they belong to, and keeps the order of those of one.
-func (s *Staged) inShards(o *Overflow) [][]uint32 {
+// inShards sorts additions by the shards that they belong to, and keeps the order of those of one. What nobody is a member for may be added up
+// in any: so all of that is in one, which other senders mostly do not need.
+func (s *Staged) inShards(o *Overflow) (all perShard) {
 	s.byShard = slices.Grow(s.byShard[:0], len(s.Additions))[:len(s.Additions)]
-	n := make([]int, len(o.Shards)+1)
+	var ends [len(all)]int
+	plain := -1
 	for i := range s.Additions {
-		n[o.shardOf(s.Additions[i].FP)+1]++
+		add := &s.Additions[i]
+		switch {
+		case add.output.Class.Keeps():
+			add.shard = uint8(o.shardOf(add.FP))
+		case plain < 0:
+			plain = o.shardOf(add.FP)
+			fallthrough
+		default:
+			add.shard = uint8(plain)
+		}
+		ends[add.shard]++
 	}
-	for i := range o.Shards {
-		n[i+1] += n[i]
+	for i, at := 0, 0; i < len(o.Shards); i++ {
+		all[i] = s.byShard[at : at : at+ends[i]]
+		at += ends[i]
 	}
-	all, at := make([][]uint32, len(o.Shards)), slices.Clone(n)
 	for i := range s.Additions {
-		shard := o.shardOf(s.Additions[i].FP)
-		s.byShard[at[shard]] = uint32(i)
-		at[shard]++
-	}
-	for i := range o.Shards {
-		all[i] = s.byShard[n[i]:n[i+1]]
+		shard := s.Additions[i].shard
+		all[shard] = append(all[shard], uint32(i))
 	}
 	return all
 }
+
+// perShard are additions, by number, of each shard.
+type perShard [1 << maxOverflowShardBits][]uint32
 
 func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool) (done bool) {
 	sh := &o.Shards[shard]
@@ -114,7 +127,6 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 			p.owned = c.Epoch + 1
 			c.Owned = append(c.Owned, add.output.FP)
 		}
-		p.pins--
 		o.unreserve(add.output.account, int64(add.cost))
 	}
 	return true
@@ -122,11 +134,14 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 
 // Discard forgets what was staged.
 func (o *Overflow) Discard(s *Staged) {
-	if len(s.Additions)+len(s.Orphans) == 0 {
+	if s.Empty() {
 		return
 	}
+	o.Unhold(s)
 	for shard, some := range s.inShards(o) {
-		o.discardSome(s, shard, some)
+		if len(some) > 0 {
+			o.discardSome(s, shard, some)
+		}
 	}
 	o.unbegun(s)
 }
@@ -140,7 +155,6 @@ func (o *Overflow) discardSome(s *Staged, shard int, some []uint32) {
 		if add.member != nil {
 			add.member.pins--
 		}
-		add.output.subtotal(shard).pins--
 		o.unreserve(add.output.account, int64(add.cost))
 	}
 }
@@ -189,6 +203,9 @@ func (x *settling) plain() amount.Loss {
 	case out.Class == amount.ClassGauge && out.gauge != amount.GaugeMean:
 		out.gauge.Blend(&p.total, &v, true)
 	case !p.total.Add(v):
+		if v.Shape == amount.ShapeNumber { // for what is the mean of points
+			p.points--
+		}
 		return amount.LossNotFinite
 	case p.total.HasSum && !out.summed.Load():
 		out.summed.Store(true)
@@ -254,6 +271,7 @@ func (x *settling) member() amount.Loss {
 	}
 	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
 	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), p.bounds, x.Epoch
+	m.ahead = x.Start > pcommon.NewTimestampFromTime(x.Now)
 	m.Last.Keep(&v)
 	m.exact = exact == p.bounds
 	x.grew(out, p, bare)
@@ -343,12 +361,13 @@ func (x *settling) addAll(p *subtotal, v *amount.Value) amount.Loss {
 	return lost
 }
 
-// sum adds to the total. A number that would make it infinite is left out as a whole, of a histogram only its sum is.
+// sum adds to the total. A number that would make it infinite is left out as a whole, as are counts that would begin again at 0; else of a histogram
+// only its sum is.
 func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 	if p.total.Add(v) {
 		return amount.LossNone
 	}
-	if v.Shape == amount.ShapeNumber {
+	if v.Shape == amount.ShapeNumber || !p.total.Holds(&v) {
 		return amount.LossNotFinite
 	}
 	x.partial = true // as if it had none
@@ -359,7 +378,8 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 // cannot have been counted elsewhere, as an admitted series or a member, and been forgotten because it was idle or memory was short, or by a
 // process that was killed.
 func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {
-	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle
+	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle &&
+		!slices.Contains(p.ahead, start)
 }
 
 // agree brings a value, and a subtotal of the output if it needs be, to the bounds that all inputs have.

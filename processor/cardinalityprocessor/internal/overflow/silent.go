@@ -4,6 +4,7 @@
 package overflow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
@@ -116,10 +117,28 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 // its beginning that began no later than it did.
 func (o *Overflow) lose(sh *overflowShard, fp uint64, m *Member) {
 	if m.Start < m.Time && time.Duration(m.Time-m.Start) < o.Idle { // or all of it would not count anyway
-		p := m.Output.subtotal(o.shardOf(fp))
-		p.certain = max(p.certain, m.Start+1)
+		m.Output.subtotal(o.shardOf(fp)).doubt(m)
 	}
 	o.forget(sh, fp, m)
+}
+
+// mostAhead is of how many inputs that began in the future the beginnings are remembered one by one.
+const mostAhead = 16
+
+// doubt notes that a member is not known any more. One whose clock is ahead says nothing about those who begin before it did by its own clock:
+// it has the same beginning when it comes back.
+func (p *subtotal) doubt(m *Member) {
+	switch {
+	case !m.ahead:
+		p.certain = max(p.certain, m.Start+1)
+	case !slices.Contains(p.ahead, m.Start):
+		if len(p.ahead) == mostAhead {
+			soonest := slices.Index(p.ahead, slices.Min(p.ahead))
+			p.certain = max(p.certain, p.ahead[soonest]+1)
+			p.ahead = slices.Delete(p.ahead, soonest, soonest+1)
+		}
+		p.ahead = append(p.ahead, m.Start)
+	}
 }
 
 // makeRoom forgets who rests until what batches were promised is there. No lock is held.

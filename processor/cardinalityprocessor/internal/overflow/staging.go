@@ -45,6 +45,7 @@ type Addition struct {
 	number uint64 // its bits, or where in histograms the value is that is no number
 	cost   int32  // of the member that it may become, or by what one may grow
 	reason policy.Reason
+	shard  uint8 // when it is settled
 
 	isFloat bool
 	NoValue bool
@@ -76,7 +77,8 @@ type Staged struct {
 	byShard    []uint32           // additions, when they are settled
 	last       *Output            // that something is for; it stays until the batch is over
 	outputs    map[uint64]*Output // all of those, by fingerprint
-	Orphans    []*Output          // that nothing may be for
+	pinned     []*Output          // the same
+	holding    holding
 }
 
 // value is that of an addition, which may be changed. Its counts are the batch's.
@@ -92,8 +94,8 @@ func (s *Staged) value(add *Addition, of amount.Shape) (amount.Value, *amount.Bo
 	}
 }
 
-// append notes an addition to an output, under the lock of its shard.
-func (s *Staged) append(add *Addition, of *subtotal, v *amount.Bucketed) {
+// append notes an addition to an output that stays.
+func (s *Staged) append(add *Addition, v *amount.Bucketed) {
 	switch {
 	case v.Shape != amount.ShapeNumber:
 		add.number = uint64(len(s.histograms))
@@ -103,18 +105,43 @@ func (s *Staged) append(add *Addition, of *subtotal, v *amount.Bucketed) {
 	default:
 		add.number = uint64(v.Integer)
 	}
-	of.pins++
-	if add.member != nil {
-		add.member.pins++
-	}
-	if s.last != add.output {
-		s.last = add.output
-		if s.outputs == nil {
-			s.outputs = map[uint64]*Output{}
-		}
-		s.outputs[s.last.FP] = s.last
-	}
 	s.Additions = append(s.Additions, *add)
+}
+
+// Empty says whether there is nothing to settle.
+func (s *Staged) Empty() bool { return len(s.Additions)+len(s.pinned) == 0 } // who is held is a member of something that is pinned
+
+// keep sees to it that an output stays until the batch is over. The lock of a shard is held, any of them: without all of them none is forgotten.
+func (s *Staged) keep(out *Output) {
+	if s.last == out {
+		return
+	}
+	s.last = out
+	if s.outputs[out.FP] == out {
+		return
+	}
+	if s.outputs == nil {
+		s.outputs = map[uint64]*Output{}
+	}
+	s.outputs[out.FP] = out
+	s.pinned = append(s.pinned, out)
+	out.pins.Add(1)
+}
+
+// release lets go of all that it kept, and returns those of it that nothing was added to.
+func (s *Staged) release() (unbegun []*Output) {
+	for _, out := range s.pinned {
+		if out.pins.Add(-1); !out.begun.Load() {
+			unbegun = append(unbegun, out)
+		}
+	}
+	if s.last = nil; len(s.pinned) > maxStagedOutputs {
+		s.outputs, s.pinned = nil, nil
+	}
+	clear(s.outputs)
+	clear(s.pinned)
+	s.pinned = s.pinned[:0]
+	return unbegun
 }
 
 // What a batch keeps memory for when it is over, a few MiB in all.
@@ -132,36 +159,49 @@ func (s *Staged) Reset() {
 	if cap(s.histograms) > maxStagedHistograms {
 		s.histograms = nil
 	}
-	if len(s.outputs) > maxStagedOutputs {
-		s.outputs = nil
-	}
 	clear(s.Additions)
 	clear(s.histograms)
-	clear(s.outputs)
+	clear(s.holding.holds)
+	s.holding = holding{holds: s.holding.holds[:0]}
 	s.room.Reset()
 	s.difference.Reset()
-	s.Additions, s.histograms, s.Owned, s.last = s.Additions[:0], s.histograms[:0], s.Owned[:0], nil
-	s.Orphans = nil
+	s.Additions, s.histograms, s.Owned = s.Additions[:0], s.histograms[:0], s.Owned[:0]
+}
+
+// arriving is an arrival that is staged.
+type arriving struct {
+	Arrival
+
+	staged *Staged
+	kind   outputKind
+	add    Addition
+	v      amount.Bucketed
+	had    int64 // memory that the member has
 }
 
 // Stage finds out whether a point can be added to the output of a fingerprint, and notes it if so. When there is no output
 // yet it is built; without build the point finds none.
 func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output) amount.Loss {
-	kind, w := kindFrom(a.Metric), amount.WhenAt(a.Metric, a.Index)
-	add := Addition{
+	w := amount.WhenAt(a.Metric, a.Index)
+	x := arriving{Arrival: *a, staged: s, kind: kindFrom(a.Metric), add: Addition{
 		FP: a.FP, limit: a.Limit, reason: a.Reason, Start: w.Start, Time: w.Time,
 		NoValue: w.NoValue, counted: a.Counted, passes: a.Passes,
-	}
-	var v amount.Bucketed
+	}}
 	if !w.NoValue {
-		v.Value = amount.ValueIn(&s.room, a.Metric, a.Index)
+		x.v.Value = amount.ValueIn(&s.room, a.Metric, a.Index)
 	}
-	out := s.last // fast path: the last one that it had something for is there
+	out := s.last // the last one that it had something for is there
 	if out != nil && out.FP != fp {
 		out = s.outputs[fp]
 	}
+	switch {
+	case s.holding.using != nil && s.holding.using.fp == a.FP && x.kind.class.Keeps(): // fast path: the member stays, and so does where it belongs
+		return o.stageHeld(&x)
+	case !x.kind.class.Keeps() && out != nil && !out.gone.Load(): // fast path: nobody is a member, and it stays
+		return o.stageIn(&x, out)
+	}
 	for {
-		lost, again := o.stageTo(s, out, kind, &add, &v, a)
+		lost, again := o.stageTo(&x, out)
 		if !again {
 			return lost
 		}
@@ -171,12 +211,12 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 		if build == nil {
 			return amount.LossState
 		}
-		if lost = check(&add, &v, nil, kind, a); lost != amount.LossNone {
+		if lost = x.check(nil); lost != amount.LossNone {
 			return lost
 		}
 		out = build()
-		out.FP, out.Class, out.gauge, out.Rule = fp, kind.class, a.Limit.Exceed.Gauge, a.Limit.Name
-		out.Bounds.Store(v.Bounds)
+		out.FP, out.Class, out.gauge, out.Rule = fp, x.kind.class, a.Limit.Exceed.Gauge, a.Limit.Name
+		out.Bounds.Store(x.v.Bounds)
 		out.Cost += subtotalSize * int64(len(o.Shards))
 		if out = o.found(out, a.Now); out == nil {
 			return amount.LossState
@@ -186,12 +226,11 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 
 // stageTo notes a point for an output: that which its input is a member of, or else the one given. It says again when there is none,
 // or none any more.
-func (o *Overflow) stageTo(s *Staged, out *Output, kind outputKind, add *Addition, v *amount.Bucketed, a *Arrival) (lost amount.Loss, again bool) {
-	i := o.shardOf(add.FP)
-	sh := &o.Shards[i]
-	sh.Mu.Lock()
+func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bool) {
+	add := &x.add
+	sh := o.lock(add.FP)
 	defer sh.Mu.Unlock()
-	if add.member = nil; kind.class.Keeps() {
+	if add.member = nil; x.kind.class.Keeps() {
 		add.member = sh.Members[add.FP]
 	}
 	if m := add.member; m != nil {
@@ -208,48 +247,68 @@ func (o *Overflow) stageTo(s *Staged, out *Output, kind outputKind, add *Additio
 	if out == nil || out.gone.Load() {
 		return amount.LossNone, true
 	}
-	fresh := !out.begun.Load()
-	if lost = check(add, v, out, kind, a); lost != amount.LossNone {
-		return lost, false
+	x.staged.keep(out)
+	if add.member != nil {
+		x.had = add.member.Cost
 	}
-	if kind.class.Keeps() && !add.NoValue {
-		add.cost = int32(max(0, add.member.growth(&v.Value)))
+	if lost = o.stageIn(x, out); lost == amount.LossNone && add.member != nil {
+		add.member.pins++
+	}
+	return lost, false
+}
+
+// stageHeld notes a point of a member that stays.
+func (o *Overflow) stageHeld(x *arriving) amount.Loss {
+	h := x.staged.holding.using
+	x.add.member, x.had = h.member, h.cost
+	lost := o.stageIn(x, h.member.Output)
+	if lost == amount.LossNone { // it is the addition that has it stay from here on
+		h.pinned, x.staged.holding.using = false, nil
+	}
+	return lost
+}
+
+// stageIn notes a point for an output that stays. It takes no lock.
+func (o *Overflow) stageIn(x *arriving, out *Output) amount.Loss {
+	add := &x.add
+	if lost := x.check(out); lost != amount.LossNone {
+		return lost
+	}
+	if x.kind.class.Keeps() && !add.NoValue {
+		add.cost = int32(max(0, costOf(&x.v.Value)-x.had))
 	}
 	if add.cost > 0 && !o.reserve(out.account, int64(add.cost)) {
-		if fresh {
-			s.Orphans = append(s.Orphans, out)
-		}
-		return amount.LossState, false
+		return amount.LossState
 	}
 	add.output = out
-	s.append(add, out.subtotal(i), v)
-	return amount.LossNone, false
+	x.staged.append(add, &x.v)
+	return amount.LossNone
 }
 
 // check says what of a point cannot be added, whatever there is room for.
-func check(add *Addition, v *amount.Bucketed, out *Output, kind outputKind, a *Arrival) amount.Loss {
-	mode := a.Limit.Exceed.Gauge
+func (x *arriving) check(out *Output) amount.Loss {
+	mode := x.Limit.Exceed.Gauge
 	if out != nil {
-		if mode = out.gauge; !out.fits(kind) {
+		if mode = out.gauge; !out.fits(x.kind) {
 			return amount.LossKind
 		}
 	}
 	switch {
-	case kind.class == amount.ClassGauge && mode == amount.GaugeDrop:
+	case x.kind.class == amount.ClassGauge && mode == amount.GaugeDrop:
 		return amount.LossGauge
-	case add.NoValue && add.member == nil:
+	case x.add.NoValue && x.add.member == nil:
 		return amount.LossNoValue
-	case add.NoValue:
+	case x.add.NoValue:
 		return amount.LossNone
 	}
-	if kind.shape == amount.ShapeNumber && !amount.Usable(v.Number(), kind.class, mode) {
+	if x.kind.shape == amount.ShapeNumber && !amount.Usable(x.v.Number(), x.kind.class, mode) {
 		return amount.LossNotFinite
 	}
 	var known *amount.Bounds
 	if out != nil {
 		known = out.Bounds.Load()
 	}
-	partial, lost := v.Read(a.Metric, a.Index, known)
-	add.partial = add.partial || partial // it may be looked at twice
+	partial, lost := x.v.Read(x.Metric, x.Index, known)
+	x.add.partial = x.add.partial || partial // it may be looked at twice
 	return lost
 }

@@ -1,0 +1,76 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cardinalityprocessor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/godwit-otel/godwit/internal/racetest"
+)
+
+// TestAClockThatIsAheadTakesNothingFromOthers: who is forgotten for want of memory, and began half an hour from now by its own clock, adds only what it
+// grows by when it comes back. All others are counted from their beginning meanwhile.
+func TestAClockThatIsAheadTakesNothingFromOthers(t *testing.T) {
+	racetest.Sequential(t)
+	a := newAbsent(t, cumulative, func(c *Config) { c.Memory.OverflowStateMiB = 1 })
+	const fast = 30 * time.Minute
+	ahead := a.clock.Add(fast)
+	say := func(n int64) {
+		a.clock = a.clock.Add(time.Second)
+		a.consume(a.timed(aSeries(3), ahead, a.clock.Add(fast), n))
+	}
+	say(10)
+	require.Equal(t, int64(210), a.total())
+	a.leave(1)
+	start := a.clock
+	a.clock = a.clock.Add(time.Second)
+	for i := range 5000 { // until memory is full
+		a.consume(a.timed(aSeries(1000+i), start, a.clock, 1))
+	}
+	require.Positive(t, a.unaccounted("state_full"))
+	require.Zero(t, a.unaccounted("baseline"))
+	a.leave(1) // who was silent makes room
+	say(12)
+	require.Equal(t, int64(1), a.unaccounted("baseline"), "it was forgotten")
+	start = a.clock
+	for i := range 100 {
+		a.clock = a.clock.Add(time.Millisecond)
+		a.consume(a.timed(aSeries(10_000+i), start, a.clock, 1))
+	}
+	require.Equal(t, int64(1), a.unaccounted("baseline"))
+	total := a.total()
+	say(15)
+	require.Equal(t, total+3, a.total())
+}
+
+// TestWhatComesBackIsPaidForByItsOwn: an end that could not be sent takes its memory from the account of its rule, which was closed meanwhile.
+func TestWhatComesBackIsPaidForByItsOwn(t *testing.T) {
+	r := newRig(t, overflowing(1))
+	r.send(point{name: "other"})
+	up := aSeries(1)
+	up.kind = upDown
+	r.clock = r.clock.Add(time.Second)
+	r.consume(r.timed(up, time.Time{}, r.clock, 7))
+	require.Equal(t, 1, r.flushed(time.Second).DataPointCount())
+	paid := func() (n int64) {
+		for _, of := range r.Overflow.Accounts {
+			n += of.Used.Load()
+		}
+		return n
+	}
+	require.Positive(t, paid())
+	r.next = consumertest.NewErr(errors.New("not now"))
+	for range 3 {
+		r.idle()
+		r.flush(t.Context())
+		require.Positive(t, paid())
+		require.Equal(t, r.Overflow.All.Used.Load(), paid())
+	}
+	r.next = r.sink
+}

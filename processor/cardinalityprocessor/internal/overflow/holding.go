@@ -1,0 +1,165 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package overflow
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
+)
+
+// Who is a member mostly goes on to be one, and so do the other series of its metric. So they are looked for some at a time, and stay until their
+// points are staged: a shard is locked once for all of them, and not again.
+
+// heldAtOnce is how many points of a metric are looked for together at most. It begins with one, and doubles as long as each of them is asked about.
+const heldAtOnce = 64
+
+// holding is the points of a metric whose members were looked for.
+type holding struct {
+	begin, asked int // points of the metric: the first, and the one after the last that was asked about
+	holds        []hold
+	using        *hold // that of the point at hand, if that may be staged for it
+}
+
+// hold is what is known of the member that a point is of.
+type hold struct {
+	fp     uint64
+	member *Member // nil if there is none
+	limit  *policy.Limit
+	start  pcommon.Timestamp
+	cost   int64
+	tried  uint32
+	reason policy.Reason
+	before uint8 // another one of the same shard, and one more
+	pinned bool  // it stays
+	own    bool
+	asks   bool // for a place, if it has not in this epoch
+}
+
+// Held is the last verdict on a series that is a member of an output.
+type Held struct {
+	Limit  *policy.Limit // nil: it is none
+	Reason policy.Reason
+	Output *Output
+	Anew   bool // it was one, with another beginning
+}
+
+// Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
+// whether it should ask for a place, and whether it had one and says by itself what it grows by. The series is that of a point of the metric at
+// hand, whose fingerprints are given. What it knows of others of these is forgotten by Unhold.
+func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32) (v Held, asks, owns bool) {
+	all := &s.holding
+	all.using = nil
+	if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where all is dropped, nobody is a member
+		return Held{}, false, false
+	}
+	if i < all.begin || i >= all.begin+len(all.holds) {
+		n := 1
+		if end := all.begin + len(all.holds); i == end && all.asked == end {
+			n = max(n, min(2*len(all.holds), heldAtOnce))
+		}
+		o.Unhold(s)
+		o.hold(s, fps, i, min(n, len(fps)-i))
+	}
+	all.asked = i + 1
+	h := &all.holds[i-all.begin]
+	if h.member == nil || w.Start != h.start && !w.NoValue { // the end may come without a beginning
+		return Held{Anew: h.member != nil}, false, false
+	}
+	v = Held{Limit: h.limit, Reason: h.reason, Output: h.member.Output}
+	switch {
+	case h.own:
+		return v, true, true
+	case h.asks && h.tried != epoch+1 && !w.NoValue && o.tries(h, epoch):
+		return v, true, false
+	case h.pinned:
+		all.using = h
+	}
+	return v, false, false
+}
+
+// tries notes that a member asks for a place, which it does once in an epoch.
+func (o *Overflow) tries(h *hold, epoch uint32) bool {
+	sh := o.lock(h.fp)
+	defer sh.Mu.Unlock()
+	if h.member.tried == epoch+1 { // with an earlier point
+		return false
+	}
+	h.member.tried = epoch + 1
+	return true
+}
+
+// hold looks for the members that some points are of.
+func (o *Overflow) hold(s *Staged, fps []uint64, begin, n int) {
+	all := &s.holding
+	all.begin = begin
+	var last [1 << maxOverflowShardBits]uint8 // of each shard, one more than its place
+	for i, fp := range fps[begin : begin+n] {
+		shard := o.shardOf(fp)
+		all.holds = append(all.holds, hold{fp: fp, before: last[shard]})
+		last[shard] = uint8(i + 1)
+	}
+	for left, wait := true, false; left; wait = true { // who waits for one has nothing else to do
+		left = false
+		for i := range o.Shards {
+			if last[i] == 0 {
+				continue
+			}
+			if o.holdIn(s, i, last[i], wait) {
+				last[i] = 0
+			} else {
+				left = true
+			}
+		}
+	}
+}
+
+// holdIn looks for those of one shard, from the last one on, unless that is busy and not to be waited for.
+func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done bool) {
+	sh := &o.Shards[shard]
+	if wait {
+		sh.Mu.Lock()
+	} else if !sh.Mu.TryLock() {
+		return false
+	}
+	defer sh.Mu.Unlock()
+	for at := last; at > 0; {
+		h := &s.holding.holds[at-1]
+		at = h.before
+		if m := sh.Members[h.fp]; m != nil {
+			h.look(s, m)
+		}
+	}
+	return true
+}
+
+// look notes what there is to know of a member, whose shard is locked.
+func (h *hold) look(s *Staged, m *Member) {
+	h.member, h.limit, h.reason, h.start, h.cost = m, m.Limit, m.Reason, m.Start, m.Cost
+	h.own, h.asks, h.tried = m.own != nil, m.exact && m.Time != 0, m.tried
+	if !h.own && !m.Output.gone.Load() {
+		h.pinned = true
+		m.pins++
+		s.keep(m.Output)
+	}
+}
+
+// Unhold lets go of members whose points were not staged, and forgets what was known of any.
+func (o *Overflow) Unhold(s *Staged) {
+	all := &s.holding
+	for i := range all.holds {
+		if h := &all.holds[i]; h.pinned {
+			o.unpin(h)
+		}
+	}
+	clear(all.holds)
+	all.holds, all.using = all.holds[:0], nil
+}
+
+func (o *Overflow) unpin(h *hold) {
+	sh := o.lock(h.fp)
+	defer sh.Mu.Unlock()
+	h.member.pins--
+}

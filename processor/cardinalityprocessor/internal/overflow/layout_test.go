@@ -1,0 +1,19 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package overflow
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestShardsShareNoCacheLine: what one core writes to no other has in a line. The allocator aligns these sizes to themselves.
+func TestShardsShareNoCacheLine(t *testing.T) {
+	require.Equal(t, 256, int(unsafe.Sizeof(subtotal{})))
+	require.Equal(t, 128, int(unsafe.Sizeof(overflowShard{})))
+}
