@@ -114,7 +114,7 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		a.waits(now, cancel)
-		err := a.memory.take(ctx, n, a.makeRoom)
+		err := a.memory.take(ctx, n, func(missing int, isStuck bool) { a.makeRoom(now, missing, isStuck) })
 		a.waits(now, nil)
 		if err != nil {
 			return err
@@ -130,7 +130,10 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 func (a *arrivals) waits(now *arrival, leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.leave = leave; leave != nil && !now.stopped.IsZero() { // since it last read
+	switch now.leave = leave; {
+	case leave == nil:
+		now.last = time.Now() // nothing could come until then
+	case !now.stopped.IsZero(): // since it last read
 		leave()
 	}
 }
@@ -144,14 +147,15 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// makeRoom cuts senders off until those that go have had as many bytes as are missing: those of whom nothing comes and, where somebody is stuck, the
+// makeRoom cuts other senders off until those that go have had as many bytes as one is missing: those of whom nothing comes and, where somebody is stuck, the
 // others that have sent the least per second. Whoever waits for memory himself does not sit that out.
-func (a *arrivals) makeRoom(missing int, isStuck bool) {
+func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var slow []*arrival
 	for x := range a.bodies {
 		switch {
+		case x == of:
 		case !x.stopped.IsZero():
 			if time.Since(x.stopped) < patience { // else it cannot be stopped
 				missing -= x.held

@@ -143,6 +143,29 @@ func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// TestWhoHadToWaitDoesNotStall: that nothing came of a body for a while was for want of memory.
+func TestWhoHadToWaitDoesNotStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newArrivals(3 * firstRoom)
+		others := func(n int) { require.NoError(t, a.memory.take(t.Context(), n, nil)) } // who are no senders
+		read := func(size int) {
+			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom, pause: 100 * time.Millisecond}
+			_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+			done()
+			assert.NoError(t, err)
+		}
+		var all sync.WaitGroup
+		others(firstRoom)
+		all.Go(func() { read(firstRoom + 1) })
+		time.Sleep(1650 * time.Millisecond)
+		a.memory.give(firstRoom) // for which it has waited
+		synctest.Wait()
+		others(firstRoom)
+		all.Go(func() { read(1) })
+		all.Wait()
+	})
+}
+
 // TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and has what it is in until then. What has no room for both is not asked
 // for: that would be to come again for ever. As much as there is is used.
 func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {
