@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// getLibrary exchanges request and response through net/http.
-func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
+// getLibrary exchanges request and response through net/http, in the time that is left.
+func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response) error, left time.Duration) (Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	left, began := t.timeout, time.Now()
+	began := time.Now()
 	timer := time.AfterFunc(left, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	if given := part; given != nil {

@@ -348,3 +348,35 @@ func TestHandshakesEnd(t *testing.T) {
 		}
 	})
 }
+
+// A target that redirects late, to one that never answers, has the timeout once, and not once again.
+func TestRedirectsTakeNoMoreTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				defer there.Close()
+				requests(there, func(r *http.Request) bool {
+					if r.URL.Path == "/metrics" {
+						time.Sleep(8 * time.Second)
+						_, err := io.WriteString(there, "HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\n\r\n")
+						return err == nil
+					}
+					_, _ = io.Copy(io.Discard, there) // until the other side has had enough
+					return false
+				})
+			}()
+			return here, nil
+		}
+		const timeout = 20 * time.Second // both redirects are within it
+		target := newClient(t, jobConfig(), Options{Dial: dial}).NewTarget("http://node.example/metrics", "", timeout, accept)
+		defer target.Close()
+		for range 2 {
+			began := time.Now()
+			_, err := get(target)
+			require.Equal(t, ReasonTimeout, Reason(err), "%v", err)
+			require.Equal(t, timeout, time.Since(began))
+			require.Equal(t, NetHTTP, target.Road())
+		}
+	})
+}

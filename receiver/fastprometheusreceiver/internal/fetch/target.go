@@ -174,6 +174,7 @@ func (t *Target) offered() string {
 // returns. The time that takes does not count for the timeout. An error of part's ends it; its reason is ReasonOther. Without
 // part, every page is held as a whole.
 func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
+	began := time.Now()
 	if t.road == Plain {
 		r, err := t.getPlain(ctx, buf, part)
 		if !errors.Is(err, errRedirected) {
@@ -184,7 +185,7 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 		t.drop()
 		buf = r.Body
 	}
-	return t.done(t.getLibrary(ctx, buf, part))
+	return t.done(t.getLibrary(ctx, buf, part, t.timeout-time.Since(began)))
 }
 
 // Show fetches the page for people, who want to see what an error says, too. It is given to take part by part; a part is
