@@ -65,7 +65,7 @@ func TestConsoleShowsClients(t *testing.T) {
 	p.Reads("main", "Next: Clients do not send again")
 	p.Picture("delivery-clients-wide")
 	p.Go("#/overview")
-	p.Reads("main", "remotewrite turns down what clients send", "Clients do not send again")
+	p.Reads("main", "remotewrite refuses requests of clients", "Clients do not send again")
 	p.Holds(`document.querySelector(".picture a[href='#/delivery']")`)
 	p.Picture("overview-clients-wide")
 }

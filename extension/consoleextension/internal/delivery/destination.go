@@ -212,7 +212,7 @@ func nextFor(state, lastError string) string {
 	case stateThrottled:
 		return advice.Throttled
 	case stateBreakerOpen:
-		return advice.ForAnswer(lastError) + " It is tried again by itself."
+		return advice.ForAnswer(lastError) + " It is retried automatically."
 	}
 	return advice.ForAnswer(lastError)
 }

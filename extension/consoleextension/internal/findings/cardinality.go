@@ -24,7 +24,7 @@ func (f *finder) cardinality(s *sources.Source) {
 		f.add(Finding{
 			Severity: severityError, Subject: s.Node(), View: viewCardinality, Query: map[string]string{sources.Processor: s.Name()},
 			Title: "The rules file of " + s.Name() + " cannot be used: earlier rules are in force", Detail: o.RulesFault,
-			Next: "Correct the file; it is read again by itself.",
+			Next: "Correct the file; it is reread automatically.",
 		})
 	}
 	if o.MaxSeries > 0 && o.Series >= o.MaxSeries {

@@ -53,16 +53,16 @@ func stuck(s *sources.Source, to *inspect.Destination, now time.Time, refuses bo
 	}
 	switch {
 	case to.Queue.Capacity > 0 && full:
-		detail = append(detail, "Its queue is full: what comes is refused or dropped")
+		detail = append(detail, "Its queue is full: new data is refused or dropped")
 	case to.Queue.Capacity > 0 && used > 0:
-		detail = append(detail, fmt.Sprintf("What waits fills %s of the queue", prose.Percent(used)))
+		detail = append(detail, fmt.Sprintf("Waiting data fills %s of the queue", prose.Percent(used)))
 	}
 	f.Severity, f.Next = severityWarning, advice.ForAnswer(to.LastError)
 	left := to.ThrottledUntil.Sub(now)
 	switch {
 	case to.BreakerOpen:
 		f.Severity, f.Title = severityError, fmt.Sprintf("%s sends nothing to %s: the circuit breaker is open", s.Name(), to.Name)
-		f.Next += " It is tried again by itself."
+		f.Next += " It is retried automatically."
 		if to.LastError == "" {
 			detail = append(detail, "The destination has failed many times in a row")
 		}
@@ -76,7 +76,7 @@ func stuck(s *sources.Source, to *inspect.Destination, now time.Time, refuses bo
 	case used >= queueFull:
 		f.Title = fmt.Sprintf("The queue of %s to %s is %s full", s.Name(), to.Name, prose.Percent(used))
 	case age >= stuckQueue && to.LastError != "":
-		f.Title = fmt.Sprintf("%s does not take what %s sends, for %s", to.Name, s.Name(), age)
+		f.Title = fmt.Sprintf("%s does not accept data from %s, for %s", to.Name, s.Name(), age)
 	case age > oldQueue:
 		f.Title = fmt.Sprintf("Data of %s for %s waits for %s", s.Name(), to.Name, age)
 	default:

@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 	receiver.Flow.Refused = 3
 	s.Clock.Pass(meter.Interval)
 	titles, all := s.findings()
-	require.Equal(t, []string{"error: The pipeline does not take all that fastprometheus offers"}, titles)
+	require.Equal(t, []string{"error: The pipeline refuses data of fastprometheus"}, titles)
 	require.Contains(t, all[0].Next, "memory_limiter refuses")
 }
 
@@ -138,7 +138,7 @@ func TestRefusalsOfTheFirstMomentAreSaid(t *testing.T) {
 	receiver.Flow.Refused, receiver.Flow.Dropped = 6, map[string]int64{inspect.ReasonRefused: 600}
 	s.Clock.Pass(meter.Interval)
 	titles, _ = s.findings()
-	require.Equal(t, []string{"error: The pipeline does not take all that fastprometheus offers"}, titles)
+	require.Equal(t, []string{"error: The pipeline refuses data of fastprometheus"}, titles)
 }
 
 // What was scraped cannot be scraped again; what a client sent it can send again.
@@ -157,8 +157,8 @@ func TestRefusalsAreLossesWhereNothingComesAgain(t *testing.T) {
 		require.Equal(t, []string{want}, titles)
 		require.Contains(t, all[0].Detail, detail)
 	}
-	f(inspect.Source{Targets: func() inspect.Targets { return inspect.Targets{} }}, "error: Scrapes of r are lost: the pipeline does not take them", "3 in the last 20 s")
-	f(inspect.Source{Intake: func() inspect.Intake { return inspect.Intake{} }}, "error: The pipeline does not take all that r offers", "Clients are told to send again")
+	f(inspect.Source{Targets: func() inspect.Targets { return inspect.Targets{} }}, "error: Scrapes of r are lost: the pipeline refuses them", "3 in the last 20 s")
+	f(inspect.Source{Intake: func() inspect.Intake { return inspect.Intake{} }}, "error: The pipeline refuses data of r", "Clients are told to send again")
 }
 
 func TestRequestsThatAreSentInVain(t *testing.T) {
@@ -178,7 +178,7 @@ func TestRequestsThatAreSentInVain(t *testing.T) {
 	flow.Failed = map[string]int64{"400": 5, "415": 2, "503": 7}
 	s.Clock.Pass(meter.Interval)
 	titles, all := s.findings()
-	require.Equal(t, []string{"error: remotewrite turns down what clients send: 2 requests in the last 10 s"}, titles)
+	require.Equal(t, []string{"error: remotewrite refuses requests of clients: 2 requests in the last 10 s"}, titles)
 	require.Equal(t, "The last one was answered 415 to 10.0.0.7: no such type", all[0].Detail)
 	require.Equal(t, viewDelivery, all[0].View)
 }
@@ -202,7 +202,7 @@ func TestAMemoryLimiterThatRefuses(t *testing.T) {
 	receiver.Flow.Refused = 3
 	titles, all = s.findings()
 	require.Equal(t, "error: memory_limiter refuses all data: memory is short", titles[0])
-	require.Equal(t, "error: The pipeline does not take all that fastprometheus offers", titles[1])
+	require.Equal(t, "error: The pipeline refuses data of fastprometheus", titles[1])
 	require.Equal(t, "It is memory_limiter that refuses: see there.", all[1].Next)
 	s.Service.Changed(limiter, componentstatus.NewEvent(componentstatus.StatusOK))
 	s.Clock.Pass(2 * meter.MostAge)
@@ -235,7 +235,7 @@ func TestDeliveryThatStops(t *testing.T) {
 	f(inspect.Destination{Queue: inspect.Queue{Age: 2 * time.Minute}}, "warning: Data of remotewrite for http://mimir waits for 2m0s")
 	f(inspect.Destination{Queue: inspect.Queue{Age: 20 * time.Second}})
 	f(inspect.Destination{Queue: inspect.Queue{Age: 20 * time.Second}, LastError: "answered 429 Too Many Requests"},
-		"warning: http://mimir does not take what remotewrite sends, for 20s")
+		"warning: http://mimir does not accept data from remotewrite, for 20s")
 }
 
 // An exporter that refuses is the cause of what its receiver cannot get rid of, and is said to be.
@@ -258,9 +258,9 @@ func TestAFullQueueIsFoundFromBothEnds(t *testing.T) {
 	titles, all := s.findings()
 	require.Equal(t, []string{
 		"error: The queue of remotewrite to http://mimir is full",
-		"error: Scrapes of fastprometheus are lost: the pipeline does not take them",
+		"error: Scrapes of fastprometheus are lost: the pipeline refuses them",
 	}, titles)
-	require.Equal(t, "answered 503. Its queue is full: what comes is refused or dropped.", all[0].Detail)
+	require.Equal(t, "answered 503. Its queue is full: new data is refused or dropped.", all[0].Detail)
 	require.Contains(t, all[0].Next, "See the destination's own log")
 	require.Equal(t, "The queue of remotewrite is full: see there.", all[1].Next)
 	to.Queue.Bytes = 0

@@ -71,13 +71,13 @@ func (f *finder) losses(s *sources.Source) {
 func (f *finder) refusal(s *sources.Source, times int64, seconds float64) Finding {
 	one := Finding{
 		Severity: severityError, Subject: s.Node(), View: viewDelivery,
-		Title:  fmt.Sprintf("The pipeline does not take all that %s offers", s.Name()),
+		Title:  fmt.Sprintf("The pipeline refuses data of %s", s.Name()),
 		Detail: fmt.Sprintf("It was refused %s in the last %.0f s.", prose.Plural(times, "time"), seconds),
 		Next:   "See whether a queue is full, and why its destination is slow or down.",
 	}
 	switch {
 	case s.Targets != nil:
-		one.Title = fmt.Sprintf("Scrapes of %s are lost: the pipeline does not take them", s.Name())
+		one.Title = fmt.Sprintf("Scrapes of %s are lost: the pipeline refuses them", s.Name())
 		one.Detail = fmt.Sprintf("%s in the last %.0f s. While it refuses, targets are scraped less, to see whether it still does.", prose.Count(times), seconds)
 	case s.Intake != nil:
 		one.Detail += " Clients are told to send again."
@@ -119,7 +119,7 @@ func (f *finder) vainRequests(s *sources.Source, flow, earlier inspect.Flow, sec
 	}
 	f.add(Finding{
 		Severity: severityError, Subject: s.Node(), View: viewDelivery,
-		Title:  fmt.Sprintf("%s turns down what clients send: %s in the last %.0f s", s.Name(), prose.Plural(turnedDown, "request"), seconds),
+		Title:  fmt.Sprintf("%s refuses requests of clients: %s in the last %.0f s", s.Name(), prose.Plural(turnedDown, "request"), seconds),
 		Detail: "The last one was " + s.Intake().Last.Text,
 		Next:   advice.Nonsense,
 	})
