@@ -27,6 +27,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
 )
@@ -131,6 +132,32 @@ func TestWhatAPlainServerRefusesIsCounted(t *testing.T) {
 	e := newTestExporter(t, transport.HTTP, s.URL)
 	e.export(0, 1)
 	require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
+}
+
+// A page to log in at, which a proxy shows or leads to, has taken nothing of what was sent.
+func TestAPageOfAProxyHasTakenNothing(t *testing.T) {
+	for _, kind := range []string{transport.HTTP, transport.WebSocket} {
+		s := startPlain(t, func(n int64, w http.ResponseWriter) {
+			switch n {
+			case 1:
+				w.Header().Set("Location", "/login")
+				w.WriteHeader(http.StatusFound)
+			case 2:
+				_, _ = io.WriteString(w, "\n<!DOCTYPE html><title>Log in</title>")
+			case 3:
+				w.Header().Set("Location", "/moved")
+				w.WriteHeader(http.StatusPermanentRedirect)
+			}
+		})
+		e := newTestExporter(t, kind, s.URL, func(cfg *Config) { cfg.Mode = server.Unary })
+		e.export(0, 1)
+		require.Equal(t, int64(1), e.settled().Acked)
+		require.Equal(t, int64(4), s.calls.Load(), kind)
+		r, body := s.last()
+		require.Equal(t, http.MethodPost, r.Method)
+		require.Equal(t, "/moved", r.URL.Path)
+		require.Contains(t, nameOf(t, body), "batch-")
+	}
 }
 
 func TestAQueueOnDiskServesPlainServers(t *testing.T) {

@@ -25,6 +25,7 @@ func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
 		"400":               {status.Error(codes.Internal, saidOfHTTP+"400 (Bad Request); x"), codes.Unavailable},
 		"no service":        {status.Error(codes.Unimplemented, saidOfHTTP+"404 (Not Found); x"), codes.Unimplemented},
 		"too large":         {status.Error(codes.Unknown, saidOfHTTP+"413 (Request Entity Too Large); x"), codes.ResourceExhausted},
+		"a page to log in":  {status.Error(codes.Unknown, saidOfHTTP+"302 (Found); x"), codes.Unavailable},
 		"forbidden":         {status.Error(codes.PermissionDenied, saidOfHTTP+"403 (Forbidden); x"), codes.PermissionDenied},
 		"the server's word": {status.Error(codes.Internal, "cannot store it"), codes.Internal},
 		"nothing":           {nil, codes.OK},

@@ -70,9 +70,32 @@ func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configco
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
-		return nil, httpStatus(response, errors.New(response.Status))
+		return nil, httpStatus(response, refusal(response))
+	}
+	if strings.HasPrefix(http.DetectContentType(body), "text/html") {
+		return nil, status.Error(codes.Unavailable, response.Status+": a web page answers, and no server of OTLP")
 	}
 	return body, nil
+}
+
+// sameRequest follows a server that leads elsewhere where the same request is made there. Where a page would be asked for in its place, as one
+// to log in at is, whatever answers that has taken nothing.
+func sameRequest(next *http.Request, before []*http.Request) error {
+	const most = 10
+	if next.Method != before[0].Method || len(before) == most {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// refusal is what an answer says of a request that was not taken, and where it leads to.
+func refusal(response *http.Response) error {
+	at, err := response.Location()
+	if err != nil {
+		return errors.New(response.Status)
+	}
+	at.User, at.RawQuery, at.Fragment = nil, "", "" // there may be secrets in these
+	return fmt.Errorf("%s: the server leads to %s", response.Status, at)
 }
 
 // baseOf is the URL that an endpoint stands for. One without a scheme is https, unless it is insecure.
@@ -118,6 +141,7 @@ func newHTTP(ctx context.Context, s *Settings, host component.Host) (*httpTransp
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the client of %q: %w", client.Endpoint, err)
 	}
+	made.CheckRedirect = sameRequest
 	url := cmp.Or(s.URL, baseOf(client)+s.Signal.HTTPPath())
 	return &httpTransport{httpSender{client: made, url: url, header: s.header(), wire: s.Wire}}, nil
 }

@@ -68,7 +68,7 @@ func newWebSocket(ctx context.Context, s *Settings, host component.Host) (*webSo
 		DisableCompression:  true,
 	}
 	t.idle = base.CloseIdleConnections
-	t.client, t.streams = &http.Client{Transport: base}, &http.Client{Transport: tunneling(base, t.base)}
+	t.client, t.streams = &http.Client{Transport: base, CheckRedirect: sameRequest}, &http.Client{Transport: tunneling(base, t.base)}
 	if client.Auth.HasValue() {
 		auth, err := client.Auth.Get().GetHTTPClientAuthenticator(ctx, host.GetExtensions())
 		if err != nil {
@@ -129,6 +129,8 @@ func httpStatus(response *http.Response, err error) error {
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return status.Error(codes.Unavailable, err.Error())
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")); seconds > 0 {
 			return otlpstream.Busy(err.Error(), time.Duration(min(seconds, 24*3600))*time.Second).Err()
