@@ -46,10 +46,10 @@ func (f *flags) environment(elsewhere *string) {
 	}
 }
 
-// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen.
-func (f *flags) variable(arg string, line int) {
+// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It tells whether it is one.
+func (f *flags) variable(arg string, line int) bool {
 	if arg != "$@" && (arg == "" || promconfig.Template().FindString(arg) != arg) {
-		return
+		return false
 	}
 	name, _, _ := strings.Cut(strings.Trim(arg, "%{}"), ":-")
 	for i := len(f.variables) - 1; i >= 0; i-- {
@@ -59,10 +59,11 @@ func (f *flags) variable(arg string, line int) {
 			args, _ := words(v.value)
 			f.add(args, slices.Repeat([]int{v.line}, len(args)))
 			f.variables = seen
-			return
+			return true
 		}
 	}
 	f.in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: line, Path: name, Text: "flags in this variable are not seen here: write them in its place"})
+	return true
 }
 
 // isFlag tells flags from other variables, as far as a name tells.

@@ -106,11 +106,8 @@ func (f *flags) none(elsewhere *string) error {
 // IsUnit tells a unit of systemd.
 func IsUnit(text string) bool { return strings.Contains(text, "[Service]") }
 
-// Variables of those who start vmagent. They become %{NAME}, which is vmagent's own.
-var (
-	manifestVariable = lazyregexp.New(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
-	unitVariable     = lazyregexp.New(`\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?`)
-)
+// manifestVariable is one of Kubernetes. Variables of those who start vmagent become %{NAME}, which is vmagent's own.
+var manifestVariable = lazyregexp.New(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
 
 // readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these.
 func (f *flags) readText(text string) {
@@ -130,13 +127,17 @@ func (f *flags) readText(text string) {
 		switch {
 		case unit: // $NAME and ${NAME} are systemd's own
 			command = strings.TrimLeft(command, execPrefixes)
-			command = f.specified(unitVariable().ReplaceAllString(command, "%{$1}"))
+			command = f.specified(composeValue(command))
 		case assigned != nil:
-			command = unitVariable().ReplaceAllString(assigned[1]+assigned[2], "%{$1}")
+			command = shellValue(assigned[1]) + assigned[2]
 		case !strings.HasPrefix(line, "-"): // a shell's
-			command = unitVariable().ReplaceAllString(command, "%{$1}")
+			command = shellValue(command)
 		}
 		args, lines := words(command)
+		if !unit {
+			args = untilOperator(args)
+			lines = lines[:len(args)]
+		}
 		for i := range lines {
 			lines[i] += began
 		}
@@ -283,8 +284,10 @@ func words(text string) (out []string, lines []int) {
 	return out, lines
 }
 
-// add takes flags up as the package flag of Go would, with the lines that they are in. What is none, such as the program's name, is passed over.
+// add takes flags up as the package flag of Go would, with the lines that they are in. What is none, such as the program's name, is passed over before
+// them, and said to be lost behind them.
 func (f *flags) add(args []string, lines []int) {
+	last := ""
 	for i := 0; i < len(args); i++ {
 		line := 0
 		if i < len(lines) {
@@ -292,7 +295,11 @@ func (f *flags) add(args []string, lines []int) {
 		}
 		name := strings.TrimLeft(args[i], "-")
 		if name == args[i] || name == "" {
-			f.variable(args[i], line)
+			if !f.variable(args[i], line) && name != "" && last != "" {
+				f.in.Report.Add(report.Finding{
+					Kind: report.Lost, File: f.file, Line: line, Path: "-" + last, Text: "what follows its value is no flag, and left out: put a value with spaces in quotes",
+				})
+			}
 			continue
 		}
 		name, value, given := strings.Cut(name, "=")
@@ -304,6 +311,7 @@ func (f *flags) add(args []string, lines []int) {
 			}
 		}
 		f.all = append(f.all, flagValue{name, value, line})
+		last = name
 	}
 }
 

@@ -45,6 +45,20 @@ func TestWordsAreThoseOfAShell(t *testing.T) {
 	f("-a=1\\\n2", "-a=12")
 }
 
+// Variables of a shell are not those in single quotes, or behind a backslash.
+func TestVariablesOfAShell(t *testing.T) {
+	for text, want := range map[string]string{
+		`-a=$B -c="${D}x"`:              `-a=%{B} -c="%{D}x"`,
+		`-a='p$B' -c="it's $D"`:         `-a='p$B' -c="it's %{D}"`,
+		`-a=p\$B\\$C \`:                 `-a=p\$B\\%{C} \`,
+		`-a=${B:-http://b} '$C`:         `-a=%{B:-http://b} '%{C}`,
+		"-a=$B \\\n -c='$D' \\\n -e=$F": "-a=%{B} \\\n -c='$D' \\\n -e=%{F}",
+	} {
+		assert.Equal(t, want, shellValue(text), text)
+	}
+	assert.Equal(t, []string{"-a", "b"}, untilOperator([]string{"-a", "b", "2>&1", "|", "tee", "-a"}))
+}
+
 func TestSizesBeyondAllBounds(t *testing.T) {
 	for _, text := range []string{"1e30", "NaN", "-Inf", "10000000TiB"} {
 		_, err := bytesOf(text)

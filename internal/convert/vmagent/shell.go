@@ -1,0 +1,53 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vmagent
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+)
+
+// shellValue has the variables of a command as vmagent's own. Those in single quotes, or behind a backslash, are text.
+func shellValue(command string) string {
+	var out strings.Builder
+	begin := 0 // of what is not written yet
+	keep := func(from, to int) {
+		out.WriteString(composeValue(command[begin:from]) + command[from:to])
+		begin = to
+	}
+	quoted := false
+	for i := 0; i < len(command); i++ {
+		switch command[i] {
+		case '\\':
+			from := i
+			i = min(i+1, len(command)-1)
+			keep(from, i+1)
+		case '"':
+			quoted = !quoted
+		case '\'':
+			if quoted {
+				continue
+			}
+			from := i
+			if more := strings.IndexByte(command[i+1:], '\''); more >= 0 {
+				i += 1 + more
+				keep(from, i+1)
+			}
+		}
+	}
+	keep(len(command), len(command))
+	return out.String()
+}
+
+// shellOperator begins what is no argument of a command: where its output goes, or another command.
+var shellOperator = lazyregexp.New(`^(?:\d*[<>]|[|;&])`)
+
+func untilOperator(args []string) []string {
+	if end := slices.IndexFunc(args, shellOperator().MatchString); end >= 0 {
+		return args[:end]
+	}
+	return args
+}
