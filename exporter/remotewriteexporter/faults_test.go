@@ -33,6 +33,16 @@ func status(requests, code int, header ...string) func(int, http.ResponseWriter,
 	}
 }
 
+// page answers the first requests as a proxy does that wants somebody to log in.
+func page(requests int) func(int, http.ResponseWriter, *http.Request) bool {
+	return func(n int, w http.ResponseWriter, _ *http.Request) bool {
+		if n < requests {
+			_, _ = io.WriteString(w, "\n<!DOCTYPE html><title>Log in</title>")
+		}
+		return n < requests
+	}
+}
+
 // resets closes the connection of the first requests, after the body was read or before.
 func resets(requests int, afterBody bool) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(n int, w http.ResponseWriter, r *http.Request) bool {
@@ -67,6 +77,8 @@ func TestFaultsThatPassLoseNothing(t *testing.T) {
 		"503":                  proven(status(8, http.StatusServiceUnavailable)),
 		"500 at first":         status(3, http.StatusInternalServerError),
 		"redirect":             proven(status(3, http.StatusFound, "Location", "/login")),
+		"a page to log in at":  proven(page(3)),
+		"a page at first":      page(3),
 		"400 at first":         status(2, http.StatusBadRequest),
 		"415 at first":         status(2, http.StatusUnsupportedMediaType),
 		"415 all of a sudden":  proven(status(1, http.StatusUnsupportedMediaType)),

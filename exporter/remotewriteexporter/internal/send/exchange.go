@@ -100,10 +100,16 @@ func read(response *http.Response) answer {
 	defer response.Body.Close()
 	a := answer{code: response.StatusCode}
 	a.written, a.hasWritten = promwrite.ParseWritten(response.Header)
-	if a.code/100 != 2 {
+	switch {
+	case a.code/100 != 2:
 		text, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
 		a.text = strings.ToValidUTF8(string(text), "�")
 		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"))
+	case response.ContentLength != 0:
+		begin, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
+		if strings.HasPrefix(http.DetectContentType(begin), "text/html") {
+			a.code, a.text = http.StatusBadGateway, response.Status+": a web page answers, and no server of remote write"
+		}
 	}
 	// What is left only matters to the connection; whoever sends more than this, or stops half way, loses it.
 	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
