@@ -164,7 +164,7 @@ func serversOwn(err error) error {
 	if _, said, found := strings.Cut(message, saidOfHTTP); found {
 		said, _, _ = strings.Cut(said, " ")
 		code, _ := strconv.Atoi(said)
-		if code == http.StatusInternalServerError || code == http.StatusBadRequest {
+		if code == http.StatusInternalServerError || code == http.StatusBadRequest || code == http.StatusOK { // a web page, for example
 			code = http.StatusBadGateway
 		}
 		return httpStatus(&http.Response{StatusCode: code}, errors.New(message))

@@ -4,7 +4,9 @@
 package transport
 
 import (
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -26,10 +28,22 @@ func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
 		"no service":        {status.Error(codes.Unimplemented, saidOfHTTP+"404 (Not Found); x"), codes.Unimplemented},
 		"too large":         {status.Error(codes.Unknown, saidOfHTTP+"413 (Request Entity Too Large); x"), codes.ResourceExhausted},
 		"a page to log in":  {status.Error(codes.Unknown, saidOfHTTP+"302 (Found); x"), codes.Unavailable},
+		"a page":            {status.Error(codes.Unknown, saidOfHTTP+"200 (OK); transport: received unexpected content-type \"text/html\""), codes.Unavailable},
 		"forbidden":         {status.Error(codes.PermissionDenied, saidOfHTTP+"403 (Forbidden); x"), codes.PermissionDenied},
 		"the server's word": {status.Error(codes.Internal, "cannot store it"), codes.Internal},
 		"nothing":           {nil, codes.OK},
 	} {
 		require.Equal(t, c.want, status.Code(serversOwn(c.given)), name)
+	}
+}
+
+// A server may say by the clock when it wants to be asked again.
+func TestRetryAfterMayBeADate(t *testing.T) {
+	require.Equal(t, 3*time.Second, retryAfter("3"))
+	require.InDelta(t, time.Minute, retryAfter(time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)), float64(2*time.Second))
+	require.Equal(t, 24*time.Hour, retryAfter("9999999999"))
+	require.Equal(t, 24*time.Hour, retryAfter("Fri, 31 Dec 9999 23:59:59 GMT"))
+	for _, value := range []string{"", "soon", "-3", "Fri, 31 Dec 1999 23:59:59 GMT"} {
+		require.LessOrEqual(t, retryAfter(value), time.Duration(0), value)
 	}
 }

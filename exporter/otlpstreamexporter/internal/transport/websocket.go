@@ -132,8 +132,8 @@ func httpStatus(response *http.Response, err error) error {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return status.Error(codes.Unavailable, err.Error())
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")); seconds > 0 {
-			return otlpstream.Busy(err.Error(), time.Duration(min(seconds, 24*3600))*time.Second).Err()
+		if delay := retryAfter(response.Header.Get("Retry-After")); delay > 0 {
+			return otlpstream.Busy(err.Error(), delay).Err()
 		}
 		return status.Error(codes.Unavailable, err.Error())
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusNotImplemented, http.StatusOK:
@@ -150,6 +150,17 @@ func httpStatus(response *http.Response, err error) error {
 		return status.Error(codes.PermissionDenied, err.Error())
 	}
 	return status.Error(codes.Internal, err.Error())
+}
+
+// retryAfter is what a header of that name says, in seconds or by a date, and at most a day.
+func retryAfter(value string) (delay time.Duration) {
+	const most = 24 * time.Hour
+	if seconds, err := strconv.Atoi(value); err == nil {
+		delay = time.Duration(min(seconds, int(most/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		delay = time.Until(at)
+	}
+	return min(delay, most)
 }
 
 type webSocketConn struct {
