@@ -35,7 +35,7 @@ func (f *FaultError) Error() string {
 
 // BrokenAt is the first line of a text with which it is no YAML. The parser often names the line where the block began.
 func BrokenAt(text []byte) int {
-	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines := bytes.SplitAfter(hideVariables(text), []byte("\n"))
 	reads := func(n int) bool {
 		var doc yaml.Node
 		return yaml.Unmarshal(bytes.Join(lines[:n], nil), &doc) == nil

@@ -33,7 +33,7 @@ func tree(text []byte, strictly bool) (*yaml.Node, error) {
 		return nil, fmt.Errorf("it is larger than %d MiB", MaxFile>>20)
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	if err := yaml.Unmarshal(hideVariables(text), &doc); err != nil {
 		return nil, err
 	}
 	if len(doc.Content) == 0 {
@@ -72,6 +72,9 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, error) {
 	}
 	out := *n
 	out.Anchor, out.Alias, out.Content = "", nil, nil
+	for _, text := range []*string{&out.Value, &out.HeadComment, &out.LineComment, &out.FootComment} {
+		*text = ShowVariables(*text)
+	}
 	if n.Kind != yaml.MappingNode {
 		for _, c := range n.Content {
 			e, err := expand(c, left, depth+1)

@@ -167,6 +167,10 @@ func unlike(n *yaml.Node, of string) string {
 var renamed = map[string]string{"scrape_classic_histograms": "always_scrape_classic_histograms"}
 
 func (c *Carrier) scalar(n *yaml.Node, of, path, key string) {
+	if (of == "bool" || of == "num") && c.Templates && document.Variable().MatchString(n.Value) {
+		n.Value, n.Tag, n.Style = c.Text(n.Value), "", 0 // what it is is known when it is filled in
+		return
+	}
 	switch of {
 	case "bool":
 		if strings.HasPrefix(n.Value, "$") {
@@ -206,15 +210,12 @@ func isPath(key, path string) bool {
 	return false
 }
 
-// Template is a variable of vmagent's files and flags. Those that Compose fills in may say what they are where nobody sets them.
-var Template = lazyregexp.New(`%\{([A-Za-z_][A-Za-z0-9_]*(?::-[^}%]*)?)\}`)
-
 // Text escapes what a collector would read as a variable.
 func (c *Carrier) Text(value string) string {
 	value = strings.ReplaceAll(value, "$", "$$")
 	switch {
 	case c.Templates:
-		value = Template().ReplaceAllString(value, "$${env:$1}")
+		value = document.Variable().ReplaceAllString(value, "$${env:$1}")
 	case strings.Contains(value, "$$("):
 		value = reloaded().ReplaceAllStringFunc(value, func(escaped string) string {
 			name := strings.Trim(escaped, "$()")

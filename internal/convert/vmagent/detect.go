@@ -12,7 +12,6 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
-	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 )
 
 var (
@@ -76,7 +75,7 @@ func isRule(rule *yaml.Node) bool {
 
 // hasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
 func hasTemplates(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && promconfig.Template().MatchString(n.Value) || slices.ContainsFunc(n.Content, hasTemplates)
+	return n.Kind == yaml.ScalarNode && document.Variable().MatchString(n.Value) || slices.ContainsFunc(n.Content, hasTemplates)
 }
 
 // IsFlags tells files of flags and units of systemd from YAML.

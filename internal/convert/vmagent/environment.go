@@ -10,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
-	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
@@ -48,7 +47,7 @@ func (f *flags) environment(elsewhere *string) {
 
 // variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It tells whether it is one.
 func (f *flags) variable(arg string, line int) bool {
-	if arg != "$@" && (arg == "" || promconfig.Template().FindString(arg) != arg) {
+	if arg != "$@" && (arg == "" || document.Variable().FindString(arg) != arg) {
 		return false
 	}
 	name, _, _ := strings.Cut(strings.Trim(arg, "%{}"), ":-")

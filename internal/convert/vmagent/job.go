@@ -186,7 +186,7 @@ func (j *job) metricsPath() {
 	if n == nil {
 		return
 	}
-	path, query, ok := strings.Cut(n.Value, "?")
+	path, query, ok := strings.Cut(document.HideVariables(n.Value), "?")
 	if !ok {
 		return
 	}
@@ -197,14 +197,18 @@ func (j *job) metricsPath() {
 		params := document.NewTable()
 		for pair := range strings.SplitSeq(query, "&") {
 			key, _, _ := strings.Cut(pair, "=")
-			if key, err = url.QueryUnescape(key); err == nil && !params.Has(key) {
-				params.Set(key, values[key])
+			if key, err = url.QueryUnescape(key); err == nil && !params.Has(document.ShowVariables(key)) {
+				list := slices.Clone(values[key])
+				for i, value := range list {
+					list[i] = document.ShowVariables(value)
+				}
+				params.Set(document.ShowVariables(key), list)
 			}
 		}
 		j.set("params", params.Node)
 	}
 	copied := *n
-	copied.Value = path
+	copied.Value = document.ShowVariables(path)
 	document.Remove(j.node, "metrics_path")
 	j.set("metrics_path", &copied)
 }

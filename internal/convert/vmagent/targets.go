@@ -81,7 +81,7 @@ func (j *job) unknownOfGroup(group *yaml.Node) {
 }
 
 func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
-	text := target.Value
+	text := document.HideVariables(target.Value)
 	if !strings.Contains(text, "://") {
 		text = "//" + text
 	}
@@ -90,6 +90,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 		j.say(report.Lost, target, "static_configs", err.Error())
 		u = &url.URL{Host: target.Value}
 	}
+	u.Host, u.Path = document.ShowVariables(u.Host), document.ShowVariables(u.Path)
 	own := document.NewTable()
 	for i := 0; labels != nil && i+1 < len(labels.Content); i += 2 {
 		own.Set(labels.Content[i].Value, labels.Content[i+1])
@@ -119,7 +120,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 	}
 	for _, key := range slices.Sorted(maps.Keys(u.Query())) {
 		values := u.Query()[key]
-		wins("__param_"+key, values[0])
+		wins("__param_"+document.ShowVariables(key), document.ShowVariables(values[0]))
 		if len(values) > 1 {
 			j.say(report.Lost, target, "static_configs", "a parameter of a target has one value")
 		}
