@@ -46,8 +46,9 @@ func composedArgs(service *yaml.Node) (args []string, lines []int) {
 		switch command := document.Find(service, key); {
 		case document.IsNull(command):
 		case command.Kind == yaml.SequenceNode:
+			lines = append(lines, linesOf(command.Content)...)
 			for _, arg := range command.Content {
-				args, lines = append(args, composeValue(arg.Value)), append(lines, arg.Line)
+				args = append(args, composeValue(arg.Value))
 			}
 		default:
 			all, at := words(composeValue(command.Value))
@@ -60,11 +61,8 @@ func composedArgs(service *yaml.Node) (args []string, lines []int) {
 			}
 		}
 	}
-	for _, arg := range args {
-		name := strings.TrimLeft(arg, "-")
-		if name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-			return args, lines
-		}
+	if startsVMAgent(args) {
+		return args, lines
 	}
 	return nil, nil
 }

@@ -50,11 +50,11 @@ func readFlags(in *input.Input) (*flags, error) {
 		if IsUnit(string(in.Text)) {
 			seen(unitVariables(string(in.Text)))
 		}
-		f.readText(string(in.Text))
+		f.readText(string(in.Text), 1)
 	default:
 		root, err := document.Parse(in.Text)
 		if IsScript(in.Text, root) {
-			f.readText(string(in.Text))
+			f.readText(string(in.Text), 1)
 			break
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func readFlags(in *input.Input) (*flags, error) {
 		switch {
 		case service != nil:
 			seen(composeVariables(service))
-			f.add(command, lines)
+			f.command(command, lines)
 			in.Mounts = composeMounts(service)
 			for _, other := range composedBeside(root, service) {
 				in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: other.Line, Path: "services." + other.Value, Text: "it has flags of vmagent, too, and the first service that has is converted: convert a file with this one alone"})
@@ -76,7 +76,7 @@ func readFlags(in *input.Input) (*flags, error) {
 			for i, arg := range all { // $(NAME) is Kubernetes' own
 				all[i] = manifestVariable().ReplaceAllString(arg, "%{$1}")
 			}
-			f.add(all, lines)
+			f.command(all, lines)
 		case root != nil && root.Kind == yaml.SequenceNode:
 			f.add(document.ValuesOf(root.Content), linesOf(root.Content))
 		default:
@@ -109,8 +109,8 @@ func IsUnit(text string) bool { return strings.Contains(text, "[Service]") }
 // manifestVariable is one of Kubernetes. Variables of those who start vmagent become %{NAME}, which is vmagent's own.
 var manifestVariable = lazyregexp.New(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
 
-// readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these.
-func (f *flags) readText(text string) {
+// readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these, from a line on.
+func (f *flags) readText(text string, first int) {
 	unit := IsUnit(text)
 	for began, line := range joinedLines(text) {
 		command := line
@@ -139,7 +139,7 @@ func (f *flags) readText(text string) {
 			lines = lines[:len(args)]
 		}
 		for i := range lines {
-			lines[i] += began
+			lines[i] += began + first - 1
 		}
 		if !strings.HasPrefix(line, "-") {
 			from := program(args)
@@ -318,6 +318,9 @@ func (f *flags) add(args []string, lines []int) {
 func linesOf(items []*yaml.Node) (lines []int) {
 	for _, item := range items {
 		lines = append(lines, item.Line)
+		if item.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			lines[len(lines)-1]++
+		}
 	}
 	return lines
 }
@@ -334,11 +337,8 @@ func containerOf(n *yaml.Node) (container *yaml.Node, args []*yaml.Node) {
 		return nil, nil
 	}
 	list := slices.Concat(document.Contents(document.Find(n, "command")), document.Contents(document.Find(n, "args")))
-	for _, arg := range list {
-		name := strings.TrimLeft(arg.Value, "-")
-		if name != arg.Value && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape.")) {
-			return n, list
-		}
+	if startsVMAgent(document.ValuesOf(list)) {
+		return n, list
 	}
 	for _, child := range n.Content {
 		if found, args := containerOf(child); len(args) > 0 {

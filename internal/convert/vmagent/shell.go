@@ -51,3 +51,33 @@ func untilOperator(args []string) []string {
 	}
 	return args
 }
+
+// startsVMAgent tells whether a command has flags of vmagent, as its arguments or in the script of a shell.
+func startsVMAgent(args []string) bool {
+	return scriptOf(args) >= 0 || slices.ContainsFunc(args, func(arg string) bool {
+		name := strings.TrimLeft(arg, "-")
+		return name != arg && (strings.HasPrefix(name, "remoteWrite.") || strings.HasPrefix(name, "promscrape."))
+	})
+}
+
+// shellOption has a shell run the next argument.
+var shellOption = lazyregexp.New(`^-[a-z]*c$`)
+
+// scriptOf is where in a command a shell's script is that has flags of vmagent in it, negative where there is none.
+func scriptOf(args []string) int {
+	for i := 1; i < len(args); i++ {
+		if shellOption().MatchString(args[i-1]) && ScriptFlag().MatchString(args[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// command takes up the flags of one, which may be a shell's.
+func (f *flags) command(args []string, lines []int) {
+	if i := scriptOf(args); i >= 0 {
+		f.readText(args[i], lines[i])
+		return
+	}
+	f.add(args, lines)
+}
