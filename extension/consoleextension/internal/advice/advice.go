@@ -141,6 +141,8 @@ func ForAnswer(text string) string {
 }
 
 var faults = []struct{ text, next string }{
+	{"a web page answers", "Something on the way answers in the destination's place, such as a proxy that wants somebody to log in: check the exporter's endpoint and credentials."},
+	{"answered 3", "Write where the destination leads to as the exporter's endpoint: redirects are not followed."},
 	{"answered 401", "Check the exporter's credentials: the destination does not know them."},
 	{"answered 403", "Check the exporter's credentials, and what they may do: the destination forbids it."},
 	{"answered 404", "Check the path of the exporter's endpoint: there is nothing at it."},

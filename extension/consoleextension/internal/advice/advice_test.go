@@ -27,3 +27,10 @@ func TestAdviceIsAboutTheStatusesThatThereAre(t *testing.T) {
 	require.Equal(t, "401 and 403: check the job's credentials. 404: check metrics_path.", ForStatus("403", "404", "429"))
 	require.Equal(t, ForReason(ReasonStatus), ForStatus("429"))
 }
+
+// What stands between has its own word: a proxy's page is no fault of the destination's.
+func TestWhatToDoAboutWhatStandsBetween(t *testing.T) {
+	require.Contains(t, ForAnswer("answered 502: 200 OK: a web page answers, and no server of remote write"), "proxy that wants somebody to log in")
+	require.Contains(t, ForAnswer("answered 302: Found"), "redirects are not followed")
+	require.Contains(t, ForAnswer("answered 502: bad gateway"), "the destination's own log")
+}
