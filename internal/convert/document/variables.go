@@ -5,13 +5,15 @@ package document
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
-
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"sync"
 )
 
 // Variable is one of vmagent's files and flags. Those that Compose fills in may say what they are where nobody sets them.
-var Variable = lazyregexp.New(`%\{([A-Za-z_][A-Za-z0-9_]*(?::-[^}%]*)?)\}`)
+var Variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`%\{([A-Za-z_][A-Za-z0-9_]*(?::-[^}%]*)?)\}`)
+})
 
 // vmagent fills in variables before it reads a file, so that they may be where a percent sign or a brace is wrong: `limit: %{LIMIT}` is no YAML. They are read
 // between two signs that mean nothing, to nobody.

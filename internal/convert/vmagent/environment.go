@@ -51,8 +51,8 @@ func (f *flags) variable(arg string, line int) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(strings.Trim(arg, "%{}"), ":-")
-	for i := len(f.variables) - 1; i >= 0; i-- {
-		if v := f.variables[i]; v.name == name {
+	for _, v := range slices.Backward(f.variables) {
+		if v.name == name {
 			seen := f.variables
 			f.variables = nil // one may name another, or itself
 			args, _ := words(v.value)
