@@ -111,7 +111,7 @@ func TestAProxyThatFindsEverythingTooLargeForAWhileCostsNothing(t *testing.T) {
 		began := time.Now()
 		require.True(t, p.send(t, 'b'))
 		assert.Less(t, time.Since(began), 5*time.Minute)
-		assert.Less(t, p.requests['b'], 20)
+		assert.Less(t, p.requests['b'], 30) // how many there are is by chance: pauses are spread
 		raw, wire := p.Largest()
 		assert.Zero(t, raw+wire)
 	})
