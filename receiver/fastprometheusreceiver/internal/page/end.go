@@ -59,7 +59,7 @@ func (e *ending) decide() Result {
 		e.res.Hits = 0
 	}
 	switch {
-	case err != nil || e.size == 0:
+	case err != nil || e.size == 0 || e.join():
 	case e.exact():
 		if e.res = e.res.with(e.plan.Tally); over(e.target.cohort.job, e.res.PostRelabel-e.plan.Repeats) { // exact pages with timestamps have none
 			e.res.Err = catalog.ErrSampleLimit

@@ -20,6 +20,7 @@ type learning struct {
 	learned  bool     // values were taken from another target's plan
 	mixed    bool     // lines may have values that the page has shown to be the target's own since
 	renamed  []string // the target's own values, where some that are new take the place of others
+	joins    bool     // the page is as ever, and is to share its lines with others that came since
 	searched bool     // the page was looked through
 	found    []string // the target's own values, by that
 }
@@ -124,10 +125,23 @@ func (s *Scrape) renames() bool {
 // isFresh tells whether so many of a page's lines are new that a value which is on them all could be the target's own.
 func (s *Scrape) isFresh(lines []*catalog.Line) bool {
 	c := s.target.cohort
-	if s.fresh < catalog.FewFresh || s.target.Pin != nil || c.Rules.IsMapped || c.targets.Load() < 2 || c.IsLarge(len(lines)) {
+	if s.fresh < catalog.FewFresh && !s.joins || s.target.Pin != nil || c.Rules.IsMapped || c.targets.Load() < 2 || c.IsLarge(len(lines)) {
 		return false
 	}
-	return catalog.OwnPart*s.fresh > countSeries(lines)
+	return s.joins || catalog.OwnPart*s.fresh > countSeries(lines)
+}
+
+// join finds out whether a page that is as planned was the first of its kind, and another one has come since that tells of what is its target's own.
+func (s *Scrape) join() bool {
+	t := s.target
+	if !t.IsFirst() || t.Plan == nil || s.plan != t.Plan || t.Turned {
+		return false
+	}
+	c := t.cohort
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.joins = c.Own.IsFollowed(&t.Identity)
+	return s.joins
 }
 
 // isStrange tells whether nearly all of a page's lines are new.
@@ -207,7 +221,7 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	if !isFresh && (!hasSeveral || !s.isRenewed(lines)) {
 		return t.Own
 	}
-	if !t.search.isDue(t.Iteration, c.vain) {
+	if !s.joins && !t.search.isDue(t.Iteration, c.vain) {
 		return t.Own
 	}
 	own := s.findOwn(lines, since, hasSeveral)

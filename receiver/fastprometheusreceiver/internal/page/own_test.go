@@ -3,7 +3,70 @@
 
 package page
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// routes is a page of which half is about one code, and all about an application, if one is named.
+func routes(app string, scrape int) string {
+	var b strings.Builder
+	if app != "" {
+		app = fmt.Sprintf(",app=%q", app)
+	}
+	for i := range 60 {
+		fmt.Fprintf(&b, "requests_%d{route=\"/%d\",code=\"%d\"%s} %d\n", i/4, i, 200+300*(i%2), app, 100*i+scrape)
+	}
+	return b.String()
+}
+
+// A code that half of a page's lines have is not its target's own where others have it, too. Of the first page of a kind nobody can tell: it is
+// left as it is, so that all twins share it.
+func TestTwinsShareWhatTheFirstHas(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	var targets []*Target
+	for i := range 6 {
+		targets = append(targets, testTarget(j, i))
+	}
+	for range 3 { // the first has been scraped before, too
+		show(targets[0], start, typeText, routes("", 0), 1<<20)
+	}
+	for n := range 2 {
+		for _, target := range targets {
+			require.NoError(t, show(target, start.Add(time.Duration(n)*time.Second), typeText, routes("", n), 1<<20).Err)
+		}
+	}
+	require.Equal(t, 1, j.Stats().Plans)
+	require.Less(t, j.Stats().Lines, 70, "60 of the page, and the report's")
+}
+
+// The first target of a kind that tells of something of its own has the lines of those that came after it from its next page on. Nothing ends with that.
+func TestTheFirstOfItsKindJoinsOthers(t *testing.T) {
+	t.Parallel()
+	oracle, j := newTestJob(t, Config{Scrape: testScrapeConfig()}), newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
+	var targets, alone []*Target
+	for i := range 5 {
+		targets, alone = append(targets, testTarget(j, i)), append(alone, testTarget(oracle, i))
+	}
+	for n, plans := range []int{2, 1, 1} {
+		at := start.Add(time.Duration(n) * time.Second)
+		for i := range targets {
+			page := routes(fmt.Sprint("app-", i), n)
+			expected, got := show(alone[i], at, typeText, page, 1<<20), show(targets[i], at, typeText, page, 1<<20)
+			require.NoError(t, got.Err)
+			require.Equal(t, canon(expected.Metrics), canon(got.Metrics), "scrape %d of target %d", n, i)
+			require.Equal(t, expected.Added, got.Added)
+			got.Release()
+		}
+		require.Equal(t, plans, j.Stats().Plans, "scrape %d", n)
+	}
+	require.False(t, targets[0].IsFirst())
+}
 
 // Where page after page has new lines that tell of nothing that is a target's own, most are not looked at; but from time to time
 // one is, and all are again once one told of something, or had few new lines.

@@ -158,7 +158,7 @@ func (e *ending) turn(lines []*catalog.Line) []*catalog.Line {
 // values into the plan's.
 func (e *ending) isReordered(p *plan.Pass, n plan.Counts) bool {
 	t, q := e.target, e.target.Plan
-	if e.size == 0 || q == nil || q.Layout == nil || q.Repeats > 0 || t.Turned || !t.Settled || !t.Diff.IsEmpty() ||
+	if e.size == 0 || e.joins || q == nil || q.Layout == nil || q.Repeats > 0 || t.Turned || !t.Settled || !t.Diff.IsEmpty() ||
 		e.times != nil || t.Timed != nil || e.natives != nil || len(e.exemplars) > 0 ||
 		n != (plan.Counts{Tally: q.Tally}) || len(t.Lingering) > 0 || !plan.Same(p.Said, t.Said) {
 		return false

@@ -22,7 +22,8 @@ type Identity struct {
 	Own     []string   // values that most lines of its page have, by their slots
 	Version int        // counts how often these were others
 
-	ownCounted int64 // bytes, by the catalog
+	ownCounted int64  // bytes, by the catalog
+	first      uint64 // the kind of pages of which its own was the first; 0 if it was not
 }
 
 // meets tells whether a line with a condition is the target's.

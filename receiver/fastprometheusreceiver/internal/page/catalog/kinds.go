@@ -6,7 +6,7 @@ package catalog
 import "hash/maphash"
 
 const (
-	// pioneers is how many targets of a kind have lines with slots though nobody else has them yet.
+	// pioneers is how many targets of a kind are its first. All but the very first have lines with slots though nobody else has them yet.
 	pioneers = 3
 	// mostKinds bounds the kinds of pages for which pioneers are counted.
 	mostKinds = 1 << 10
@@ -66,6 +66,31 @@ func (k *kinds) isEarly(kind uint64) bool {
 	k.pioneers[kind] = n + 1
 	return true
 }
+
+// isSecond tells whether a page is one of the first of a kind, and not the very first: by that alone there is no telling what is its target's own. All
+// others may say the same, and would share its lines if it left them as they are. The target is noted as the first, to join others later.
+func (k *kinds) isSecond(t *Identity, kind uint64) bool {
+	if !k.isEarly(kind) {
+		return false
+	}
+	if k.pioneers[kind] == 1 {
+		t.first = kind
+		return false
+	}
+	return true
+}
+
+// IsFollowed tells, once, whether a target's page was the first of a kind of which another has shown since that it tells of what is its own.
+func (k *kinds) IsFollowed(t *Identity) bool {
+	if k.pioneers[t.first] <= 1 {
+		return false
+	}
+	t.first = 0
+	return true
+}
+
+// IsFirst tells whether a target's page was the first of a kind when it was looked through.
+func (t *Identity) IsFirst() bool { return t.first != 0 }
 
 // AreStrangers tells whether page after page comes that is about the same as the ones before and has no line in common with them.
 func (k *kinds) AreStrangers(lines []*Line) bool {

@@ -102,7 +102,7 @@ func (o *OwnValues) several(often []counted, about []labelPair) []string {
 func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several bool, since uint32) bool {
 	was := t.Own
 	t.Own = own
-	have, found := 0, 0
+	have, found, old := 0, 0, 0
 	for _, l := range lines {
 		if l.Kind != SeriesLine {
 			continue
@@ -112,7 +112,9 @@ func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several boo
 			continue
 		}
 		if template := o.template.write(&o.slots, t, e); template != nil {
-			have++
+			if have++; l.ID <= since {
+				old++ // others have said the same
+			}
 			if l := o.catalog.slotted(t, template, l.Setting); l != nil && l.ID <= since {
 				found++
 			}
@@ -122,11 +124,10 @@ func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several boo
 	if 4*found >= have {
 		return true
 	}
-	salt := uint64(0)
 	if several {
-		salt = severalSalt
+		return o.isEarly(aboutOf(lines) ^ severalSalt)
 	}
-	return o.isEarly(aboutOf(lines) ^ salt)
+	return 4*old <= have && o.isSecond(t, aboutOf(lines))
 }
 
 // canBe tells whether a label is no more than an attribute, whatever its value is.

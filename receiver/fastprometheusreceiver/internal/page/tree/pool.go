@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -29,11 +30,16 @@ type pool struct {
 	abandoned bool
 
 	since   pcommon.Timestamp // a window; 0 until something was filled
-	filled  int64             // points, in it
-	rate    float64           // points a second, in the one before
+	fills   []fills           // by how many points a page has, in powers of two
 	idle    int64             // how many points wait in trees that are seldom filled, wherever
 	idling  int64             // points of such trees of its own, were they kept
 	largest int64             // points of the largest page
+}
+
+// fills are how many points of pages of one size were filled: in a window, and a second in the one before.
+type fills struct {
+	now  int64
+	rate float64
 }
 
 // idling is how many points would wait in trees that are seldom filled, were all of these kept. Of a fleet with more such pages than there is room
@@ -214,7 +220,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 	if found < 0 || len(p.trees) < p.each && retained.Load()+points <= mostRetained {
 		return nil
 	}
-	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size()) {
+	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size(), points) {
 		return nil // it would grow, and not be kept
 	}
 	return p.remove(found)
@@ -227,7 +233,7 @@ func (p *pool) give(t *Tree) {
 	defer p.mu.Unlock()
 	waiting := retained.Load()
 	if p.abandoned || len(p.trees) >= p.most+p.later || waiting > mostRetained || waiting > fewRetained && p.hasSpare(t.Layout) ||
-		p.isIdle(n) {
+		p.isIdle(n, n) {
 		return
 	}
 	p.trees = append(p.trees, t)
@@ -240,43 +246,61 @@ func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 	defer p.mu.Unlock()
 	switch past := time.Duration(at - p.since); {
 	case p.since == 0 || at < p.since:
-		p.since, p.filled = at, 0
+		p.since = at
+		for i := range p.fills {
+			p.fills[i].now = 0
+		}
 	case past >= window:
-		p.since, p.filled, p.rate = at, 0, float64(p.filled)/past.Seconds()
+		p.since = at
+		for i := range p.fills {
+			f := &p.fills[i]
+			f.now, f.rate = 0, float64(f.now)/past.Seconds()
+		}
 	}
-	p.filled += points
+	size := bits.Len64(uint64(points))
+	if missing := size + 1 - len(p.fills); missing > 0 {
+		p.fills = append(p.fills, make([]fills, missing)...)
+	}
+	p.fills[size].now += points
 	p.idle, p.largest = j.Idle, max(p.largest, points)
 	if j.Later {
 		p.later = laterTrees
 	}
 	p.weigh()
-	return retained.Load() <= mostRetained && !p.isIdle(points)
+	return retained.Load() <= mostRetained && !p.isIdle(points, points)
 }
 
 // weigh counts the trees that the pool would have.
 func (p *pool) weigh() {
 	points := p.largest * int64(max(p.each, 1))
-	if p.abandoned || !p.isSeldom(points) {
+	if p.abandoned || !p.isSeldom(points, p.largest) {
 		points = 0
 	}
 	idling.Add(points - p.idling)
 	p.idling = points
 }
 
-// isSeldom tells whether trees of so many points are filled too seldom for what they take.
-func (p *pool) isSeldom(points int64) bool {
-	return p.idle < 0 || max(p.rate, float64(p.filled)/window.Seconds()) < busyRate*float64(points)
+// isSeldom tells whether trees of so many points are filled too seldom for what they take, where the largest has so many. Larger pages say nothing: they
+// need more, and those of a program that comes in all sizes would have trees wait for the few that are small.
+func (p *pool) isSeldom(points, largest int64) bool {
+	now, rate := int64(0), 0.0
+	for _, f := range p.fills[:min(len(p.fills), bits.Len64(uint64(largest))+1)] {
+		now += f.now
+		rate += f.rate
+	}
+	return p.idle < 0 || max(rate, float64(now)/window.Seconds()) < busyRate*float64(points)
 }
 
-// isIdle tells whether another tree of so many points would wait too long for what it takes.
-func (p *pool) isIdle(points int64) bool {
-	if p.since == 0 || retained.Load()+points <= p.idle && idling.Load() <= p.idle {
+// isIdle tells whether so many more points, of a tree that has so many then, would wait too long for what they take.
+func (p *pool) isIdle(more, points int64) bool {
+	if p.since == 0 || retained.Load()+more <= p.idle && idling.Load() <= p.idle {
 		return false
 	}
 	for _, t := range p.trees {
-		points += t.size()
+		more += t.size()
+		points = max(points, t.size())
 	}
-	return p.isSeldom(points)
+	return p.isSeldom(more, points)
 }
 
 // hasSpare tells whether a tree waits that a layout's pages can fill as well as another.

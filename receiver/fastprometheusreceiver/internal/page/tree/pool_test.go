@@ -284,6 +284,9 @@ func TestEachPointOfAPoolIsToBeWorthIt(t *testing.T) {
 	require.Equal(t, FewPlans, kept(layouts(FewPlans), 400, 10*time.Millisecond))
 	sizes := append(layouts(2*FewPlans), &plan.Layout{Points: make([]*catalog.Point, 10_000)})
 	require.LessOrEqual(t, kept(sizes, 500, 100*time.Millisecond), 2)
+	unlike := append(layouts(1), &plan.Layout{Points: make([]*catalog.Point, 10_000)})
+	require.Zero(t, kept(unlike, 200, 500*time.Millisecond), "nor does one page that is large make a tree of the small one worth it")
+	require.Equal(t, 2, kept(unlike, 2000, 50*time.Millisecond))
 }
 
 // A tree that would not be kept with the points of a larger page is not made to have them.
