@@ -62,7 +62,7 @@ type intake struct {
 	stopped bool
 	encoder *encode.Encoder
 	round   *round
-	open    atomic.Int64 // points added in the round
+	open    atomic.Int64 // samples added in the round
 	blocked atomic.Bool  // the queue was full when data last came
 	// evenness holds the bits of a float, which weigh noted.
 	evenness atomic.Uint64
@@ -149,7 +149,7 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	if blocks := in.queue.Blocks(tenants); in.blocked.Swap(blocks) != blocks {
 		in.telemetry.blocked(blocks)
 	}
-	r, err := in.take(ctx, md, tenants, int64(points))
+	r, err := in.take(ctx, md, tenants, in.cfg.samplesOf(md, points))
 	if err != nil || !in.durable && !in.cfg.Queue.WaitForResult {
 		return err
 	}
@@ -180,12 +180,12 @@ func (in *intake) patience(ctx context.Context, cause error) (context.Context, c
 }
 
 // take adds md to a round that has room for it, and returns that round.
-func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string, points int64) (*round, error) {
+func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string, samples int64) (*round, error) {
 	for {
 		if err := in.waitRoom(ctx, tenants); err != nil {
 			return nil, err
 		}
-		r, done, err := in.try(ctx, md, points)
+		r, done, err := in.try(ctx, md, samples)
 		if done {
 			return r, err
 		}
@@ -216,13 +216,13 @@ func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
 }
 
 // try adds md to the round, if there is room. The loop is told under the lock, so that it is told of this round.
-func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r *round, done bool, err error) {
+func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r *round, done bool, err error) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	if in.stopped {
 		return nil, true, errStopped
 	}
-	open, ok := in.reserve(points)
+	open, ok := in.reserve(samples)
 	if !ok {
 		notify(in.full)
 		return in.round, false, nil
@@ -231,7 +231,7 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r 
 	isLast := in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
-	if isLast || open+points > in.enough() { // nothing more can come, or as much again would make a request too many
+	if isLast || open+samples > in.enough() { // nothing more can come, or as much again would make a request too many
 		notify(in.full)
 	}
 	if err != nil {
@@ -240,29 +240,29 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, points int64) (r 
 	return in.round, true, err
 }
 
-// reserve counts points as added to the round, if they fit, and returns how many there are then.
-func (in *intake) reserve(points int64) (open int64, ok bool) {
+// reserve counts samples as added to the round, if they fit, and returns how many there are then.
+func (in *intake) reserve(samples int64) (open int64, ok bool) {
 	for {
 		open := in.open.Load()
-		if open > 0 && open+points > in.enough() {
+		if open > 0 && open+samples > in.enough() {
 			return open, false
 		}
-		if in.open.CompareAndSwap(open, open+points) {
-			return open + points, true
+		if in.open.CompareAndSwap(open, open+samples) {
+			return open + samples, true
 		}
 	}
 }
 
-// enough is how many points end a round: a full request for each shard: were a round cut into ever smaller pieces, more
+// enough is how many samples end a round: a full request for each shard: were a round cut into ever smaller pieces, more
 // shards would send no more. What makes more than one request of a shard would take two trips, so the fullest shard of
 // the last rounds is what counts, and some room is left.
 func (in *intake) enough() int64 {
 	n := min(in.shards.count(), maxRequests)
-	points := float64(n * in.cfg.Batch.MaxSamples)
+	samples := float64(n * in.cfg.Batch.MaxSamples)
 	if n > 1 {
-		points *= 15. / 16 * math.Float64frombits(in.evenness.Load())
+		samples *= 15. / 16 * math.Float64frombits(in.evenness.Load())
 	}
-	return int64(points)
+	return int64(samples)
 }
 
 // add gives md to the encoder, by tenant.
