@@ -58,8 +58,8 @@ func (e *Encoder) Append(dst, src []byte, known Known) []byte {
 	e.runs = known.Runs
 	dst = appendHeader(dst, len(src))
 	for at := 0; ; {
-		end := min(at+maxBlock, len(src))
-		dst = e.appendBlock(dst, src, at, end, end == len(src))
+		end, random := known.Random.cut(at, min(at+maxBlock, len(src)))
+		dst = e.appendBlock(dst, src, at, end, random)
 		if at = end; at == len(src) {
 			e.base += uint32(len(src))
 			e.runs = nil
@@ -108,12 +108,16 @@ func appendHeader(dst []byte, size int) []byte {
 	}
 }
 
-// appendBlock appends src from at to end as a block.
-func (e *Encoder) appendBlock(dst, src []byte, at, end int, last bool) []byte {
+// appendBlock appends src from at to end as a block, without a search where it is random.
+func (e *Encoder) appendBlock(dst, src []byte, at, end int, random bool) []byte {
 	before := e.recent
 	start := len(dst)
 	dst = append(dst, 0, 0, 0)
-	e.find(src, at, end)
+	if random {
+		e.literals, e.sequences = append(e.literals[:0], src[at:end]...), e.sequences[:0]
+	} else {
+		e.find(src, at, end)
+	}
 	dst = e.appendLiterals(dst)
 	dst = e.appendSequences(dst)
 	content, kind := start+3, compressedBlock
@@ -123,7 +127,7 @@ func (e *Encoder) appendBlock(dst, src []byte, at, end int, last bool) []byte {
 		kind, dst = rawBlock, append(dst[:content], src[at:end]...)
 	}
 	header := uint32(len(dst)-content)<<3 | uint32(kind)<<1
-	if last {
+	if end == len(src) {
 		header |= 1
 	}
 	dst[start], dst[start+1], dst[start+2] = byte(header), byte(header>>8), byte(header>>16)

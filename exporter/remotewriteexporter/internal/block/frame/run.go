@@ -22,6 +22,26 @@ const (
 type Known struct {
 	Runs   []Run
 	Echoes []Echo // for snappy
+	Random Stretch
+}
+
+// Stretch is a part of a request in which nothing comes again, and which Move does not concern. Where it is long enough it has blocks of its own in
+// a zstd frame, so that a code is made for it alone, and nothing is searched for.
+type Stretch struct{ At, End int }
+
+// leastRandom is from how many bytes on that is worth what the blocks around it take.
+const leastRandom = 4 << 10
+
+// cut is where a block ends that begins at some place, and whether all of it is the stretch's.
+func (s *Stretch) cut(at, end int) (cut int, within bool) {
+	switch {
+	case s.End-s.At < leastRandom || at >= s.End:
+		return end, false
+	case at < s.At:
+		return min(end, s.At), false
+	default:
+		return min(end, s.End), true
+	}
 }
 
 // leastMessage is about how many bytes a message with an echo has, or more.

@@ -87,6 +87,7 @@ type native struct {
 // Exemplar belongs to a series and a resource; its labels are encoded as pairs of texts.
 type Exemplar struct {
 	Slot       uint32
+	Refs       uint32 // for who writes it
 	Labels     *cache.ResourceLabels
 	Time       int64
 	Bits       uint64

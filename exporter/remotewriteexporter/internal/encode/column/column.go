@@ -83,7 +83,9 @@ func (c *Column) take(p *part, unlisted bool) {
 		if !b.has(x.series) {
 			continue // no sample for it to go with, as where a bucket has no count
 		}
-		b.Exemplars = append(b.Exemplars, Exemplar{x.series.Slot, x.labels, x.time, x.bits, base + x.first, base + x.end})
+		b.Exemplars = append(b.Exemplars, Exemplar{
+			Slot: x.series.Slot, Labels: x.labels, Time: x.time, Bits: x.bits, First: base + x.first, End: base + x.end,
+		})
 	}
 }
 

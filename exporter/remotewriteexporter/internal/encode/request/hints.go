@@ -31,6 +31,7 @@ func (h *hints) begin(reach int) {
 		h.epoch = 1
 	}
 	h.reach = reach
+	h.Known.Random = frame.Stretch{}
 	h.Known.Runs, h.Known.Echoes, h.told = h.Known.Runs[:0], h.Known.Echoes[:0], h.told[:0]
 }
 

@@ -4,15 +4,12 @@
 package request
 
 import (
-	"encoding/binary"
-
 	"github.com/godwit-otel/godwit/internal/promwrite"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block/wire"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
 // writeSeries appends one series message.
@@ -81,24 +78,15 @@ func (w *Writer) spell(s *cache.Row, time int64) {
 
 func (w *Writer) appendExemplar(dst []byte, b *column.Buffer, x *column.Exemplar) []byte {
 	w.part = w.part[:0]
-	w.refBytes = w.refBytes[:0]
-	v2 := w.format.Version == promwrite.V2
-	for rest := b.Bytes[x.First:x.End]; len(rest) > 0; {
-		var name, value []byte
-		name, rest = store.CutText(rest)
-		value, rest = store.CutText(rest)
-		if v2 {
-			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.refs.ofText(name)))
-			w.refBytes = binary.AppendUvarint(w.refBytes, uint64(w.refs.ofText(value)))
-		} else {
-			w.part = wire.AppendLabel(w.part, string(name), string(value))
-		}
-	}
 	tag := wire.ExemplarV1
-	if v2 {
+	if w.format.Version == promwrite.V2 {
 		tag = wire.ExemplarV2
-		if len(w.refBytes) > 0 {
-			w.part = wire.AppendBytes(w.part, wire.RefsV2, w.refBytes)
+		if refs := w.refsOf(b, x); len(refs) > 0 {
+			w.part = wire.AppendBytes(w.part, wire.RefsV2, refs)
+		}
+	} else {
+		for name, value := range labelsOf(b, x) {
+			w.part = wire.AppendLabel(w.part, string(name), string(value))
 		}
 	}
 	w.part = wire.AppendDouble(w.part, 2, x.Bits)

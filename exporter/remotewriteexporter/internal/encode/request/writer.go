@@ -30,6 +30,7 @@ type Writer struct {
 
 	sheet sheet
 	grids grids
+	ids   ids
 
 	cache            *cache.Cache
 	limits           *size.Limits
@@ -64,6 +65,7 @@ func (w *Writer) Write(b *column.Buffer, f block.Format, shard int, tenant strin
 	w.sheet.sortExemplars(b)
 	w.rawLimit = w.limits.Raw(f)
 	w.sampleLimit = w.limits.PerRequest(b.Samples.Len())
+	w.wantIDs(b)
 	w.begin()
 	for order := w.sheet.order[:w.grids.apart(len(w.sheet.order))]; len(order) > 0; {
 		if n := w.writeGroup(b, order); n > 0 {
@@ -212,6 +214,6 @@ func (w *Writer) Release() {
 	w.grids.release(w.sheet.usually.series)
 	w.usual = max(w.largest, w.usual-w.usual/16)
 	if w.largest = 0; cap(w.body)+cap(w.refs.symbols) > 2*w.usual+1<<19 {
-		w.body, w.refs.symbols, w.packed, w.room = nil, nil, nil, 0
+		w.body, w.refs.symbols, w.packed, w.ids.refs, w.room = nil, nil, nil, nil, 0
 	}
 }
