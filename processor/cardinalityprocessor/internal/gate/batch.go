@@ -182,6 +182,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 		if b.ahead.isPlain(i) {
 			n := amount.PointCount(m)
 			b.weigh(m, n)
+			b.page.plain = append(b.page.plain, true)
 			metrics.add(n > 0, false)
 			continue
 		}

@@ -116,6 +116,20 @@ func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment
 	p.known, p.walked, p.seen = k, now, max(p.seen, now)
 }
 
+// improve notes that metrics are plain which were not when the page's series were looked for: the labels of some were being counted then.
+func (f *familiar) improve(p *page, k *knowledge, plain []bool, endings uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone || p.endings != endings || p.known.shape != k.shape || f.limiter.Losses.Load() != k.losses {
+		return
+	}
+	if p.known.all = !slices.Contains(plain, false); p.known.all {
+		p.known.plain = nil
+	} else {
+		p.known.plain = slices.Clone(plain) // others may be reading what was there
+	}
+}
+
 // tell has the table know when series of a page were seen. The page's lock is held.
 func (f *familiar) tell(p *page) {
 	if p.known.shape != nil && p.seen > p.walked {
@@ -245,7 +259,13 @@ func (a *acquaintance) isNextPlain() bool { return a.known.shape != nil && a.kno
 // getToKnow notes what was found out about the page at hand.
 func (b *Batch) getToKnow() {
 	a := &b.page
-	if a.page == nil || a.known.shape != nil || b.hinted.Changes != a.changes || !slices.Contains(a.plain, true) {
+	if a.page == nil || b.hinted.Changes != a.changes || !slices.Contains(a.plain, true) {
+		return
+	}
+	if k := &a.known; k.shape != nil {
+		if len(a.plain) == k.shape.Metrics() && !slices.Equal(a.plain, k.plain) {
+			b.g.Familiar.improve(a.page, k, a.plain, a.endings)
+		}
 		return
 	}
 	s := b.hinted.Shape(a.from)
