@@ -52,13 +52,19 @@ type collector struct {
 // start runs a collector until the test ends.
 func start(t testing.TB, config string, more ...processor.Factory) *collector {
 	t.Helper()
+	return startFrom(t, "yaml:"+config, yamlprovider.NewFactory(), more...)
+}
+
+// startFrom is start with a configuration that is somewhere.
+func startFrom(t testing.TB, uri string, provider confmap.ProviderFactory, more ...processor.Factory) *collector {
+	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
 	c, err := otelcol.NewCollector(otelcol.CollectorSettings{
 		BuildInfo:               component.NewDefaultBuildInfo(),
 		Factories:               func() (otelcol.Factories, error) { return factories(more) },
 		DisableGracefulShutdown: true,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
-			URIs: []string{"yaml:" + config}, ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
+			URIs: []string{uri}, ProviderFactories: []confmap.ProviderFactory{provider},
 		}},
 		LoggingOptions: []zap.Option{zap.WrapCore(func(zapcore.Core) zapcore.Core { return core })},
 	})
@@ -66,13 +72,11 @@ func start(t testing.TB, config string, more ...processor.Factory) *collector {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(context.Background()) }()
 	require.Eventually(t, func() bool {
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-		default:
-		}
-		return c.GetState() == otelcol.StateRunning
+		return len(ended) > 0 || c.GetState() == otelcol.StateRunning
 	}, patience, glance)
+	if len(ended) > 0 {
+		require.NoError(t, <-ended)
+	}
 	stop := sync.OnceFunc(func() {
 		c.Shutdown()
 		require.NoError(t, <-ended)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -149,6 +150,39 @@ func TestEveryGateOfTheData(t *testing.T) {
 		}
 	})
 	require.Positive(t, found)
+}
+
+// gatesBeside are the Collector's gates that leave the data of metrics as it is: what they are about, read in the versions that go.mod has.
+var gatesBeside = map[string]string{
+	"confmap.enableMergeAppendOption":                       "how lists of several configurations are merged",
+	"service.AllowNoPipelines":                              "whether there may be none",
+	"service.partialReload":                                 "which components a change of the configuration begins anew: TestRandomRoads has it on and off",
+	"service.partialReloadReceivers":                        "whether these may be receivers alone",
+	"service.profilesSupport":                               "another signal",
+	"pkg.exporterhelper.queueBatchEnabled":                  "whether the Collector's own queues of exporters make batches by default",
+	"pkg.translator.prometheus.PermissiveLabelSanitization": "names of labels, in exporters of others",
+	"receiverhelper.newReceiverMetrics":                     "how what is refused is counted",
+	"telemetry.newPipelineTelemetry":                        "attributes of the Collector's own metrics",
+}
+
+// TestAllGatesAreKnown: a gate of the Collector's that is not said here to be beside the data, or of a kind of components, is to be looked at.
+func TestAllGatesAreKnown(t *testing.T) {
+	found := map[string]bool{}
+	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {
+		if g.Stage() == featuregate.StageStable || g.Stage() == featuregate.StageDeprecated || strings.HasPrefix(g.ID(), "pdata.") {
+			return
+		}
+		kind, _, _ := strings.Cut(g.ID(), ".")
+		switch kind {
+		case "receiver", "processor", "exporter", "connector", "extension", "ottl", "transform", "filter":
+			return // of a component that is on a road or not
+		}
+		assert.Contains(t, gatesBeside, g.ID(), g.Description())
+		found[g.ID()] = true
+	})
+	for id := range gatesBeside {
+		assert.True(t, found[id], "%s is no gate any more", id)
+	}
 }
 
 func testRoads(t *testing.T, pooling bool) {
