@@ -87,8 +87,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		r.obsreport.EndMetricsOp(ctx, "remotewrite", 0, err)
 		return response{code: decodeCode(err), err: err, wire: wire}
 	}
-	r.countRejects(ctx, &batch.rejects)
-	r.countReplicas(ctx, &batch)
+	r.countFailovers(ctx, &batch)
 
 	points := batch.written.Samples + batch.written.Histograms
 	answer := response{code: http.StatusNoContent, points: points, rejects: batch.rejects, wire: wire, plain: batch.plain}
@@ -103,8 +102,14 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	if err != nil {
 		r.refused(batch.tree, err)
 		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
+		if answer.code == http.StatusBadRequest {
+			r.countLeftOut(ctx, &batch)
+		} else { // all of it comes again
+			answer.rejects = rejects{}
+		}
 		return answer
 	}
+	r.countLeftOut(ctx, &batch)
 	r.takeBack(batch.tree)
 	batch.ballot.Passed()
 	answer.taken, answer.written = true, batch.written
@@ -120,13 +125,18 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 	return answer
 }
 
-// countReplicas counts what became of the data of replicas in a request.
-func (r *remoteWriteReceiver) countReplicas(ctx context.Context, b *batch) {
-	if b.ballot == nil {
-		return
-	}
+// countLeftOut counts what of a request was not passed on, and does not come again.
+func (r *remoteWriteReceiver) countLeftOut(ctx context.Context, b *batch) {
+	r.countRejects(ctx, &b.rejects)
 	if n := b.left.Samples + b.left.Histograms; n > 0 {
 		r.telemetry.ReceiverRemotewriteDeduplicatedPoints.Add(ctx, int64(n), r.measured())
+	}
+}
+
+// countFailovers counts elections that went to another replica in a request.
+func (r *remoteWriteReceiver) countFailovers(ctx context.Context, b *batch) {
+	if b.ballot == nil {
+		return
 	}
 	if n := b.ballot.Tell(); n > 0 {
 		r.telemetry.ReceiverRemotewriteFailovers.Add(ctx, int64(n), r.measured())

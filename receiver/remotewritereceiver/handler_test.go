@@ -163,6 +163,38 @@ func TestTelemetry(t *testing.T) {
 	require.Equal(t, int64(1), accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
+// TestWhatComesAgainIsCountedOnce: a request that is refused for now brings the items that are rejected again, and what other replicas send.
+func TestWhatComesAgainIsCountedOnce(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	set := settings()
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	left := 5
+	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+		if left--; left >= 0 {
+			return errors.New("busy")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	url := start(t, set, next, func(c *Config) { c.Replicas.Deduplicate = true })
+	req := &newV2().
+		series(sample(1, 1, 0), gauge, "", "", "__name__", "x", "__replica__", "a", "cluster", "c").
+		series(sample(1, 1, 0), gauge, "", "", "__name__", "x", "__replica__", "b", "cluster", "c").
+		series(sample(1, -1, 0), gauge, "", "", "__name__", "y").Request
+	for range 5 {
+		require.Equal(t, http.StatusServiceUnavailable, postV2(t, url, req).code)
+	}
+	require.Equal(t, http.StatusBadRequest, postV2(t, url, req).code)
+	own := attribute.String("receiver", set.ID.String())
+	metadatatest.AssertEqualReceiverRemotewriteRejectedItems(t, tel, []metricdata.DataPoint[int64]{
+		{Value: 1, Attributes: attribute.NewSet(own, attribute.String("reason", "timestamp"))},
+	}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualReceiverRemotewriteDeduplicatedPoints(t, tel, []metricdata.DataPoint[int64]{
+		{Value: 1, Attributes: attribute.NewSet(own)},
+	}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
 func TestShutdownWaitsForRequestsInFlight(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
