@@ -5,11 +5,11 @@
 //go:generate goimports -w generated_component_test.go
 
 // Package otlpstreamexporter sends OTLP as streams of requests that the other
-// end acknowledges, over gRPC or WebSocket, and one by one to servers that
-// know no streams.
+// end acknowledges, over gRPC or WebSocket. To servers without streams it sends
+// requests one by one.
 //
 // Data is marshalled as soon as it arrives; from then on its bytes are shared
 // and never change. A request leaves the queue when it is acknowledged or
-// dropped, so what a queue on disk holds survives. What is in flight is
-// bounded by in_flight, what waits by sending_queue.
+// dropped, so a queue on disk loses nothing when the process ends. in_flight
+// limits what is in flight, sending_queue what waits.
 package otlpstreamexporter

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alloctest counts allocations in tests that promise how few there are.
+// Package alloctest counts allocations in tests that limit them.
 package alloctest
 
 import (

@@ -3,8 +3,8 @@
 
 // Package borrow makes text of bytes without copying them.
 //
-// A Text is valid until its bytes are written again, and so are all parts of it. Who keeps a part asks for one that lasts: the
-// first time all of the text is copied, once, and from then on parts are parts of that.
+// A Text and all its parts are valid until its bytes are overwritten. To keep a part, ask for one that lasts: the
+// first time the whole text is copied, once, and from then on such parts are parts of the copy.
 package borrow
 
 import "strings"

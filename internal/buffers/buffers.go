@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package buffers bounds what a configuration may ask of a connection's buffers. net/http and gRPC allocate them as they are told, when
+// Package buffers limits what a configuration may ask of a connection's buffers. net/http and gRPC allocate them as configured, when
 // a connection is made: one that is too large ends the process then, long after its start.
 package buffers
 

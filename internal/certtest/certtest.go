@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certtest makes certificates for tests that speak TLS on this machine.
+// Package certtest makes certificates for tests that use TLS on this machine.
 package certtest
 
 import (

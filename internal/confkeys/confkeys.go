@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confkeys says which key of a configuration was meant where there is
-// none of the name that somebody has written.
+// Package confkeys suggests which key of a configuration was meant by an
+// unknown one.
 package confkeys
 
 import (

@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conntrack takes the place of the module of its path in the agent: see docs/design/025.
+// Package conntrack replaces the module of its path in the agent: see docs/design/025.
 //
 // Prometheus' HTTP client dials by it. The original keeps an event log of each connection for a debug page that the Collector
-// does not serve, and counts dials in a registry that it does not show. This one dials. Its listener is there for Prometheus' own
-// server, which the workspace compiles with what the agent is linked with, and nothing starts.
+// does not serve, and counts dials in a registry that it does not show. This one dials. Its listener exists for Prometheus' own
+// server, which the workspace compiles with the agent's modules, and nothing starts.
 package conntrack
 
 import (

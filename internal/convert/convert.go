@@ -1,30 +1,30 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert makes a configuration of a collector out of what people run
-// before they run this one: a prometheus.yml, vmagent's flags and files, or the
+// Package convert makes a configuration of a collector from what people ran
+// before: a prometheus.yml, vmagent's flags and files, or the
 // configuration of another collector.
 //
 // It works on YAML, not on the types of Prometheus or of components, so that it
-// adds little to a binary. Every key of the input is either taken by a converter
-// or named in the report: converters claim what they read, and what nobody
-// claimed is reported. An input is read as a whole, up to 16 MiB.
+// adds little to a binary. Every key of the input is either converted
+// or named in the report: converters claim what they read, and unclaimed
+// keys are reported. An input is read as a whole, up to 16 MiB.
 //
-//	          manifest    takes the configuration out of a manifest of Kubernetes
+//	          manifest    extracts the configuration from a Kubernetes manifest
 //	             |
 //	          detect      says what it is
 //	             |
 //	prometheus, vmagent, collector     one for each kind, which do not know each other
-//	     |         |
-//	 promconfig    |      jobs and rules of Prometheus, which vmagent has, too
-//	     |         |
-//	  output, components  what is written, and which distribution has it
+//	             |
+//	          output      components and pipelines that are written
+//	             |
+//	promconfig, components     jobs and rules of Prometheus; which distribution has what
 //	             |
 //	           input      what was given, and which of its keys were read
 //	             |
-//	     document, report YAML with its lines, and what is said of it
+//	     document, report YAML with its lines, and what is reported about it
 //
-// This package is the two commands, convert and check, and what a collector says before it starts with a file that is
+// This package is the two commands, convert and check, and what a collector says before it starts if its file is
 // none of its own; package mistakes looks for what is wrong in one that is.
 package convert
 

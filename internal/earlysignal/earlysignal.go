@@ -3,8 +3,8 @@
 
 //go:build !windows
 
-// Package earlysignal lets a collector that is told to end while it starts end in order. A collector listens for signals when all of its
-// components have started; until then a signal's own action ends the process at once, with what its receivers have taken by then.
+// Package earlysignal shuts a collector down in order if it is told to end while it starts. A collector listens for signals when all of its
+// components have started. Until then a signal's default action ends the process at once, with the data that its receivers have by then.
 package earlysignal
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package earlysignal lets a collector that is told to end while it starts end in order. On Windows a process cannot raise a signal again.
+// Package earlysignal shuts a collector down in order if it is told to end while it starts. On Windows a process cannot raise a signal again.
 package earlysignal
 
 // Keep does nothing.

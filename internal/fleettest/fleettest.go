@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleettest makes metrics of node exporters whose numbers move as those of machines do, for tests and benchmarks of what
-// carries them. The same numbers come each time. It holds one copy of a page for each target.
+// Package fleettest makes metrics of node exporters whose numbers change as those of machines do, for tests and benchmarks of what
+// transports them. The numbers are the same each time. It holds one copy of a page for each target.
 package fleettest
 
 import (

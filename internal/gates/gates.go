@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gates knows the feature gates of components that ours stand in for.
+// Package gates knows the feature gates of components that ours replace.
 //
-// A command line that names a gate which nobody has registered does not start.
-// So a drop-in registers those of its original, honours the ones that mean
-// something to it, and says of the others that they do nothing. Where the
+// A collector does not start with a command line that names an unregistered gate.
+// So a drop-in registers those of its original, honours the ones that it
+// supports, and reports that the others do nothing. If the
 // original is in the same program the gates are its own.
 package gates
 

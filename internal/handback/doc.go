@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handback says whether a receiver may use the memory of metrics again once ConsumeMetrics has returned.
+// Package handback says whether a receiver may reuse the memory of metrics once ConsumeMetrics has returned.
 //
-// The Collector's rule is that metrics belong to the consumer they were given to, for as long as it likes. A receiver that
-// fills the same memory again therefore needs to know that nothing behind it keeps metrics after it has returned.
+// By the Collector's rule metrics belong to the consumer they were given to, for as long as it likes. A receiver that
+// fills the same memory again must therefore know that nothing behind it keeps metrics after it has returned.
 //
 // # What it means to keep nothing
 //
@@ -13,39 +13,39 @@
 //   - it keeps no reference to them or to a part of them: no metric, point, attribute map or slice, in no queue, cache, batch
 //     or goroutine. What it needs later it has encoded or copied. Strings may be kept: they never change.
 //   - it has moved no part of them elsewhere (MoveTo, MoveAndAppendTo), and has freed none of it.
-//   - it has changed nothing in them that was there: no names, no attributes, no order of points. What was
-//     removed or appended the receiver notices, see below.
+//   - it has changed nothing in them that was there: no names, no attributes, no order of points. The receiver
+//     notices what was removed or appended, see below.
 //
-// None of this holds after an error: a component may refuse metrics and still send them later, so a receiver does not use
-// again what was refused.
+// None of this holds after an error: a component may refuse metrics and still send them later, so a receiver does not reuse
+// what was refused.
 //
 // # Who says so
 //
 // Exporters and processors answer for themselves, and for their configuration, by implementing [Releaser]. An exporter is
 // found through the host. The Collector does not expose the instances of processors, so they call [Register]. A component that
-// says nothing is taken to keep metrics, apart from those of the Collector that are known: memory_limiter, nop, and the
+// says nothing counts as one that keeps metrics. Exceptions are known components of the Collector: memory_limiter, nop, and the
 // attributes and resource processors, which keep nothing but change attributes.
 //
 // # Who changes attributes
 //
-// The Collector's attributes and resource processors keep nothing, and change nothing but lists of attributes. They stand in the way of a
-// receiver that takes metrics back as they are, and [Obstacle].Changes tells one that puts the lists back what to put back. That one leaves
-// no notes in its loans where points change: with others' resources a processor may do something else to the same points.
+// The Collector's attributes and resource processors keep nothing, and change only lists of attributes. They are an obstacle to a
+// receiver that takes metrics back as they are. [Obstacle].Changes tells a receiver that restores the lists what to restore. Such a receiver leaves
+// no notes in its loans if points change: with another target's resources a processor may do something else to the same points.
 //
 // # Who is asked
 //
 // [Ask] looks at the graph of the host: the receiver must be in one pipeline, with one exporter, and each component on
-// the way must keep nothing. Package hostgraph reads the graph; with a host that it does not know the answer is no. Nothing
-// has to be configured for this, and no extension is involved.
+// the way must keep nothing. Package hostgraph reads the graph; with an unknown host the answer is no. This
+// needs no configuration and no extension.
 //
 // # Loans
 //
-// A receiver that will use memory again passes a [Loan] on in the context. It is the other half of the promise: a component
-// that finds one knows that nothing behind it keeps metrics either. It may take out parts of the metrics for the next consumer,
-// if it puts them back once that has returned nil, and it may leave notes about the points, which the receiver drops when
+// A receiver that will reuse memory passes a [Loan] in the context. It is the other half of the promise: a component
+// that finds one knows that nothing behind it keeps metrics either. It may remove parts of the metrics for the next consumer,
+// if it restores them once that has returned nil, and it may leave notes about the points, which the receiver drops when
 // the points change.
 //
-// Where metrics are made up of other points each time, a loan may have a [Part] for points that stay together, and notes are
+// If metrics consist of other points each time, a loan may have a [Part] for points that stay together, and notes are
 // left with the part.
 //
 // # What points owe
@@ -53,20 +53,20 @@
 // Writing the values of points costs as much as reading them from a page: each point is elsewhere in memory. If only an
 // exporter that settles points reads them behind a receiver, as [Unread] says, the points of a part may owe their values: the
 // part's Memory has the numbers side by side, and the points stay as they were until [Loan.Settle], which may never be called.
-// Their metrics are absent, too: one metric with all points of a part stands in for them, so that whoever counts points goes
-// through one metric per part. Settling puts the real metrics in its place. The exporter asks each loan what it owes. A
+// Their metrics are absent, too: one metric with all points of a part stands in for them, so that whoever counts points handles
+// one metric per part. Settling puts the real metrics in its place. The exporter asks each loan what it owes. A
 // receiver that finds that nobody has asked owes nothing the next time, so whatever keeps a loan from the exporter costs
 // speed and nothing else.
 //
-// Where targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise: a loan then has a
-// [Wording], the values of a target, and who knows that knows the points without reading an attribute.
+// If targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise. A loan then has a
+// [Wording], the values of a target; whoever knows it knows the points without reading an attribute.
 //
 // # Batches
 //
-// The Collector's batch keeps metrics: it moves their resources into others, which it hands on later. It does nothing else to them, so they come
-// back in the end: a receiver that [Ask] tells so ([Obstacle].Batch) sends metrics ([Loan.Send]), and an exporter right behind the batch, which is
-// a [Returner], finds the loans of what has come ([Arrive]) and returns it ([Return]). Scopes are known by their addresses, which they keep. What
-// was cut by a batch with a largest size, what was refused and what never comes is lost to the receiver, which makes metrics anew.
+// The Collector's batch keeps metrics: it moves their resources into others, which it passes on later. It does nothing else to them, so they
+// return in the end. If [Ask] reports a batch ([Obstacle].Batch), a receiver sends metrics ([Loan.Send]). An exporter right behind the batch, a
+// [Returner], finds the loans of what arrives ([Arrive]) and returns it ([Return]). Scopes are recognised by their addresses, which they keep. What
+// was cut by a batch with a maximum size, what was refused and what never arrives is lost to the receiver, which makes metrics anew.
 //
 // # What forbids it
 //
@@ -76,10 +76,10 @@
 //
 // # What a receiver must check
 //
-// A component can break its promise. A receiver checks what comes back before it fills it again, and starts with new memory if
+// A component can break its promise. A receiver checks what is returned before it fills it again, and starts with new memory if
 // anything has changed: resources, scopes, metrics with their names and types, the number and the identity of points, and how many
-// attributes each has. What would cost as much as building metrics anew is not checked: the value of a point's attribute
-// that was replaced in place (of attributes that requests share, package reuse checks some each time), and whether somebody
+// attributes each has. What would cost as much as building metrics anew is not checked: whether the value of a point's attribute
+// was replaced in place (package reuse checks some of the attributes that requests share each time), and whether somebody
 // still reads what is being filled. For these there is poison: in builds with the tag invariants, or with [Poison], memory is
-// overwritten before it is used again, so that a component that kept it sees values that nobody ever sent.
+// overwritten before it is reused, so that a component that kept it sees values that nobody ever sent.
 package handback

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inorder sorts what is shown now and then. The standard library's slices.SortFunc is compiled anew for each type, some 14 kB each: that is worth
-// it where sorting is to be fast, and made a hundredth of the agent's file where it need not be.
+// Package inorder sorts lists that are shown now and then. The standard library's slices.SortFunc is compiled for each type, some 14 kB each. That is worth
+// it if sorting must be fast; elsewhere it made up a hundredth of the agent's file.
 package inorder
 
 import "sort"

@@ -6,10 +6,10 @@
 //
 // Authenticators such as headers_setter set headers by the client's metadata,
 // which they look for in the context of a request. A request that was queued,
-// or that carries the data of several clients, has none: to answer that there
-// is no client would put everybody's data under the name of nobody, without a
-// word. An exporter opens such requests with a Context of this package, looks
-// afterwards whether anybody asked, and says so.
+// or that carries the data of several clients, has none. If the answer were that there
+// is no client, everybody's data would silently be sent under the default
+// name. An exporter opens such requests with a Context of this package, checks
+// afterwards whether anybody asked, and reports it.
 package inquiry
 
 import (

@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package k8sinventory takes the place of the module of its path in the full distribution: see docs/design/057.
+// Package k8sinventory replaces the module of its path in the full distribution: see docs/design/057.
 //
-// Contrib's receiver of Kubernetes objects can be had as a module, what it lists and watches by cannot. Package pull lists objects once
-// in an interval, package watch follows what changes. An Observer has one goroutine for each namespace that it is asked about; these
-// end with their context, or when the channel is closed that Start returns. Objects belong to whoever they are handed to.
+// Contrib's receiver of Kubernetes objects is available as a module; the package that lists and watches for it is not. Package pull lists objects once
+// in an interval, package watch follows changes. An Observer has one goroutine for each namespace that it is asked about; these
+// end with their context, or when the channel that Start returns is closed. Objects belong to whoever receives them.
 package k8sinventory
 
 import (

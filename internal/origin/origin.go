@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origin is what requests take along of the metadata of the client
-// they came from, in a form that can be compared and stored.
+// Package origin is the metadata of the client that requests carry with them,
+// in a form that can be compared and stored.
 package origin
 
 import (

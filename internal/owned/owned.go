@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned hands data to pipelines for receivers, and keeps it alive until all of them have returned.
+// Package owned passes data to pipelines for receivers, and keeps it alive until all of them have returned.
 //
-// With its gate pdata.useProtoPooling the Collector frees data as soon as the first of its components to have been given it
-// returns. Behind a fan-out, with no processor before it, that is one of several: the others are given what was freed, and
-// what it is used for next. Data that has an owner already is left alone.
+// With its gate pdata.useProtoPooling the Collector frees data as soon as the first component that was given it
+// returns. Behind a fan-out without a processor before it, that is one of several: the others get data that was freed, or
+// its next content. Data that already has an owner is left alone.
 package owned
 
 import (

@@ -3,14 +3,14 @@
 
 // Package quietconn reads from sockets and writes to them without telling the Go runtime.
 //
-// Go tells its scheduler of each system call, for it may block. Where nothing else went on, that wakes a thread which looks after the others:
-// it then looks every 20 µs or so whether a processor is to be taken from somebody, for as long as the process has anything to do. In one that
-// answers some hundred small requests a second that thread takes a seventh of the CPU. But to read from a socket that is in the poller never
-// blocks: what is not there is waited for elsewhere.
+// Go tells its scheduler of each system call, because it may block. If nothing else runs, that wakes a thread that watches the others:
+// it then checks every 20 µs or so whether a processor should be taken from somebody, as long as the process has anything to do. In a process that
+// answers some hundred small requests a second that thread takes a seventh of the CPU. But a read from a socket in the poller never
+// blocks: the poller waits for missing data.
 //
-// So that thread may stay asleep while goroutines run that do no other system call. It is what has one give way that has run for 10 ms; until it
-// is woken, by the next timer or the next usual system call of anybody, nobody does that. Who uses this does a request's work in less.
+// So that thread may stay asleep while goroutines run that do no other system call. It preempts a goroutine that has run for 10 ms; until it
+// is woken, by the next timer or anybody's next usual system call, nobody does that. Users of this package handle a request in less.
 //
-// It is so on Linux, for sockets of package net. All else is read and written as it is, and so is everything in a build with the race
-// detector: that takes it from the usual calls that what one end wrote happened before the other has read it.
+// This applies to Linux, and to sockets of package net. Everything else is read and written as usual, and so is everything in a build with the race
+// detector, which concludes from the usual calls that what one end wrote happened before the other has read it.
 package quietconn

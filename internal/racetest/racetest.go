@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package racetest has tests know what the race detector needs of them. It makes them take ten times as long, so `make test`
-// runs each test without it, and with it once more, briefly, what several goroutines do. `make race` runs all of everything
+// Package racetest tells tests what they need to know about the race detector. It makes them take ten times as long, so `make test`
+// runs each test without it, and with it once more, briefly, what several goroutines do. `make race` runs everything
 // with it.
 package racetest
 

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recommend is the command `cardinality recommend` of the distributions: it asks the console of one that runs for
+// Package recommend is the command `cardinality recommend` of the distributions: it asks the console of a running one for
 // rules that would save series, and prints them.
 package recommend
 

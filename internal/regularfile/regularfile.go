@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regularfile tells files from what only looks like them. Whoever opens a pipe waits until somebody writes into
-// it, and cannot be stopped meanwhile, so what is read again while the Collector runs is looked at first.
+// Package regularfile tells regular files from others. Opening a pipe waits until somebody writes into
+// it, and cannot be stopped meanwhile, so files that are read again while the Collector runs are checked first.
 package regularfile
 
 import (

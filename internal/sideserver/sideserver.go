@@ -3,9 +3,9 @@
 
 // Package sideserver runs an HTTP server that only shows what the Collector does.
 //
-// Nothing that ships depends on such a server, so an address that cannot be had does not stop the Collector: the server
-// says so once, tries again until it has the address, and says once that it has. The same holds for an address that is
-// lost later. One goroutine, and no connections but those that the address brings.
+// No data depends on such a server, so an address that is not available does not stop the Collector: the server
+// logs that once, retries until it has the address, and logs that once. The same applies if the
+// address is lost later. It uses one goroutine, and no connections but those of its clients.
 package sideserver
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo says which name was meant where there is none as somebody has
-// written it, and where that is in the files of the user.
+// Package typo suggests which existing name was meant by an unknown one,
+// and finds the place in the user's files.
 package typo
 
 import "fmt"

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xconfmap takes the place of the module of its path in the full distribution: see docs/design/057.
+// Package xconfmap replaces the module of its path in the full distribution: see docs/design/057.
 //
 // It has what that module has at the Collector's 0.159, and Validate, which had moved to confmap by then and which a component of 0.156
 // still calls here.

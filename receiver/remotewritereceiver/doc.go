@@ -3,16 +3,16 @@
 
 //go:generate mdatagen metadata.yaml
 
-// Package remotewritereceiver is an HTTP server that takes Prometheus Remote
+// Package remotewritereceiver is an HTTP server that receives Prometheus Remote
 // Write, 1.0 and 2.0, and turns it into metrics.
 //
-// A request is decoded by one of as many
-// workers as the process has CPUs, so that the memory decoding needs is bounded
-// by cores, not by senders; the worker is free again before the pipeline is
-// called. Bodies are limited as received and again as decoded.
+// There are as many workers as the process has CPUs. A worker decodes a request
+// and is free again before the pipeline is called, so the memory for decoding is
+// limited by cores, not by senders. Bodies are limited as received and again as
+// decoded.
 //
-// What senders say again and again is known: labels are checked, copied and made
-// into attributes once, within a bound, and shared from request to request. Where
-// nothing behind the receiver keeps metrics, their memory is used
-// again. Nothing depends on either: what is not known is made anew.
+// Labels that senders repeat are checked, copied and made into attributes once,
+// and shared from request to request; their memory is limited. If nothing behind
+// the receiver keeps metrics, their memory is reused. No result depends on
+// either: what is not known is made anew.
 package remotewritereceiver

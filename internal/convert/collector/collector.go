@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collector converts the configuration of another collector, most of which stays as it is.
+// Package collector converts the configuration of another collector, most of which stays the same.
 package collector
 
 import (

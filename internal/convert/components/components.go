@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package components knows which distribution has which components, and what they were called.
+// Package components knows which distribution has which components, and their former names.
 package components
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads YAML as somebody wrote it, whose lines are remembered, and writes it.
+// Package document reads YAML and remembers its lines, and writes it.
 package document
 
 import (

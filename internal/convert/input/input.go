@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input has the files that are converted. Whoever reads a key claims it, and keys that nobody has claimed are reported at the end.
+// Package input has the files that are converted. A converter claims each key that it reads, and keys that nobody has claimed are reported at the end.
 package input
 
 import (

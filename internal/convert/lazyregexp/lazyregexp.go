@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lazyregexp compiles regular expressions when they are first asked for: most processes never convert anything.
+// Package lazyregexp compiles regular expressions at their first use: most processes never convert anything.
 package lazyregexp
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest finds configurations in manifests of Kubernetes: that of an OpenTelemetryCollector, a file of a ConfigMap, or flags of a
-// container. They are taken out so that their lines keep their numbers.
+// Package manifest finds configurations in Kubernetes manifests: that of an OpenTelemetryCollector, a file of a ConfigMap, or flags of a
+// container. Extracted lines keep their numbers.
 package manifest
 
 import (

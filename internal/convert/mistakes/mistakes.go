@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mistakes finds what is wrong with a collector's files while their lines are known: the collector itself sees what became of all of them.
+// Package mistakes finds what is wrong with a collector's files while their lines are known: the collector itself sees only the merged result.
 package mistakes
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promconfig takes parts of a Prometheus configuration over into that of a collector, for Prometheus' files and for vmagent's, which
-// has its jobs and rules from there.
+// Package promconfig converts parts of a Prometheus configuration to that of a collector, for Prometheus' files and for vmagent's, which
+// has the same jobs and rules.
 package promconfig
 
 import (

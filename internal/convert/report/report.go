@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report says what became of an input: a line for each thing that is not as it was.
+// Package report says what became of an input: one line for each change.
 package report
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vmagent converts vmagent's flags, wherever they are given, and the files that they name.
+// Package vmagent converts vmagent's flags, wherever they are set, and the files that they name.
 package vmagent
 
 import (

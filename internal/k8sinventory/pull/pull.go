@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pull lists Kubernetes objects once in an interval, for the first time at once. A list comes in pages, so that no more than one
+// Package pull lists Kubernetes objects once in an interval, starting at once. A list arrives in pages, so that no more than one
 // page is held.
 package pull
 

@@ -3,8 +3,8 @@
 
 // Package watch follows the changes of Kubernetes objects.
 //
-// A watch begins where the last one ended: with a storage that is also so after a restart. Where the API has forgotten that state, it
-// begins with the latest one, and the log says so: what happened in between is not seen.
+// A watch continues where the last one ended, with a storage also after a restart. If the API has forgotten that state, it
+// starts with the latest one, and logs it: changes in between are missed.
 package watch
 
 import (

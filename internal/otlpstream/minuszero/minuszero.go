@@ -3,8 +3,8 @@
 
 // Package minuszero keeps the sign of zeros when metrics are encoded.
 //
-// pdata's marshaler leaves out numbers that are zero, of fields that are not optional, and takes -0 for one. So it is given a copy of the
-// metrics that has a mark in each place of a -0, which is put there when they are encoded. Few metrics have any.
+// pdata's marshaler omits numbers that are zero, in fields that are not optional, and takes -0 for one. So it is given a copy of the
+// metrics with a mark in place of each -0, and the marks are replaced once they are encoded. Few metrics have any.
 package minuszero
 
 import (

@@ -1,24 +1,24 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stencil encodes metrics that it knows by copying what they were.
+// Package stencil encodes known metrics by copying their previous encoding.
 //
-// A scrape is the last scrape of its target with other numbers. So of each
-// resource the encoded metrics are kept, with zeros where numbers were: a
-// stencil, which targets that are alike share. When the metrics come again, the
-// stencil is copied, and while the numbers are put in, all else is compared with
-// it: names, attributes, flags, which fields there are. A stencil is only ever a
-// guess. Where it is wrong, pdata's marshaler does the work, and what it made
+// A scrape is the last scrape of its target with other numbers. So the encoded
+// metrics of each resource are kept, with zeros in place of numbers: a
+// stencil, which identical targets share. When the metrics return, the
+// stencil is copied and the numbers are filled in. Everything else is compared with
+// it: names, attributes, flags, which fields exist. A stencil is only
+// a guess. If it is wrong, pdata's marshaler does the work, and its result
 // is learned.
 //
 //	Encoder -> shelf: resource -> stencil
 //	   |
-//	   +----> filling: puts in numbers, compares all else
+//	   +----> filling: fills in numbers, compares everything else
 //
-// The bytes are those of pdata's marshaler, but that -0 stays what it is, as package
-// minuszero has it. It writes messages from their end to
-// their beginning, and what is compared here is in that order. Metrics that are
-// encoded both ways when the program starts tell whether that still holds; if
-// not, as may be after an update of pdata, nothing is known any more. Package
-// slab reads pdata's memory; where it cannot, nothing is known either.
+// The bytes are those of pdata's marshaler, except that -0 is kept, see package
+// minuszero. The marshaler writes messages from their end to
+// their beginning, and the comparison here has that order. When the program starts, metrics are
+// encoded both ways to check that this still holds. If
+// not, as may happen after an update of pdata, nothing is known any more. Package
+// slab reads pdata's memory; if it cannot, nothing is known either.
 package stencil

@@ -4,7 +4,7 @@
 // Package websocket is RFC 6455 without subprotocols and extensions, for
 // streams of binary messages: clients send much, and servers answer little.
 //
-// What a client writes is copied once, into the buffer it is masked in, and
-// what a server reads once, out of the buffer the kernel fills. Small messages
+// What a client writes is copied once, into the buffer in which it is masked.
+// What a server reads is copied once, out of the buffer that the kernel fills. Small messages
 // share that buffer, and so a system call.
 package websocket
