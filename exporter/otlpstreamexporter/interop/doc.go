@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package interop has the tests of the otlpstream exporter that need a receiver: ours, the Collector's, and programs
-// that know nothing but the specification. They are a module of their own so that the exporter depends on none.
+// that know only the specification. They are in a separate module so that the exporter depends on none.
 package interop

@@ -3,8 +3,8 @@
 
 // Package account knows where every item of a destination is, and what became of it.
 //
-// A [Parcel] is items that go together. Each is in exactly one place, so what was received is the sum of all else at any moment:
-// that is the promise of the exporter's metrics.
+// A [Parcel] is items that are sent together. Each is in exactly one place, so the received items are the sum of all others at any moment:
+// the exporter's metrics promise that.
 package account
 
 import "sync"

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package encode turns telemetry into OTLP bytes in memory that is used again.
+// Package encode turns telemetry into OTLP bytes in reused memory.
 package encode
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order has requests sent in the order of the queue.
+// Package order sends requests in the order of the queue.
 package order
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace says when something may be sent again: after a failure, and when the other side asks to be left alone.
+// Package pace says when something may be sent again: after a failure, and when the other side asks for a pause.
 package pace
 
 import (

@@ -3,8 +3,8 @@
 
 // Package queue keeps encoded requests until they are delivered: in memory or on disk, one by one or in batches.
 //
-// The queue is that of the Collector's helper. Helpers want telemetry and encode it by themselves, once for each destination; the
-// way around that is to give them nothing to encode, and the request beside it.
+// The queue is that of the Collector's helper. Helpers expect telemetry and encode it themselves, once for each destination. To
+// avoid that, they get nothing to encode, and the request beside it.
 package queue
 
 import (

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package server keeps what is known of the server of a destination, or of a group of servers behind one address: whether it
-// answers, which way requests go to it, what it takes, and for how long it wants to be left alone. What it says on a stream and
+// answers, how requests are sent to it, what it accepts, and how long it asks for a pause. What it says on a stream and
 // what it answers to a unary request are kept in one place.
 package server
 

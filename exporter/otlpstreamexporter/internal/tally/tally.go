@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally counts what happens at a destination, apart from what becomes of items.
+// Package tally counts events at a destination, apart from what becomes of items.
 package tally
 
 import (

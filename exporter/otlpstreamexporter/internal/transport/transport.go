@@ -3,7 +3,7 @@
 
 // Package transport carries streams and unary requests to one address: over gRPC, over WebSocket, or as OTLP/HTTP.
 //
-// It knows connections, headers and what proxies do to them. What requests are, and what becomes of them, is for who uses it.
+// It handles connections, headers and the effects of proxies. The content of requests, and what becomes of them, is left to its users.
 package transport
 
 import (

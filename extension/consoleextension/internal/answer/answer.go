@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answer is how the API speaks: it reads what is asked, and writes answers and faults.
+// Package answer reads requests to the API, and writes answers and errors.
 //
-// What a part of the API has to say is a [Func]. It returns what becomes JSON, or JSON already, or a [File]; errors that are
-// an [Error] say whose it is. No secret leaves in an error.
+// A part of the API is a [Func]. It returns what becomes JSON, or JSON already, or a [File]; errors that are
+// an [Error] have their own status. No error contains a secret.
 package answer
 
 import (

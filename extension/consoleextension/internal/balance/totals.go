@@ -3,8 +3,8 @@
 
 // Package balance adds up what all components do.
 //
-// Data that has come in once is counted once, wherever it goes: In is what came from outside, and Out what the slowest of several
-// destinations that all get it has acknowledged. So In is never less than Out, but for what waited.
+// Data that has been received once is counted once, wherever it is sent: In is what was received from outside, and Out what the slowest of several
+// destinations that all get it has acknowledged. So In is never less than Out, except for data that waited.
 package balance
 
 import (

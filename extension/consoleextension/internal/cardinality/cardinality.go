@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cardinality shows what processors know of series, and works out what rules would save.
+// Package cardinality shows what processors know of series, and computes what rules would save.
 package cardinality
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configuration shows the effective configuration without its secrets, and what the binary is built of.
+// Package configuration shows the effective configuration without its secrets, and the modules of the binary.
 package configuration
 
 import (

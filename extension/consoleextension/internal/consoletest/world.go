@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consoletest has what tests of the console's parts look at: components that have counted what a test says, at a time
-// that passes when told to.
+// Package consoletest has what tests of the console's parts use: components with counters that a test sets, and a clock
+// that a test advances.
 package consoletest
 
 import (

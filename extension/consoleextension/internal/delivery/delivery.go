@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery shows what exporters do for their destinations, and what receivers take from clients.
+// Package delivery shows what exporters do for their destinations, and what receivers accept from clients.
 package delivery
 
 import (

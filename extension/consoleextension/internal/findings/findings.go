@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package findings finds out what is wrong, and says in plain words what it is and what to do next.
+// Package findings detects problems, and says in plain words what is wrong and what to do next.
 package findings
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard keeps pages of other sites, and names that are not ours, from what is behind it.
+// Package guard protects a handler from pages of other sites, and from requests to foreign host names.
 package guard
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package known adds and compares numbers that may not be known. What is nil is not: in JSON it is null, and a page shows that
-// nobody knows where a zero would say that there is nothing.
+// Package known adds and compares numbers that may be unknown. Nil is unknown: in JSON it is null, and a page shows that
+// it is unknown, where a zero would say that there is nothing.
 package known
 
 import "time"

@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package meter reads what components have counted, and makes rates of it.
+// Package meter reads the counters of components, and computes rates from them.
 //
 // Components count, and know no rates. A [Meter] keeps two earlier readings, so that there always is one to compare the
-// present with; what lies between two is a [Span].
+// present with; the interval between two is a [Span].
 package meter
 
 import (

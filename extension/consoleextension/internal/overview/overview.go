@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overview shows the pipelines with what goes through them, and what is wrong.
+// Package overview shows the pipelines with the data in them, and what is wrong.
 package overview
 
 import (

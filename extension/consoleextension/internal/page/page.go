@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page serves the files that a web page is made of.
+// Package page serves the files of a web page.
 package page
 
 import (

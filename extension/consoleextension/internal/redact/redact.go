@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact takes out of text and configurations what is secret, or may be.
+// Package redact removes what is secret, or may be, from text and configurations.
 //
-// It goes by names, since it does not know types, and by what secrets look like where they stand in text. It takes out
-// too much rather than too little: whoever looks for a value that is not there finds it in the configuration.
+// It goes by names, since it does not know types, and in text by what secrets look like. It removes
+// too much rather than too little: a removed value can be looked up in the configuration.
 package redact
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relabel shows what rules of Prometheus do to labels, one by one.
+// Package relabel shows the effect of Prometheus' rules on labels, one by one.
 package relabel
 
 import (

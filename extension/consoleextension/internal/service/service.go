@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service keeps what the Collector says of itself: its effective configuration, how its components are, and what
-// they are made of.
+// Package service keeps what the Collector reports: its effective configuration, the status of its components, and
+// their modules.
 package service
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources knows which components show themselves, and how they are called.
+// Package sources knows which components register, and their names.
 package sources
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package targets shows what receivers scrape, and what is wrong with it.
+// Package targets shows what receivers scrape, and which targets fail.
 package targets
 
 import (

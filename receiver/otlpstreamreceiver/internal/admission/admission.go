@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission lets requests in, or tells their clients how long to wait: by the bytes that are in flight, and by whether memory
+// Package admission admits requests, or tells their clients how long to wait: by the bytes that are in flight, and by whether memory
 // is short behind the receiver. It decides before any work is done for a request.
 package admission
 

@@ -4,10 +4,10 @@
 // Package decode decodes OTLP payloads, and gives equal names and attribute
 // values one string across messages.
 //
-// What it returns belongs to the caller; the payload is not kept. It knows
-// what telemetry usually holds, and leaves the rest to who knows all of it:
+// What it returns belongs to the caller; the payload is not kept. It decodes
+// what telemetry usually contains, and leaves the rest to a complete decoder:
 // false means that the payload has something unusual, or is malformed. Each
-// Decoder remembers a bounded number of short strings.
+// Decoder remembers a limited number of short strings.
 package decode
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory shares out what streams may keep from message to message.
+// Package memory divides the memory that streams may keep from message to message.
 package memory
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order has requests that are about the same resources wait for each other.
+// Package order makes requests about the same resources wait for each other.
 package order
 
 import (

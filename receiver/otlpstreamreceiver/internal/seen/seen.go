@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seen remembers which requests of a client the pipeline has taken, so that none is handed on twice.
+// Package seen remembers which requests of a client the pipeline has accepted, so that none is passed on twice.
 package seen
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission says which requests get memory, and when: bodies as they arrive, decompressed, and what they become. What there is
-// is divided, so that nobody who has something waits for somebody who waits for that, and slow senders are cut off first.
+// Package admission says which requests get memory, and when: bodies as they arrive, decompressed, and their metrics. Memory
+// is divided so that there is no deadlock between requests that hold some and wait for more, and slow senders are cut off first.
 package admission
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas tells servers apart that scrape the same and send the same, and takes the data of one.
+// Package replicas tells apart servers that scrape and send the same data, and accepts the data of one.
 package replicas
 
 import (
