@@ -76,14 +76,14 @@ func (s showing) families(target string, n int) (all []*dto.MetricFamily) {
 			continue
 		}
 		family := s.family(target, f, n)
-		if len(family.Metric) > 0 {
+		if len(family.GetMetric()) > 0 {
 			all = append(all, family)
 		}
 	}
 	if !s.steady && s.draw("order", n)%3 == 0 {
 		slices.Reverse(all)
 		for _, f := range all {
-			slices.Reverse(f.Metric)
+			slices.Reverse(f.GetMetric())
 		}
 	}
 	return all

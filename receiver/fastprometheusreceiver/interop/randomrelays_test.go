@@ -20,8 +20,9 @@ import (
 
 // A relayed road is what comes to a receiver of others' requests.
 type relayed struct {
-	kind string // of randomRelays
 	sending
+
+	kind string // of randomRelays
 }
 
 // randomRelays are receivers, each with a place for its name and its address, and how they are sent to.
@@ -56,7 +57,7 @@ func drawRelays(seed uint64, roads int) *randomRun {
 }
 
 // relay writes the receiver of one of the twins.
-func (run *randomRun) relay(to *strings.Builder, i int, twin string, address string) {
+func (run *randomRun) relay(to *strings.Builder, i int, twin, address string) {
 	for _, k := range randomRelays {
 		if k.name == run.relays[i].kind {
 			fmt.Fprintf(to, "  %s\n", fmt.Sprintf(k.config, fmt.Sprint(twin, i), address))

@@ -71,7 +71,7 @@ func (f *finder) losses(s *sources.Source) {
 func (f *finder) refusal(s *sources.Source, times int64, seconds float64) Finding {
 	one := Finding{
 		Severity: severityError, Subject: s.Node(), View: viewDelivery,
-		Title:  fmt.Sprintf("The pipeline refuses data of %s", s.Name()),
+		Title:  "The pipeline refuses data of " + s.Name(),
 		Detail: fmt.Sprintf("It was refused %s in the last %.0f s.", prose.Plural(times, "time"), seconds),
 		Next:   "See whether a queue is full, and why its destination is slow or down.",
 	}
