@@ -208,7 +208,10 @@ func TestConvertedConfigurationsAreValid(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, nil, 0o600))
 		}
 	}
-	env := []string{"TARGET=a:1", "TOKEN=a", "TENANT=a", "TENANT=a", "VM_remoteWrite_bearerToken=a", "VM_HOST=a", "POD_NAME=a", "API_KEY=a", "CLUSTER=a", "REGION=a", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=a"}
+	env := []string{
+		"TARGET=a:1", "TOKEN=a", "TENANT=a", "TENANT=a", "VM_remoteWrite_bearerToken=a", "VM_HOST=a", "POD_NAME=a", "API_KEY=a", "CLUSTER=a", "REGION=a", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=a",
+		"URL=http://127.0.0.1:1/", "INTERVAL=30s", "JOB=a", "LIMIT=100", "HONOR=true", "HOST=a", "OTHER=b", "PORT=80", "MEMBERS=3",
+	}
 	exit, output := command(t, repository.Full, env, "validate", "--config", configFile(t, text))
 	assert.Zero(t, exit, output)
 }
