@@ -9,7 +9,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -73,12 +72,6 @@ func ShapeOf(m pmetric.Metric) Shape {
 	}
 }
 
-// buckets are the counts from the bucket at offset on.
-type buckets struct {
-	offset int64
-	Counts []uint64
-}
-
 // MaxBuckets bounds what exponential histograms of different ranges may add up to, for each sign. With more, the scale
 // is lowered: 160 is also where the SDKs stop.
 const MaxBuckets = 160
@@ -120,10 +113,6 @@ func numberValue(dp pmetric.NumberDataPoint) Value {
 		return Value{Numeric: Numeric{Integer: dp.IntValue()}}
 	}
 	return Value{Numeric: Numeric{Float: dp.DoubleValue(), IsFloat: true}}
-}
-
-func bucketsIn(room *Room, from pmetric.ExponentialHistogramDataPointBuckets) buckets {
-	return buckets{offset: int64(from.Offset()), Counts: room.read(from.BucketCounts())}
 }
 
 // Number is the number.
@@ -352,83 +341,6 @@ func (v *Value) downscale(by int64) {
 	v.negative.downscale(by)
 }
 
-func (b *buckets) downscale(by int64) {
-	if len(b.Counts) == 0 {
-		return
-	}
-	by = min(by, 63)
-	first, last := b.offset>>by, (b.offset+int64(len(b.Counts))-1)>>by
-	counts := make([]uint64, last-first+1)
-	for i, n := range b.Counts {
-		counts[(b.offset+int64(i))>>by-first] += n
-	}
-	b.offset, b.Counts = first, counts
-}
-
-// trim cuts off the empty buckets at both ends, and keeps no memory of them, unless that is a room's.
-func (b *buckets) trim(room *Room) {
-	first, last := 0, len(b.Counts)
-	for last > 0 && b.Counts[last-1] == 0 {
-		last--
-	}
-	for first < last && b.Counts[first] == 0 {
-		first++
-	}
-	if last-first == len(b.Counts) {
-		return
-	}
-	if b.offset, b.Counts = b.offset+int64(first), b.Counts[first:last]; room == nil {
-		b.Counts = slices.Clone(b.Counts)
-	}
-}
-
-// width is how many buckets both together span.
-func (b *buckets) width(o *buckets) int64 {
-	switch {
-	case len(o.Counts) == 0:
-		return int64(len(b.Counts))
-	case len(b.Counts) == 0:
-		return int64(len(o.Counts))
-	}
-	return max(b.end(), o.end()) - min(b.offset, o.offset)
-}
-
-func (b *buckets) end() int64 { return b.offset + int64(len(b.Counts)) }
-
-// add adds buckets of the same scale.
-func (b *buckets) add(o *buckets) {
-	if len(o.Counts) == 0 {
-		return
-	}
-	if len(b.Counts) == 0 {
-		b.offset, b.Counts = o.offset, slices.Clone(o.Counts)
-		return
-	}
-	if first, n := min(b.offset, o.offset), b.width(o); n > int64(len(b.Counts)) {
-		counts := make([]uint64, n)
-		copy(counts[b.offset-first:], b.Counts)
-		b.offset, b.Counts = first, counts
-	}
-	for i, n := range o.Counts {
-		b.Counts[o.offset-b.offset+int64(i)] += n
-	}
-}
-
-// sub takes buckets of the same scale away, and says whether they were all there.
-func (b *buckets) sub(o *buckets) bool {
-	for i, n := range o.Counts {
-		if n == 0 {
-			continue
-		}
-		at := o.offset - b.offset + int64(i)
-		if at < 0 || at >= int64(len(b.Counts)) || b.Counts[at] < n {
-			return false
-		}
-		b.Counts[at] -= n
-	}
-	return true
-}
-
 // WriteTo sets a point's value.
 func (v *Value) WriteTo(m pmetric.Metric, i int) {
 	switch m.Type() {
@@ -477,39 +389,3 @@ func (v *Numeric) writeNumber(dp pmetric.NumberDataPoint) {
 		dp.SetIntValue(v.Integer)
 	}
 }
-
-// When is what a point says beside its value.
-type When struct {
-	Start, Time pcommon.Timestamp
-	NoValue     bool
-}
-
-// WhenAt reads when a point was, and whether it has a value.
-func WhenAt(m pmetric.Metric, i int) When {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		dp := m.Gauge().DataPoints().At(i)
-		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
-	case pmetric.MetricTypeSum:
-		dp := m.Sum().DataPoints().At(i)
-		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
-	case pmetric.MetricTypeHistogram:
-		dp := m.Histogram().DataPoints().At(i)
-		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
-	case pmetric.MetricTypeExponentialHistogram:
-		dp := m.ExponentialHistogram().DataPoints().At(i)
-		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
-	default:
-		dp := m.Summary().DataPoints().At(i)
-		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
-	}
-}
-
-// Ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
-func Ends(dp pmetric.NumberDataPoint) bool {
-	return dp.Flags().NoRecordedValue() ||
-		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == StaleBits
-}
-
-// StaleBits are those of the NaN by which Prometheus marks the end of a series.
-const StaleBits = 0x7ff0000000000002

@@ -1,0 +1,47 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amount
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// When is what a point says beside its value.
+type When struct {
+	Start, Time pcommon.Timestamp
+	NoValue     bool
+}
+
+// WhenAt reads when a point was, and whether it has a value.
+func WhenAt(m pmetric.Metric, i int) When {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		dp := m.Gauge().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
+	case pmetric.MetricTypeSum:
+		dp := m.Sum().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), Ends(dp)}
+	case pmetric.MetricTypeHistogram:
+		dp := m.Histogram().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	case pmetric.MetricTypeExponentialHistogram:
+		dp := m.ExponentialHistogram().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	default:
+		dp := m.Summary().DataPoints().At(i)
+		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
+	}
+}
+
+// Ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
+func Ends(dp pmetric.NumberDataPoint) bool {
+	return dp.Flags().NoRecordedValue() ||
+		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == StaleBits
+}
+
+// StaleBits are those of the NaN by which Prometheus marks the end of a series.
+const StaleBits = 0x7ff0000000000002
