@@ -63,6 +63,8 @@ func startFrom(t testing.TB, uri string, provider confmap.ProviderFactory, more 
 		BuildInfo:               component.NewDefaultBuildInfo(),
 		Factories:               func() (otelcol.Factories, error) { return factories(more) },
 		DisableGracefulShutdown: true,
+		// It is one for the process, and set without a lock: connections of an earlier collector may be about to read it.
+		SkipSettingGRPCLogger: true,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			URIs: []string{uri}, ProviderFactories: []confmap.ProviderFactory{provider},
 		}},
