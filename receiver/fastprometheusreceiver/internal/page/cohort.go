@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// A cohort is the targets of a job whose labels have the same names and whose lines are read alike. They share a catalog of
-// lines, plans of pages and trees to fill.
+// A cohort is the targets of a job whose labels have the same names and whose lines are read in the same way. They
+// share a catalog of lines, plans of pages and trees to fill.
 type cohort struct {
 	catalog.Catalog
 	plan.Book
@@ -26,10 +26,10 @@ type cohort struct {
 	switches switches
 	targets  atomic.Int32
 
-	mu      sync.Mutex           // of the catalog, the book and what scrapes hold
-	pools   tree.Pools           // has a lock of its own
-	reading map[*Scrape]struct{} // that hold lines
-	vain    int                  // searches for targets' own values in a row that found nothing
+	mu      sync.Mutex           // guards the catalog, the book and what scrapes hold
+	pools   tree.Pools           // have a lock of their own
+	reading map[*Scrape]struct{} // scrapes in progress that hold lines
+	vain    int                  // consecutive searches for targets' own values that found nothing
 }
 
 // switches are what a target's labels may override.
@@ -43,14 +43,14 @@ func newCohort(j *Job, key string, ls []labels.Label, variables int, sw switches
 	return c
 }
 
-// adopt makes a plan the target's.
+// adopt makes p the target's plan.
 func (c *cohort) adopt(t *Target, p *plan.Plan) {
 	c.Adopt(&t.History, p)
 	t.Turned = false
 	c.sweep()
 }
 
-// sweep forgets what no plan and no page in the making has, when that may be much.
+// sweep forgets what neither a plan nor a scrape in progress uses, once that may be much.
 func (c *cohort) sweep() {
 	if c.IsLitter() {
 		c.Sweep(c.inUse())
@@ -58,7 +58,7 @@ func (c *cohort) sweep() {
 	c.Slim()
 }
 
-// inUse visits the lines that are in use, page by page.
+// inUse visits the lines and points that are in use, page by page.
 func (c *cohort) inUse() (lines iter.Seq[[]*catalog.Line], points iter.Seq[[]*catalog.Point]) {
 	lines = func(yield func([]*catalog.Line) bool) {
 		for s := range c.reading {
@@ -71,7 +71,8 @@ func (c *cohort) inUse() (lines iter.Seq[[]*catalog.Line], points iter.Seq[[]*ca
 	return lines, c.HeldPoints
 }
 
-// hold keeps a line that a scrape has found by its text until the scrape has ended: it may be in no plan yet, or no more.
+// hold keeps a line that a scrape found by its text until the scrape has ended: no plan may contain it yet, or any
+// more.
 func (c *cohort) hold(s *Scrape, l *catalog.Line) *catalog.Line {
 	if s.held = append(s.held, l); len(s.held) == 1 {
 		c.reading[s] = struct{}{}
@@ -79,10 +80,10 @@ func (c *cohort) hold(s *Scrape, l *catalog.Line) *catalog.Line {
 	return l
 }
 
-// charge has a scrape pay for what the cohort holds more than it did.
+// charge charges a scrape for what the cohort holds more than before.
 func (c *cohort) charge(s *Scrape, held int64) { s.spend(c.Held() - held) }
 
-// stats adds what the cohort holds.
+// stats adds what the cohort holds to s.
 func (c *cohort) stats(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// collected parses a page that was read as a whole.
+// collected parses a page that was collected as a whole.
 func (s *Scrape) collected() error {
 	var tooLarge error
 	for b := s.carry; len(b) > 0; {
@@ -48,7 +48,7 @@ func (s *Scrape) collected() error {
 	return tooLarge
 }
 
-// opened returns the parser of a page, or of a part of one.
+// opened returns a parser of a page, or of a part of one.
 func (s *Scrape) opened(b []byte) (textparse.Parser, error) {
 	media := map[format]string{
 		textFormat: "text/plain", openMetricsFormat: "application/openmetrics-text", protobufFormat: "application/vnd.google.protobuf",
@@ -73,7 +73,7 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 		kind, err := p.Next()
 		isLast := errors.Is(err, io.EOF)
 		if err == nil || isLast {
-			err = s.afford() // also of what the last one took: no other may look at a page that is as planned
+			err = s.afford() // including what the previous parser took: a page that is as planned is not checked elsewhere
 		}
 		if isLast || err != nil {
 			return err
@@ -177,7 +177,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 	}
 	s.note(l)
 	if l.Kind != catalog.SeriesLine {
-		return nil // whose exemplars stay: after one native histogram the parser goes on with those of the next behind as many as it has told of
+		return nil // its exemplars are left unread: the parser would skip as many of the next native histogram
 	}
 	first := len(s.exemplars)
 	for x := (exemplar.Exemplar{}); p.Exemplar(&x); x = (exemplar.Exemplar{}) {

@@ -33,25 +33,26 @@ type Config struct {
 	TrimSuffixes bool
 	// ExtraMetrics adds scrape_timeout_seconds, scrape_sample_limit and scrape_body_size_bytes.
 	ExtraMetrics bool
-	// NoStaleMarkers leaves series that vanish without a last word.
+	// NoStaleMarkers leaves out the stale markers of series that vanish.
 	NoStaleMarkers bool
-	// SeriesLimit bounds the series a target may show over its life; samples of further ones are dropped. 0 is no limit.
+	// SeriesLimit limits the series that a target may show during its life; samples of further series are dropped. 0 is
+	// no limit.
 	SeriesLimit int
-	// MaxMemory bounds, by an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
+	// MaxMemory limits, as an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
 	MaxMemory int64
-	// Reuse says that nobody keeps metrics once they are released, or has changed more of them than Changes says.
+	// Reuse says that no consumer keeps metrics after they are released, or has changed more of them than Changes says.
 	Reuse bool
-	// Changes is what is put back before metrics are filled again.
+	// Changes is what must be restored before metrics are filled again.
 	Changes handback.Changes
-	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
+	// Unread says that nobody reads the attributes of points without first asking for those that were left out.
 	Unread bool
 	// Later says that metrics are kept after the consumer has returned, and come back from the exporter.
 	Later bool
-	// JobAndInstance gives resources the attributes job and instance, beside service.name and service.instance.id.
+	// JobAndInstance adds the attributes job and instance to resources, beside service.name and service.instance.id.
 	JobAndInstance bool
-	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
+	// KeepIdentity takes service.name and service.instance.id from job and instance, whatever a target_info says.
 	KeepIdentity bool
-	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
+	// BrokenHistograms counts histograms that were left out because their buckets are inconsistent.
 	BrokenHistograms *atomic.Int64
 	Logger           *zap.Logger
 }
@@ -103,10 +104,10 @@ func NewJob(cfg Config) (*Job, error) {
 
 // Stats is what a job holds.
 type Stats struct {
-	Cohorts int // sets of targets that read a line alike
-	Plans   int // different pages
-	Lines   int // different lines
-	Points  int // different data points
+	Cohorts int // sets of targets that share a catalog
+	Plans   int // distinct pages
+	Lines   int // distinct lines
+	Points  int // distinct data points
 	Targets int
 	// Bytes estimates what lines and plans take.
 	Bytes int64
@@ -124,7 +125,7 @@ func (j *Job) Stats() Stats {
 	return s
 }
 
-// ReportSeries is how many series each scrape has that are about itself.
+// ReportSeries is the number of series in which each scrape reports about itself.
 func (j *Job) ReportSeries() int { return len(j.rules.Report) }
 
 // A Report is what the caller knows about a scrape.
@@ -132,6 +133,6 @@ type Report struct {
 	Duration time.Duration
 	// BodyBytes is the length of the decoded body, -1 when it exceeded its limit.
 	BodyBytes int64
-	// Err fails the scrape.
+	// Err is why the scrape failed, nil if it did not.
 	Err error
 }

@@ -10,29 +10,30 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A course is how a page goes along with the lines that were expected: those of its target's plan, or of another's.
+// A course follows a page along the lines that were expected: those of its target's plan, or of another target's.
 type course struct {
 	plan     *plan.Plan
-	borrowed bool            // it is not the target's
-	expected []*catalog.Line // the last page's
-	page     []*catalog.Line // likewise, when they are not the plan's
-	next     int             // of expected
+	borrowed bool            // the plan is another target's
+	expected []*catalog.Line // the lines of the last page
+	page     []*catalog.Line // memory for expected, when it is not the plan's list
+	next     int             // index into expected
 	search   plan.Search
 
-	text   *plan.Text // of the first of them, as long as the page has what was expected and nothing else
-	texts  int        // how many these are
-	places []place    // of those that were read from the bytes at hand, if there is a text
-	placed int        // the first of them
+	text   *plan.Text // of the first lines of expected, for as long as the page matches them
+	texts  int        // how many lines text has
+	places []place    // where the lines are that were read from the current chunk; only with text
+	placed int        // index of the first line in places
 
-	strayed bool            // from the plan: lines has what came instead
-	lines   []*catalog.Line // from then on
-	lost    int             // lines in a row that were not the next
+	strayed bool            // the page differs from expected: lines has its own
+	lines   []*catalog.Line // all lines of the page, once strayed
+	lost    int             // consecutive lines that were not the next expected
 }
 
-// A place is where the text of a line is in the bytes at hand.
+// A place is where the text of a line is in the current chunk.
 type place struct{ begin, end int }
 
-// expect has the page go along with the plan and, where that is the target's, with what its last page had otherwise.
+// expect sets the expected lines to those of the plan and, if that is the target's, to how its last page differed from
+// it.
 func (r *course) expect(t *Target) {
 	r.expected = r.plan.Body
 	r.text, r.texts = r.plan.Text(), len(r.expected)
@@ -53,7 +54,7 @@ func (r *course) step(l *catalog.Line) {
 	}
 }
 
-// stray takes a line that is not the next, and looks for the place where to go on.
+// stray takes a line that is not the next expected, and searches the expected lines for the place to continue.
 func (r *course) stray(l *catalog.Line) {
 	if !r.strayed {
 		r.leave()
@@ -65,13 +66,13 @@ func (r *course) stray(l *catalog.Line) {
 	}
 }
 
-// leave notes line by line what the page has, from its beginning.
+// leave begins a list of the page's own lines, with those read up to here.
 func (r *course) leave() {
 	r.strayed, r.text, r.lost = true, nil, 0
 	r.lines = append(slices.Grow(r.lines[:0], len(r.expected)+len(r.expected)/16), r.expected[:r.next]...)
 }
 
-// seen returns the lines of the page up to here.
+// seen returns the lines of the page read so far.
 func (r *course) seen() []*catalog.Line {
 	if r.strayed {
 		return r.lines
@@ -79,11 +80,11 @@ func (r *course) seen() []*catalog.Line {
 	return r.expected[:r.next]
 }
 
-// exchange has other lines be those of the page.
+// exchange replaces the page's lines.
 func (r *course) exchange(lines []*catalog.Line) []*catalog.Line {
 	r.lines, r.strayed = lines, true
 	return lines
 }
 
-// isThrough tells whether the page had all that was expected and nothing else.
+// isThrough reports whether the page had all expected lines and no others.
 func (r *course) isThrough() bool { return !r.strayed && r.next == len(r.expected) }

@@ -18,16 +18,17 @@ import (
 // maxAhead is how far in the future a sample's timestamp may be.
 const maxAhead = 10 * time.Minute
 
-// End finishes the scrape. When r.Err is set or the page is at fault, what was fed is dropped: stale markers for what
-// the target had and up = 0 come out.
+// End finishes the scrape. If r.Err is set or the page is invalid, what was fed is dropped, and the result has stale
+// markers for the target's series, and up = 0.
 func (s *Scrape) End(r Report) Result {
 	defer s.release()
 	e := ending{Scrape: s, about: r}
 	return e.decide()
 }
 
-// An ending decides what a page means that has been read, and makes metrics of it. Most pages are as planned (repeat), some but for series
-// that come and go (vary) or for what has taken the place of something else (inherit). All others are gone through line by line (settle).
+// An ending decides what a page means after it was read, and makes metrics of it. Most pages are as planned (repeat);
+// some differ by series that come and go (vary), or by label values that replaced others (inherit). All others are
+// processed line by line (settle).
 type ending struct {
 	*Scrape
 
@@ -52,7 +53,7 @@ func (e *ending) decide() Result {
 	}
 	lines := e.seen()
 	if e.about.Err != nil && e.err == nil {
-		lines = nil // the page did not come whole: what came counts for nothing
+		lines = nil // the page is incomplete, so none of it counts
 	}
 	e.res = Result{Err: err, Hits: e.next, Misses: len(e.lines)}
 	if e.strayed {
@@ -83,7 +84,7 @@ func over(j *Job, samples int) bool {
 	return j.cfg.Scrape.SampleLimit > 0 && samples > int(j.cfg.Scrape.SampleLimit)
 }
 
-// exact tells whether the page is the target's plan, so that nothing needs to be decided anew.
+// exact reports whether the page is the target's plan, so that nothing needs to be decided again.
 func (e *ending) exact() bool {
 	t := e.target
 	if !e.isThrough() || e.plan == nil || e.plan != t.Plan || !t.Diff.IsEmpty() || !t.Settled || e.plan.Layout == nil {
@@ -98,7 +99,8 @@ func (e *ending) exact() bool {
 	return e.together(e.plan)
 }
 
-// together tells whether the samples of each point have one time. It is not said of points that have more samples than they take.
+// together reports whether all samples of each point have the same time. It reports false if a point has more samples
+// than it can hold.
 func (e *ending) together(p *plan.Plan) bool {
 	p.Owners()
 	return !p.HasUnplaced && p.Layout.IsTogether(e.times)
@@ -106,7 +108,7 @@ func (e *ending) together(p *plan.Plan) bool {
 
 func latest(now time.Time) int64 { return now.Add(maxAhead).UnixMilli() }
 
-// timed returns a bit for each of the page's lines whose end will not be marked, because its sample had a timestamp.
+// timed returns a bitmap of the page's lines whose end will not be marked, because their samples had timestamps.
 func (e *ending) timed(lines int) []uint64 {
 	if e.times == nil || e.target.cohort.job.cfg.Scrape.TrackTimestampsStaleness {
 		return nil
@@ -125,7 +127,7 @@ func (e *ending) timed(lines int) []uint64 {
 	return bits
 }
 
-// repeat emits a page that is as planned.
+// repeat makes metrics of a page that is as planned.
 func (e *ending) repeat() {
 	t, p := e.target, e.plan
 	e.report()

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// exemplify takes an exemplar of the last sample, which is of some time, and returns what memory that takes.
+// exemplify adds an exemplar to the last sample, whose time is given, and returns the memory that it takes.
 func (s *samples) exemplify(x *expo.Exemplar, time int64) int64 {
 	placed := plan.PlacedExemplar{Exemplar: exemplar.Exemplar{Value: x.Value, Ts: time}, Sample: int32(len(s.values) - 1)}
 	if x.HasTS {
@@ -31,7 +31,8 @@ func (s *samples) exemplify(x *expo.Exemplar, time int64) int64 {
 	return exemplarBytes + 3*int64(placed.Labels.ByteSize())
 }
 
-// idsOf returns the ids of an exemplar that has no other labels, and no ids of another length or in other letters.
+// idsOf returns the trace and span IDs of an exemplar if it has no other labels, and the IDs have their usual length
+// and letters.
 func idsOf(x *expo.Exemplar) (trace pcommon.TraceID, span pcommon.SpanID, ok bool) {
 	for name, digits := range x.Each {
 		var id []byte

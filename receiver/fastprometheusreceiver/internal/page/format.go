@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// A format is how a page is to be read.
+// A format is how a page is read.
 type format uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 // mostFormats bounds how many Content-Types are remembered.
 const mostFormats = 64
 
-// format finds out how a page is to be read, as Prometheus does.
+// format chooses how a page is read, as Prometheus does.
 func (j *Job) format(contentType string) (format, error) {
 	j.mu.Lock()
 	f, ok := j.formats[contentType]
@@ -50,7 +50,7 @@ func (j *Job) format(contentType string) (format, error) {
 	return f, nil
 }
 
-// fallback is the media type of a page whose Content-Type says nothing of use.
+// fallback is the media type of a page whose Content-Type is missing or unknown.
 func fallback(cfg *promconfig.ScrapeConfig) string {
 	return cfg.ScrapeFallbackProtocol.HeaderMediaType()
 }

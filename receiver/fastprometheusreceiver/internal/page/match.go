@@ -11,9 +11,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// read reads lines and returns what of b is the start of one.
+// read reads the lines of b and returns the rest: the start of a line whose end has not come.
 func (s *Scrape) read(b []byte) ([]byte, error) {
-	var before []byte // the line before, if it was as expected
+	var before []byte // the line before, if it was expected
 	page := b
 	s.places, s.placed = s.places[:0], s.next
 	for len(b) > 0 {
@@ -53,8 +53,8 @@ func (s *Scrape) read(b []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// follow reads the line b starts with, if it is the expected one, has nothing but a number, and comes after another that was expected. It
-// returns its length, and that of its text. page is what b is the end of.
+// follow reads the first line of b if it is the expected one, has only a number after its text, and follows another
+// expected line. It returns the length of the line and that of its text. b is the end of page.
 func (s *Scrape) follow(page, b, before []byte) (length, text int) {
 	if s.text == nil || len(before) == 0 || s.next >= s.texts {
 		return 0, 0
@@ -95,7 +95,7 @@ func (s *Scrape) follow(page, b, before []byte) (length, text int) {
 	return n + 1, text
 }
 
-// match reads the line b starts with, if it is the expected one, and returns its length, and that of its text.
+// match reads the first line of b if it is the expected one, and returns the length of the line and that of its text.
 func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
 	text = l.Match(b, s.own)
 	if text == 0 && l.IsSlotted() {
@@ -129,7 +129,7 @@ func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
 	}
 	n, err := s.parser.Tail(b[text:], &s.entry)
 	if err != nil || s.left < 0 {
-		return 0, 0 // the long way round gives the same error, or finds another series
+		return 0, 0 // the slow path gives the same error, or finds another series
 	}
 	s.hit(l, s.entry.Value)
 	s.note(l)

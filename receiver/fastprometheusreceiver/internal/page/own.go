@@ -11,21 +11,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// learning is what a page teaches about the values that are its target's own.
+// learning is what a page shows about its target's own label values.
 type learning struct {
-	held  []*catalog.Line // found by their text
-	fresh int             // lines that were not known
-	since uint32          // the highest number of a line before the first that was looked for
+	held  []*catalog.Line // lines found by their text
+	fresh int             // lines that were new
+	since uint32          // the highest line number before the first lookup
 
-	learned  bool     // values were taken from another target's plan
-	mixed    bool     // lines may have values that the page has shown to be the target's own since
-	renamed  []string // the target's own values, where some that are new take the place of others
-	joins    bool     // the page is as ever, and is to share its lines with others that came since
-	searched bool     // the page was looked through
-	found    []string // the target's own values, by that
+	learned  bool     // values were learned from another target's plan
+	mixed    bool     // lines read earlier may contain values that the page has since shown to be the target's own
+	renamed  []string // the target's own values, after new ones have replaced others
+	joins    bool     // the page is as planned, and is to share its lines with others that came since
+	searched bool     // the page was searched for own values
+	found    []string // the target's own values that the search found
 }
 
-// learn matches a line of another target's plan, and takes the values that stand where the target has none yet for its own.
+// learn matches a line of another target's plan. Where a slot of the target is empty, it takes the line's value for the
+// target's own.
 func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 	t := s.target
 	own, end, learned := t.Own, 0, false
@@ -45,7 +46,7 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 				return 0
 			}
 			if s.hasValue(own, slot, b[end:end+n]) {
-				return 0 // another slot of the label has it
+				return 0 // it belongs to another slot of the label
 			}
 			if !learned {
 				own, learned = append(make([]string, 0, max(len(own), slot+1)), own...), true
@@ -68,7 +69,7 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 	return end
 }
 
-// ownLength returns the length of the value that b starts with, 0 if it cannot be the target's own.
+// ownLength returns the length of the value at the start of b, 0 if it cannot be the target's own.
 func ownLength(b []byte) int {
 	n := bytes.IndexByte(b[:min(len(b), catalog.LongestOwn+1)], '"')
 	if n <= 0 || bytes.ContainsAny(b[:n], "\\\n\x00") || !utf8.Valid(b[:n]) {
@@ -77,7 +78,7 @@ func ownLength(b []byte) int {
 	return n
 }
 
-// hasValue tells whether another slot of the same label has a value.
+// hasValue reports whether another slot of the same label has this value.
 func (s *Scrape) hasValue(own []string, slot int, value []byte) bool {
 	for other, v := range own {
 		if other == slot || v != string(value) {
@@ -94,8 +95,8 @@ func (s *Scrape) hasValue(own []string, slot int, value []byte) bool {
 	return false
 }
 
-// mix finds out whether what was learned may be on lines that have no slot for it: those of a plan that tells of several things, some
-// of which have slots.
+// mix finds out whether a value that was learned may also occur on lines without a slot for it. That is possible with a
+// plan about several things, only some of which have slots.
 func (s *Scrape) mix() {
 	if !s.learned || s.mixed {
 		return
@@ -107,7 +108,7 @@ func (s *Scrape) mix() {
 	c.Own.Count(&s.target.Identity)
 }
 
-// renames finds out whether what the page tells of that is new takes the place of what is gone.
+// renames finds out whether values that are new on the page replace values that are gone.
 func (s *Scrape) renames() bool {
 	t := s.target
 	if s.fresh < catalog.FewFresh || !s.strayed || s.borrowed || s.mixed || len(t.Own) < 2 || t.Turned || t.Pin != nil {
@@ -122,7 +123,8 @@ func (s *Scrape) renames() bool {
 	return s.renamed != nil
 }
 
-// isFresh tells whether so many of a page's lines are new that a value which is on them all could be the target's own.
+// isFresh reports whether so many of a page's lines are new that a value which all of them have could be the target's
+// own.
 func (s *Scrape) isFresh(lines []*catalog.Line) bool {
 	c := s.target.cohort
 	if s.fresh < catalog.FewFresh && !s.joins || s.target.Pin != nil || c.Rules.IsMapped || c.targets.Load() < 2 || c.IsLarge(len(lines)) {
@@ -131,7 +133,8 @@ func (s *Scrape) isFresh(lines []*catalog.Line) bool {
 	return s.joins || catalog.OwnPart*s.fresh > countSeries(lines)
 }
 
-// join finds out whether a page that is as planned was the first of its kind, and another one has come since that tells of what is its target's own.
+// join finds out whether a page that is as planned was the first of its kind, and another target has since shown the
+// same page with other values of its own.
 func (s *Scrape) join() bool {
 	t := s.target
 	if !t.IsFirst() || t.Plan == nil || s.plan != t.Plan || t.Turned {
@@ -144,7 +147,7 @@ func (s *Scrape) join() bool {
 	return s.joins
 }
 
-// isStrange tells whether nearly all of a page's lines are new.
+// isStrange reports whether nearly all of a page's lines are new.
 func (s *Scrape) isStrange(lines []*catalog.Line) bool { return 8*s.fresh > 7*countSeries(lines) }
 
 func countSeries(lines []*catalog.Line) (n int) {
@@ -156,7 +159,8 @@ func countSeries(lines []*catalog.Line) (n int) {
 	return n
 }
 
-// settleOwn finds out what is the target's own, and restates the lines of its page, and of its last, by that.
+// settleOwn determines the target's own values, and rewrites the lines of its page, and of its last page, to use slots
+// for them.
 func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	t := s.target
 	c := t.cohort
@@ -183,12 +187,13 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	return s.exchange(c.Own.RestateAll(&t.Identity, lines, was))
 }
 
-// isAmple tells whether there is memory for what the lines are now, and what they would be, which is there together for a while.
+// isAmple reports whether there is memory for the lines before and after they are rewritten, since both exist for a
+// while.
 func (s *Scrape) isAmple(lines []*catalog.Line) bool {
 	return 3*s.size+mostWeight*int64(len(lines)) <= s.left
 }
 
-// findsOwn tells whether a page of which many lines are new may tell of values that are the target's own, and were not.
+// findsOwn reports whether a page with many new lines may show values that are the target's own and have no slot yet.
 func (s *Scrape) findsOwn(lines []*catalog.Line) bool {
 	if !s.isFresh(lines) {
 		return false
@@ -206,7 +211,7 @@ func (s *Scrape) findsOwn(lines []*catalog.Line) bool {
 	return !slices.Equal(s.found, t.Own)
 }
 
-// ownValues returns what is the target's own by its page.
+// ownValues returns the target's own values as its page shows them.
 func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	if s.searched {
 		return s.found
@@ -234,7 +239,7 @@ func (s *Scrape) ownValues(lines []*catalog.Line) []string {
 	return own
 }
 
-// findOwn looks at each label of a page.
+// findOwn searches each label of a page for own values.
 func (s *Scrape) findOwn(lines []*catalog.Line, since uint32, hasSeveral bool) []string {
 	t := s.target
 	c := t.cohort
@@ -252,7 +257,7 @@ func (s *Scrape) findOwn(lines []*catalog.Line, since uint32, hasSeveral bool) [
 	return nil
 }
 
-// isRenewed tells whether some things that a page tells of came since its plan was made.
+// isRenewed reports whether several of the page's lines are newer than the target's plan.
 func (s *Scrape) isRenewed(lines []*catalog.Line) bool {
 	n := 0
 	for _, l := range lines {
@@ -263,21 +268,23 @@ func (s *Scrape) isRenewed(lines []*catalog.Line) bool {
 	return n >= catalog.FewFresh
 }
 
-// A search says when the lines of a page are looked at for what is the target's own, which takes as long as to read them. On pages of
-// which many lines are new scrape after scrape, and tell of nothing that is, most searches are left out.
+// A search decides when the lines of a page are searched for the target's own values, which takes as long as reading
+// them. For pages with many new lines at every scrape, none of which shows an own value, most searches are skipped.
 type search struct {
-	vain int    // pages in a row
-	last uint64 // scrape that had many new lines
+	vain int    // consecutive pages without a find
+	last uint64 // the last scrape with many new lines
 }
 
 const (
-	vainSearches = 4  // in a row, before most are left out
-	searchEvery  = 16 // pages from then on
-	// vainOfAll is how many searches in a row, whoever's, were in vain when a target's next need no longer show that.
+	vainSearches = 4  // consecutive searches without a find, before most are skipped
+	searchEvery  = 16 // one page in so many is searched from then on
+	// vainOfAll is the number of consecutive searches without a find, by all targets together, from which on one such
+	// search of a target is enough.
 	vainOfAll = 32
 )
 
-// isDue tells whether a page with many new lines is looked at, when so many searches in a row found nothing on the pages of whatever target.
+// isDue reports whether a page with many new lines is searched. vain is the number of consecutive searches by all
+// targets that found nothing.
 func (r *search) isDue(scrape uint64, vain int) bool {
 	if scrape > r.last+1 {
 		r.vain = 0

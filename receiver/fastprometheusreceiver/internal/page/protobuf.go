@@ -10,29 +10,32 @@ import (
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 )
 
-// Prometheus' parser of protobuf takes the families of a page one after the other, and calls itself for each that is empty: a
-// page of nothing else would use up the stack, which ends the process. It also decodes each metric as a whole before anything
-// can be said of it. So a page is given to it in sections of some families, once it is known what their metrics will come to.
+// Prometheus' protobuf parser takes the families of a page one after the other, and calls itself for each empty family:
+// a page of nothing else would exhaust the stack, which ends the process. It also decodes each metric as a whole before
+// its size can be checked. So the parser is given sections of a few families, after an estimate of what their metrics
+// will take.
 const sectionFamilies = 1 << 10
 
 const (
-	// decodedBytes are those that a byte of a metric may come to: a count that is one byte is eight, and there is a copy.
+	// decodedBytes is the most that one byte of a metric decodes to: a count of one byte becomes eight, and there is a
+	// copy.
 	decodedBytes = 24
-	// foundBytes are of a metric in the parser's list of those of a family.
+	// foundBytes is what each metric takes in the parser's list of a family's metrics.
 	foundBytes = 48
-	// typeField and metricField are numbers of fields of a family.
+	// typeField and metricField are field numbers of a family.
 	typeField   = 3
 	metricField = 4
 	metricTag   = metricField<<3 | 2
 )
 
-// section returns the next few families of a page. isAmended tells whether the parser must see others in their place.
+// section returns the next few families of a page. isAmended reports whether the parser must be given amended copies of
+// them.
 func (s *Scrape) section(b []byte) (section []byte, isAmended bool, err error) {
 	at := 0
 	for n := 0; n < sectionFamilies && at < len(b); n++ {
 		length, size := binary.Uvarint(b[at:])
 		if size <= 0 || length > uint64(len(b)-at-size) {
-			return b, false, nil // the parser has words for it, when it gets there
+			return b, false, nil // the parser reports the error when it gets there
 		}
 		begin := at + size
 		at = begin + int(length)
@@ -46,15 +49,15 @@ func (s *Scrape) section(b []byte) (section []byte, isAmended bool, err error) {
 	return b[:at], isAmended, nil
 }
 
-// A familyReading is what there is to say of a family before it is decoded, a metric at a time.
+// A familyReading is what is known about a family before it is decoded, one metric at a time.
 type familyReading struct {
-	cost       int64 // what it may take
-	longest    int   // metric
+	cost       int64 // memory that it may take
+	longest    int   // metric, in bytes
 	isUntyped  bool
 	isReadable bool
 }
 
-// isAmended tells whether the parser must not see the family as it is.
+// isAmended reports whether the parser must be given an amended copy of the family.
 func (f familyReading) isAmended() bool {
 	return f.isReadable && (f.longest > largeMetric || f.isUntyped)
 }
@@ -64,7 +67,7 @@ func readFamily(family []byte) (f familyReading) {
 	for b := family; len(b) > 0; {
 		number, value, length := field(b)
 		if length <= 0 {
-			// This is the worst that the parser may make of it, if it can read it at all.
+			// The most that the parser may decode it to, if it can read it at all.
 			return familyReading{cost: (decodedBytes + foundBytes/2) * int64(len(family))}
 		}
 		switch number {
@@ -81,8 +84,8 @@ func readFamily(family []byte) (f familyReading) {
 	return f
 }
 
-// field reads the field that b starts with, and returns its number, its value if it has a length of its own, and how long it is all
-// in all: 0 if it cannot be read.
+// field reads the field at the start of b, and returns its number, its value if it is length-delimited, and its total
+// length: 0 if it cannot be read.
 func field(b []byte) (number uint64, value []byte, length int) {
 	tag, n := binary.Uvarint(b)
 	if n <= 0 {
@@ -114,15 +117,16 @@ func field(b []byte) (number uint64, value []byte, length int) {
 
 var errUnreadable = errors.New("cannot read page: a family has a field that is cut off or of an unknown kind")
 
-// largeMetric is how many bytes a metric has of which empty buckets are taken out before Prometheus' parser sees it. That takes them
-// out one by one, and moves all behind each: for a hostile histogram of a megabyte it takes minutes.
+// largeMetric is the size in bytes from which on empty buckets are removed from a metric before Prometheus' parser sees
+// it. The parser removes them one by one, moving all buckets after each: that takes minutes for a hostile histogram of
+// a megabyte.
 const largeMetric = 1 << 12
 
-// untypedZero is the field of a metric that is untyped, and zero. It is put in front of each such metric: Prometheus' decoder
-// takes a value that is not there, as zero may be left out, for the one of the metric before.
+// untypedZero is the field of a metric that is untyped and zero. It is put in front of each such metric: zero may be
+// left out, and Prometheus' decoder then uses the value of the previous metric.
 const untypedZero = "\x2a\x09\x09\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// amendSection returns families as the parser is to see them.
+// amendSection returns families as the parser must see them.
 func amendSection(section []byte) []byte {
 	out := make([]byte, 0, len(section))
 	for b := section; len(b) > 0; {
@@ -163,14 +167,15 @@ func amendFamily(family []byte, isUntyped bool) []byte {
 	return out
 }
 
-// compactMetric returns a metric without the empty buckets of its native histogram. One that cannot be read is left to the parser.
+// compactMetric returns a metric without the empty buckets of its native histogram. A metric that cannot be read is
+// left to the parser.
 func compactMetric(b []byte) []byte {
 	var m dto.Metric
 	if m.Unmarshal(b) != nil || m.Histogram == nil {
 		return b
 	}
 	h := m.Histogram
-	if isFloat := h.SampleCountFloat > 0 || h.ZeroCountFloat > 0; isFloat { // as the parser decides it; of the others it takes none
+	if isFloat := h.SampleCountFloat > 0 || h.ZeroCountFloat > 0; isFloat { // the parser's own rule; it ignores the other kind of bucket
 		h.PositiveDelta, h.NegativeDelta = nil, nil
 		h.PositiveSpan, h.PositiveCount = compactFloats(h.PositiveSpan, h.PositiveCount)
 		h.NegativeSpan, h.NegativeCount = compactFloats(h.NegativeSpan, h.NegativeCount)
@@ -186,7 +191,7 @@ func compactMetric(b []byte) []byte {
 	return out
 }
 
-// compactFloats leaves out empty buckets.
+// compactFloats removes empty buckets.
 func compactFloats(spans []dto.BucketSpan, counts []float64) ([]dto.BucketSpan, []float64) {
 	kept := 0
 	compact, ok := compactSpans(spans, len(counts), func(i int) bool {
@@ -203,7 +208,7 @@ func compactFloats(spans []dto.BucketSpan, counts []float64) ([]dto.BucketSpan, 
 	return compact, counts[:kept]
 }
 
-// compactDeltas leaves out empty buckets, of which each says how much more it has than the one before.
+// compactDeltas removes empty buckets from counts that are each given as the difference from the one before.
 func compactDeltas(spans []dto.BucketSpan, deltas []int64) ([]dto.BucketSpan, []int64) {
 	kept, count, last := 0, int64(0), int64(0)
 	compact, ok := compactSpans(spans, len(deltas), func(i int) bool {
@@ -220,8 +225,8 @@ func compactDeltas(spans []dto.BucketSpan, deltas []int64) ([]dto.BucketSpan, []
 	return compact, deltas[:kept]
 }
 
-// compactSpans returns the spans of the buckets to keep. ok is false, and nothing was asked, when there are more or less buckets than
-// spans say, which is an error.
+// compactSpans returns the spans of the buckets to keep. ok is false, and keep was not called, when the number of
+// buckets differs from that of the spans, which is an error.
 func compactSpans(spans []dto.BucketSpan, buckets int, keep func(i int) bool) (compact []dto.BucketSpan, ok bool) {
 	sum := uint64(0)
 	for _, s := range spans {
@@ -230,7 +235,7 @@ func compactSpans(spans []dto.BucketSpan, buckets int, keep func(i int) bool) (c
 	if sum != uint64(buckets) {
 		return nil, false
 	}
-	at, end := int64(0), int64(0) // the bucket, and the one behind the last that was kept
+	at, end := int64(0), int64(0) // the position of the bucket, and the one after the last that was kept
 	i := 0
 	for _, s := range spans {
 		at += int64(s.Offset)

@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// manyLines is how many lines a page has before anybody looks whether they are the same again and again.
+	// manyLines is the number of lines after which a page is checked for repeated lines.
 	manyLines = 1 << 17
-	// linesPerLook is how many lines there are for each that is looked at.
+	// linesPerLook is how many lines there are for each one that is checked.
 	linesPerLook = 128
 )
 
-// A repeatError is a page with nothing new on it. Its values would count once, but each takes memory until the page's end.
+// A repeatError is a page that repeats its lines. Their values would count once, but each takes memory until the page's
+// end.
 type repeatError int
 
 func (e repeatError) Error() string {
 	return fmt.Sprintf("cannot read page: its first %d lines are nearly all the same few again and again", int(e))
 }
 
-// Is makes the error one of ErrMemory.
+// Is makes the error match ErrMemory.
 func (repeatError) Is(target error) bool { return target == ErrMemory }
 
-// repeats finds out whether the page has hundreds of samples for each series and time, as only one has that is made to take
-// memory: compressed, it is nothing. Lines that are those of the plan need no look.
+// repeats finds out whether the page has hundreds of samples for each series and time, as only a page has that is made
+// to exhaust memory: compressed, it is tiny. Lines of the plan need no check.
 func (s *Scrape) repeats() error {
 	if len(s.values) < s.look {
 		return nil
@@ -57,8 +58,8 @@ func (s *Scrape) repeats() error {
 	return nil
 }
 
-// futile tells why there is no use in reading on: the page is made to take memory. What is still to come is passed over,
-// since most such pages are also larger than they may be, which says more.
+// futile returns the reason not to read on: the page is made to exhaust memory. The rest is skipped instead of refused,
+// since most such pages also exceed the size limit, which is the more helpful error.
 func (s *Scrape) futile() error {
 	if !s.whole && len(s.carry) > maxLine {
 		s.carry = nil

@@ -14,20 +14,20 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// A page on which one pod has taken the place of another is the last page, line by line, but for the values that the target has in
-// slots. They are exchanged while the page is read: on the first line that has a slot, before any other has told of what was in it.
-// If the page then goes on as the last one did, to its end, it has the same plan and the same lines; nothing is looked up. Otherwise
-// what was exchanged is put back, and those lines are looked up as they are.
+// When a pod replaces another one, the page is the last page, line by line, except for the values that the target has
+// in slots. These are exchanged while the page is read: on the first line that has a slot, before another line has
+// shown its value. If the page then continues as the last one did, to its end, it has the same plan and the same lines;
+// nothing is looked up. Otherwise the exchange is undone, and those lines are looked up as they are.
 
-// A replacement is what has taken the place of the target's own values on a page.
+// A replacement is the set of new values for the target's slots on a page.
 type replacement struct {
-	own    []string         // by which the page is read
-	use    *catalog.SlotUse // by the plan, once a line has not its value
-	slots  []int            // that have others than the target had
-	barred bool             // there is no use in looking for others
+	own    []string         // the values by which the page is read
+	use    *catalog.SlotUse // of the slots by the plan's lines, set once a line has another value
+	slots  []int            // slots whose values changed
+	barred bool             // no further slot may be replaced
 }
 
-// replace matches a line but for values of the target's own, which no line before it has, and takes those that it has instead.
+// replace matches a line except for slots that no earlier line has, and takes the line's values for these.
 func (s *Scrape) replace(b []byte, l *catalog.Line) int {
 	use := s.slotUse()
 	if use == nil {
@@ -66,8 +66,8 @@ func (s *Scrape) replace(b []byte, l *catalog.Line) int {
 	return 0
 }
 
-// slotUse returns how the lines of the target's plan use slots, nil where nothing can be exchanged: another page would not mean what the
-// last one did.
+// slotUse returns how the lines of the target's plan use slots, nil where no value may be exchanged because the page
+// would then have another meaning.
 func (s *Scrape) slotUse() *catalog.SlotUse {
 	if s.use != nil || s.barred {
 		return s.use
@@ -85,8 +85,8 @@ func (s *Scrape) slotUse() *catalog.SlotUse {
 	return s.use
 }
 
-// putBack has what was read of the page be what it is by the values that the target has: the page is not the last one with some things
-// in the place of others.
+// putBack undoes the exchange, so that what was read of the page has the target's old values again: it is not the last
+// page with other values.
 func (s *Scrape) putBack() error {
 	own, slots := s.own, s.slots
 	s.replacement = replacement{own: s.target.Own, slots: slots[:0], barred: true}
@@ -116,7 +116,7 @@ func (s *Scrape) putBack() error {
 	return nil
 }
 
-// inherit emits a page that is as planned, but for what has taken the place of something else: that ends.
+// inherit makes metrics of a page that is as planned except for replaced values, and ends the series with the old ones.
 func (e *ending) inherit() bool {
 	t, p := e.target, e.plan
 	c := t.cohort

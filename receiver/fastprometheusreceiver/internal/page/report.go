@@ -25,7 +25,7 @@ func reportNames(extra bool) []string {
 	return names
 }
 
-// report appends the values of the report, whose lines come last.
+// report appends the values of the report, whose lines are the last ones.
 func (e *ending) report() {
 	j, res := e.target.cohort.job, &e.res
 	up := 0.0
@@ -40,13 +40,13 @@ func (e *ending) report() {
 	e.passTimes()
 }
 
-// Fail reports a scrape that brought no page.
+// Fail reports a scrape that returned no page.
 func (t *Target) Fail(at time.Time, r Report) Result {
 	return t.begin(at, t.format).End(r)
 }
 
-// Retire ends what the target had with stale markers, the report's series included, and releases what it shares. The
-// target may be begun anew, as one never scraped.
+// Retire ends all series of the target with stale markers, including those of the report, and releases what the target
+// shares. The target may be used again, as one that was never scraped.
 func (t *Target) Retire(at time.Time) Result {
 	e := ending{Scrape: &Scrape{target: t}}
 	c := t.cohort
@@ -66,7 +66,7 @@ func (t *Target) Retire(at time.Time) Result {
 		l := p.Lay(0, c.ReportLines, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
 		e.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values})
-		e.res.tree, e.res.lender = nil, nil // nobody will show the like again
+		e.res.tree, e.res.lender = nil, nil // no other page will have these metrics
 	}
 	t.Leave()
 	return e.res

@@ -14,37 +14,39 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// A Result is what came of a scrape.
+// A Result is the outcome of a scrape.
 type Result struct {
-	// Metrics has the samples, the stale markers of what is gone and the report; of a large page a part of that, until
-	// Next. It may be empty, and is the caller's until Release.
+	// Metrics has the samples, the stale markers of series that are gone and the report; for a large page, a part of
+	// these, until Next. It may be empty, and belongs to the caller until Release.
 	Metrics pmetric.Metrics
-	// Err says why up is 0.
+	// Err is the reason that up is 0.
 	Err error
-	// Samples were on the page, PostRelabel of them were left by relabeling, Added were of series not on the page before.
+	// Samples is the number of samples on the page, PostRelabel that of samples left after relabeling, Added that of
+	// series that were not on the last page.
 	Samples, PostRelabel, Added int
-	// Hits were lines as expected, Misses were not.
+	// Hits counts lines that were expected, Misses those that were not.
 	Hits, Misses int
-	// Limited samples were dropped for the series limit, Late ones for a timestamp too far in the future.
+	// Limited counts samples dropped by the series limit, Late those with a timestamp too far in the future.
 	Limited, Late int
 
-	tree    *tree.Tree  // that can be filled again
-	pools   *tree.Pools // to give it to
+	tree    *tree.Tree  // that may be filled again
+	pools   *tree.Pools // that take the tree back
 	layout  *plan.Layout
-	parts   *tree.Parts   // nil unless the page is large
-	lender  *Scrape       // that has the values of the parts
-	passing *tree.Passing // nil unless others are made of the memory
-	sent    *tree.Tree    // that comes back once it was exported, whoever has been given it meanwhile
-	later   bool          // trees are sent
+	parts   *tree.Parts   // nil if the page is not large
+	lender  *Scrape       // holds the values of the parts
+	passing *tree.Passing // nil unless the memory of the metrics is used again
+	sent    *tree.Tree    // the tree that comes back once it was exported, even after its owner has been retired
+	later   bool          // trees are sent, and come back later
 }
 
-// ErrLimit is what Result.Err is, in the sense of errors.Is, when a page is beyond a limit of its job's.
+// ErrLimit matches Result.Err, by errors.Is, when a page exceeds a limit of its job.
 var ErrLimit = catalog.ErrLimit
 
-// A Family is what was said of a metric.
+// A Family is the metadata of a metric.
 type Family struct{ Name, Type, Help, Unit string }
 
-// Families visits what was said of the target's metrics, those of the report aside. One may come more than once.
+// Families visits the metadata of the target's metrics, except those of the report. A family may be visited more than
+// once.
 func (t *Target) Families(r Result, yield func(Family)) {
 	for i := range r.layout.Metrics {
 		if b := r.layout.Metrics[i].Family.Base; !slices.Contains(t.cohort.Rules.Report, b.Name) {
@@ -72,7 +74,7 @@ func (e *ending) render(l *plan.Layout, t *tree.Tree, v *tree.View) {
 	}
 }
 
-// Pending returns how many points the parts to come have, at most.
+// Pending returns at most how many points are in the parts that follow.
 func (r Result) Pending() int {
 	if r.parts == nil {
 		return 0
@@ -80,17 +82,17 @@ func (r Result) Pending() int {
 	return r.parts.Pending
 }
 
-// Next returns the result with the next part of a large page's metrics, in place of the one before, which must have been
-// consumed.
+// Next returns the result with the next part of a large page's metrics, in place of the previous part, which must have
+// been consumed.
 func (r Result) Next() Result {
 	consumed := r.Metrics
-	r.Metrics = pmetric.Metrics{} // may go while the next is built
+	r.Metrics = pmetric.Metrics{} // may be freed while the next part is built
 	r.Metrics = r.parts.After(consumed)
 	return r
 }
 
-// Send is called before metrics are handed on, by the consumer's caller. Where they come back later, that is what it returns; else it means
-// nothing.
+// Send must be called before metrics are handed to the consumer, by its caller. The result that it returns is to be
+// used from then on, if the metrics come back later.
 func (r Result) Send() Result {
 	if r.tree == nil || !r.later {
 		return r
@@ -102,14 +104,14 @@ func (r Result) Send() Result {
 	return r
 }
 
-// Recall says that the consumer has refused what was sent.
+// Recall says that the consumer has refused the metrics that were sent.
 func (r Result) Recall() {
 	if r.sent != nil {
 		r.sent.Loan().Recall()
 	}
 }
 
-// comeBack gives a tree to who fills it again.
+// comeBack returns a tree to its pool.
 func comeBack(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
 	if t.Poisoned = handback.Poisons(); t.Poisoned {
 		handback.Overwrite(md)
@@ -117,7 +119,7 @@ func comeBack(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
 	pools.Give(t)
 }
 
-// Loan is what goes with the metrics when they are handed out, nil if their memory is not used again.
+// Loan is passed along with the metrics; it is nil if their memory is not used again.
 func (r Result) Loan() *handback.Loan {
 	switch {
 	case r.tree != nil:
@@ -131,21 +133,21 @@ func (r Result) Loan() *handback.Loan {
 	}
 }
 
-// Settle has all points say what they are to, for who reads them before the metrics are lent.
+// Settle fills in the attributes of points that were left out, for those who read the metrics before they are lent.
 func (r Result) Settle() {
 	if r.tree != nil {
 		r.tree.Settle()
 	}
 }
 
-// Release says that the consumer has returned without an error. With Config.Reuse the metrics may then be filled again;
-// without, the call means nothing.
+// Release says that the consumer has returned without an error. With Config.Reuse, the metrics may then be filled
+// again; otherwise the call has no effect.
 func (r Result) Release() {
-	if r.Metrics.IsReadOnly() { // shared by several consumers: their flag cannot be taken back
+	if r.Metrics.IsReadOnly() { // several consumers share the metrics: the read-only flag cannot be removed
 		return
 	}
 	switch {
-	case r.Pending() > 0: // nobody wants the rest
+	case r.Pending() > 0: // the remaining parts are not wanted
 	case r.parts != nil:
 		r.parts.Release(r.Metrics)
 		if r.lender != nil {
@@ -158,7 +160,7 @@ func (r Result) Release() {
 	}
 }
 
-// with returns the result with how many samples the page had.
+// with returns the result with the page's numbers of samples.
 func (r Result) with(n plan.Tally) Result {
 	r.Samples, r.PostRelabel, r.Limited, r.Added = n.Samples, n.Samples-n.Dropped, n.Limited, n.Added
 	return r

@@ -9,22 +9,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// samples are what the lines of a page say, by their numbers.
+// samples are the values of a page's lines, in the order of their numbers.
 type samples struct {
 	values    []float64
-	times     []int64 // nil until a sample has one
+	times     []int64 // nil until a sample has a timestamp
 	natives   map[int32]plan.NativeValue
 	exemplars []plan.PlacedExemplar
-	refused   int // samples that failed the page
+	refused   int // samples at which the page failed
 	tooLarge  int // samples before the first histogram with too many buckets
-	look      int // how many samples there are when it is time to look for repeats
+	look      int // number of samples at which to check for repeats next
 
-	// Memory that is used again.
+	// Memory for later pages.
 	spare   []int64 // for times
 	builder labels.ScratchBuilder
 }
 
-// beginTimes has lines have times, of about some number of lines. Those before the last had none.
+// beginTimes makes the list of timestamps, for about the given number of lines. The lines up to the last have none.
 func (s *samples) beginTimes(lines int) {
 	if s.spare == nil {
 		s.spare = make([]int64, 0, max(lines, 64))
@@ -35,14 +35,14 @@ func (s *samples) beginTimes(lines int) {
 	}
 }
 
-// passTime notes that a line has no time.
+// passTime notes that a line has no timestamp.
 func (s *samples) passTime() {
 	if s.times != nil {
 		s.times = append(s.times, plan.NoTime)
 	}
 }
 
-// passTimes notes that none of the last lines has a time.
+// passTimes notes that no line since the last call has a timestamp.
 func (s *samples) passTimes() {
 	for s.times != nil && len(s.times) < len(s.values) {
 		s.times = append(s.times, plan.NoTime)

@@ -18,8 +18,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A Scrape reads one page. Its samples are numbered as the page has them, metadata included, so that as long as every
-// line is the plan's next the numbers are the plan's.
+// A Scrape reads one page. Its samples have the numbers of their lines, metadata included, so that their numbers are
+// those of the plan as long as every line is the plan's next.
 type Scrape struct {
 	course      // how the page goes along with what was expected
 	samples     // what its lines say
@@ -31,30 +31,30 @@ type Scrape struct {
 	target *Target
 	at     int64 // milliseconds
 
-	whole  bool // the page is collected and parsed at its end
+	whole  bool // the page is collected, and parsed at its end
 	parser expo.Parser
 	entry  expo.Entry
 	in     catalog.Setting
-	carry  []byte // the start of a line whose end is in the next chunk
-	retry  int    // carry is not worth another look while it is shorter
-	size   int64  // of what was fed
+	carry  []byte // the start of a line whose end has not come yet
+	retry  int    // carry is not parsed again until it is longer than this
+	size   int64  // bytes fed
 	ended  bool
 	err    error
-	vain   error // there is no use in reading on
+	vain   error // why the rest of the page is skipped
 
-	aligned []float64 // values in the order of the plan
-	stamps  []int64   // times likewise
-	lent    bool      // its values are held by the parts of its result, until these are released
-	large   bool      // its memory is that of large pages
+	aligned []float64 // values in the plan's order
+	stamps  []int64   // timestamps in the plan's order
+	lent    bool      // parts of the result use the values, until they are released
+	large   bool      // the memory is that of large pages
 }
 
-// scrapes are those that no page has now, and largeScrapes those that had one of many samples. Else small pages would have the memory of large
-// ones, and these make it once more.
+// scrapes are idle ones, and largeScrapes those that last read a large page. With a single pool, small pages would hold
+// the memory of large ones, which would then be allocated once more.
 var scrapes, largeScrapes = sync.Pool{New: newScrape}, sync.Pool{New: newScrape}
 
 func newScrape() any { return &Scrape{samples: samples{builder: labels.NewScratchBuilder(8)}} }
 
-// manySamples is from how many on a page is large.
+// manySamples is the number of samples from which on a page is large.
 const manySamples = 1 << 12
 
 func scrapesOf(samples int) *sync.Pool {
@@ -64,8 +64,9 @@ func scrapesOf(samples int) *sync.Pool {
 	return &scrapes
 }
 
-// pool is where the target's next page looks for a scrape. What has the memory of large pages stays with these, however small the last one was. How much
-// memory there is does not say by itself which pages it is of: a list may have room for more than it was asked for.
+// pool returns the pool for the target's next page. A scrape with the memory of large pages stays in their pool, even
+// if its last page was small. The capacity of a list does not show which kind it was for: it may exceed what was asked
+// for.
 func (s *Scrape) pool() *sync.Pool {
 	if s.large || cap(s.values) >= 2*manySamples {
 		return &largeScrapes
@@ -73,7 +74,7 @@ func (s *Scrape) pool() *sync.Pool {
 	return scrapesOf(s.target.usual())
 }
 
-// usual is how many samples a page of the target has, more or less.
+// usual is about how many samples a page of the target has.
 func (t *Target) usual() int {
 	if t.Plan == nil {
 		return 0
@@ -81,7 +82,7 @@ func (t *Target) usual() int {
 	return len(t.Plan.Lines)
 }
 
-// Begin starts reading a page of the target that was asked for at a time.
+// Begin starts reading a page of the target that was requested at the given time.
 func (t *Target) Begin(at time.Time, contentType string) (*Scrape, error) {
 	f, err := t.cohort.job.format(contentType)
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	return s
 }
 
-// maxRetained bounds what a finished scrape keeps for the next, in samples.
+// maxRetained limits the samples for which a finished scrape keeps memory.
 const maxRetained = 1 << 15
 
 func (s *Scrape) release() {
@@ -130,7 +131,7 @@ func (s *Scrape) release() {
 	}
 }
 
-// recycle leaves the memory of a scrape to the next.
+// recycle hands the memory of a scrape to the next one.
 func (s *Scrape) recycle() {
 	if cap(s.values) > maxRetained || cap(s.carry) > 1<<20 {
 		return
@@ -155,7 +156,8 @@ func (s *Scrape) recycle() {
 	pool.Put(s)
 }
 
-// Feed reads on. chunk is borrowed; it may end anywhere. After an error, End is all that is left to call.
+// Feed reads the next chunk of the page. chunk is borrowed; it may end anywhere. After an error, only End may be
+// called.
 func (s *Scrape) Feed(chunk []byte) error {
 	if s.err != nil {
 		return s.err
@@ -219,7 +221,7 @@ func (s *Scrape) feed(chunk []byte) error {
 
 var errAfterEnd = errors.New("cannot read page: unexpected data after # EOF")
 
-// note takes what a sample has besides its value.
+// note records the timestamp and the exemplar of a sample.
 func (s *Scrape) note(l *catalog.Line) {
 	e := &s.entry
 	time := int64(plan.NoTime)
@@ -241,7 +243,7 @@ func (s *Scrape) note(l *catalog.Line) {
 	}
 }
 
-// take takes a line that was not expected.
+// take reads a line that was not expected.
 func (s *Scrape) take() error {
 	e := &s.entry
 	var l *catalog.Line
@@ -294,8 +296,8 @@ func (s *Scrape) take() error {
 	return nil
 }
 
-// fewLines is how many lines a page has of which what comes and goes is not worth being cut, unless it is long: then what a line says is
-// said by others that come with it, as with all metrics of a pod.
+// fewLines is the number of lines below which a page's texts are not cut into shared pieces, unless a text is long: on
+// short pages, most labels that come and go are on several lines anyway, as with all metrics of a pod.
 const (
 	fewLines = 1 << 12
 	longText = 128
@@ -319,7 +321,7 @@ func (s *Scrape) metadata(text, family []byte, m catalog.Meta) *catalog.Line {
 	return l
 }
 
-// known has the catalog find a line, or make it known, and pays for what that takes.
+// known finds a line in the catalog, or adds it, and charges the scrape for the memory.
 func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Line, error) {
 	c := s.target.cohort
 	c.mu.Lock()
@@ -346,13 +348,13 @@ func (s *Scrape) miss(l *catalog.Line) {
 	s.spend(sampleBytes)
 }
 
-// manyHeld is how many lines a page holds that was not expected to have them.
+// manyHeld is the number of unexpected lines from which on a page counts as learning.
 const manyHeld = 1 << 10
 
-// IsLearning tells whether what is read is held line by line, since the page has other lines than were expected.
+// IsLearning reports whether the page has so many unexpected lines that most of it is held line by line.
 func (s *Scrape) IsLearning() bool { return len(s.held) > manyHeld }
 
-// Held returns how many lines are held that were not expected.
+// Held returns how many unexpected lines are held.
 func (s *Scrape) Held() int { return len(s.held) }
 
 // finish ends the reading.

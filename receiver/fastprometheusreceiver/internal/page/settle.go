@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// settle decides what a page means that is not as planned, or that failed.
+// settle decides the meaning of a page that is not as planned, or that failed.
 func (e *ending) settle(lines []*catalog.Line) {
 	t := e.target
 	c := t.cohort
@@ -46,7 +46,7 @@ func (e *ending) settle(lines []*catalog.Line) {
 	e.conclude(p)
 	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Times: e.times, Natives: e.natives}
 	l, tr := e.lay(p, n, ahead, &v)
-	isPlanned := e.isGood() && l == t.Plan.Layout // so another page may fill the metrics
+	isPlanned := e.isGood() && l == t.Plan.Layout // so another target's page may fill the metrics
 	c.mu.Unlock()
 	if len(e.exemplars) > 0 {
 		v.Exemplars = plan.Deal(e.exemplars, l.Owners(0, len(e.values)))
@@ -60,10 +60,11 @@ func (e *ending) settle(lines []*catalog.Line) {
 	}
 }
 
-// isGood tells whether there is a page, and nothing wrong with it.
+// isGood reports whether there is a page without an error.
 func (e *ending) isGood() bool { return e.res.Err == nil && e.size > 0 }
 
-// pass goes through the lines of a page, which it may restate, and counts what they have. It finds out whether that is within the limits.
+// pass goes through the lines of a page, counts them and checks the limits. It may rewrite lines to use the target's
+// own.
 func (e *ending) pass(p *plan.Pass, lines []*catalog.Line, ahead int64) ([]*catalog.Line, plan.Counts) {
 	t, res := e.target, &e.res
 	c := t.cohort
@@ -102,7 +103,7 @@ func (e *ending) count(p *plan.Pass, lines []*catalog.Line, ahead int64) plan.Co
 	return p.Page(lines, e.times, ahead, e.natives)
 }
 
-// conclude puts what the report says behind the lines of a page, and then what has ended.
+// conclude adds the report to the lines of a page, and then the series that have ended.
 func (e *ending) conclude(p *plan.Pass) {
 	report := e.target.cohort.ReportLines
 	p.Page(report, nil, 0, nil)
@@ -118,7 +119,7 @@ func (e *ending) conclude(p *plan.Pass) {
 	e.passTimes()
 }
 
-// lay finds the layout of the metrics, by which it may have the view vary, and a tree of that if there is one.
+// lay finds the layout of the metrics and a tree for it, if one is free. The view may get a variation of the layout.
 func (e *ending) lay(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*plan.Layout, *tree.Tree) {
 	t := e.target
 	c := t.cohort
@@ -149,13 +150,13 @@ func (e *ending) lay(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*p
 	}
 }
 
-// turn puts the target's own lines in the place of those that it shares.
+// turn replaces shared lines by the target's own.
 func (e *ending) turn(lines []*catalog.Line) []*catalog.Line {
 	return e.exchange(e.target.cohort.Turn(&e.target.Identity, lines))
 }
 
-// isReordered tells whether a page that was just passed has the lines of the plan in another order, and brings their
-// values into the plan's.
+// isReordered reports whether a page that was just passed has the plan's lines in another order, and then brings their
+// values into the plan's order.
 func (e *ending) isReordered(p *plan.Pass, n plan.Counts) bool {
 	t, q := e.target, e.target.Plan
 	if e.size == 0 || e.joins || q == nil || q.Layout == nil || q.Repeats > 0 || t.Turned || !t.Settled || !t.Diff.IsEmpty() ||
@@ -164,7 +165,7 @@ func (e *ending) isReordered(p *plan.Pass, n plan.Counts) bool {
 		return false
 	}
 	owner := q.Owners()
-	if q.HasUnplaced { // one of several samples of a point counts, and which one the order decides
+	if q.HasUnplaced { // of several samples of a point one counts, and the order decides which
 		return false
 	}
 	e.aligned = e.aligned[:0]
@@ -181,7 +182,8 @@ func (e *ending) isReordered(p *plan.Pass, n plan.Counts) bool {
 	return true
 }
 
-// adopt makes the page the target's plan and returns the layout of this scrape: the plan's, perhaps varied, where it can.
+// adopt makes the page the target's plan and returns the layout of this scrape: the plan's own, or a variation of it,
+// where possible.
 func (e *ending) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, ahead int64) (l *plan.Layout, x *plan.Variation) {
 	t, c := e.target, e.target.cohort
 	q := p.Plan(all, n)
@@ -223,8 +225,8 @@ func (e *ending) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, ahead i
 	return l, x
 }
 
-// countFailed counts what was read of a page that failed: up to where it did, or, when it was beyond a limit, all of it. Series
-// are new that neither the last good page had nor one that failed since.
+// countFailed counts what was read of a page that failed: up to the failure, or, when it exceeded a limit, all of it.
+// Series count as new if neither the last good page nor a failed one since had them.
 func (e *ending) countFailed(was, lines []*catalog.Line, ahead int64) {
 	t, res := e.target, &e.res
 	c := t.cohort
@@ -233,7 +235,7 @@ func (e *ending) countFailed(was, lines []*catalog.Line, ahead int64) {
 		l.Epoch = before
 	}
 	res.Samples, res.PostRelabel, res.Added = 0, 0, 0
-	left := math.MaxInt // until the sample limit
+	left := math.MaxInt // up to the sample limit
 	if most := int(c.job.cfg.Scrape.SampleLimit); most > 0 {
 		left = most
 	}

@@ -17,19 +17,19 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// A Target remembers between scrapes what the next one is compared with. One goroutine uses it at a time.
+// A Target remembers between scrapes what the next page is compared with. Only one goroutine may use it at a time.
 type Target struct {
 	catalog.Identity
 	plan.History
 
-	// Timeout is that of its scrapes, which may change: it is only reported.
+	// Timeout is the scrape timeout, which may change: it is only reported.
 	Timeout time.Duration
 
 	cohort   *cohort
 	owner    tree.Owner
 	format   format
-	search   search              // for what is its own
-	admitted map[uint64]struct{} // texts, hashed
+	search   search              // decides when to search for own values
+	admitted map[uint64]struct{} // hashes of the admitted lines' texts
 }
 
 // NewTarget adds a target. discovered are its labels before relabeling, final those after.
@@ -84,7 +84,8 @@ func flag(ls labels.Labels, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// Leave gives up what the target shares, and ends nothing: others go on with its series. It may be begun anew, as one never scraped.
+// Leave releases what the target shares, without stale markers: another collector continues its series. The target may
+// be used again, as one that was never scraped.
 func (t *Target) Leave() {
 	c := t.cohort
 	c.mu.Lock()
@@ -99,7 +100,7 @@ func (t *Target) Leave() {
 	}
 }
 
-// admit lets a line in, or, when the target has shown as many series as it may, the one that drops it.
+// admit lets a line in, or, when the target has reached its series limit, returns the line that drops it.
 func (t *Target) admit(s *Scrape, l *catalog.Line) *catalog.Line {
 	c := t.cohort
 	most := c.job.cfg.SeriesLimit

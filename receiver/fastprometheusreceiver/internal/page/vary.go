@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// vary emits a page that differs from a plan by series which come and go within families that stay. Everything else
-// that a page may change about the meaning of others is left to settle.
+// vary makes metrics of a page that differs from a plan by series which come and go within families that stay. Any
+// change that affects the meaning of other lines is left to settle.
 func (e *ending) vary() bool {
 	t, p := e.target, e.plan
 	c := t.cohort
@@ -54,7 +54,7 @@ func (e *ending) vary() bool {
 	c.Differ(&t.History, d)
 	t.Timed = e.timed(len(e.times))
 	c.Discard(e.Lost)
-	delete(c.reading, e.Scrape) // not before: until here nothing else has the extras
+	delete(c.reading, e.Scrape) // not earlier: until here nothing else holds the extra lines
 	c.sweep()
 	c.mu.Unlock()
 
@@ -85,14 +85,14 @@ func (e *ending) vary() bool {
 	return true
 }
 
-// alignTimes brings the times of samples, if they have any, into the order of a plan's lines and of what varies it. It returns false where
-// samples of one point have several.
+// alignTimes brings the timestamps of samples, if there are any, into the order of the plan's lines followed by the
+// variation's. It returns false if samples of one point have several timestamps.
 func (e *ending) alignTimes(p *plan.Plan, x *plan.Variation) bool {
 	if e.times == nil {
 		return true
 	}
 	at := x.AlignTimes(e.stamps[:0], e.times, len(p.Body))
-	for len(at) < len(p.Lines) { // those of the report
+	for len(at) < len(p.Lines) { // the lines of the report
 		at = append(at, plan.NoTime)
 	}
 	at = x.TimesBeyond(at, e.times)
@@ -103,7 +103,7 @@ func (e *ending) alignTimes(p *plan.Plan, x *plan.Variation) bool {
 	return p.Layout.IsTogether(at) && x.Extra.IsTogether(at)
 }
 
-// free returns a tree to fill for a plan, if there is one.
+// free returns a free tree for a plan, if there is one.
 func (e *ending) free(p *plan.Plan) *tree.Tree {
 	c := e.target.cohort
 	if !c.job.tree.Reuse {

@@ -34,15 +34,15 @@ const (
 	End // the page is complete; what follows, if it may, is not read
 )
 
-// ErrMore says that the entry does not end in the bytes at hand.
+// ErrMore says that the entry does not end within the given bytes.
 var ErrMore = errors.New("the entry is not complete")
 
 // An Entry is one line of a page: a sample, or a piece of metadata.
 type Entry struct {
 	Kind Kind
-	// Text is a series as exposed, name and braces; of metadata it is the whole line.
+	// Text is a series as exposed, name and braces; for metadata it is the whole line.
 	Text []byte
-	// Name and Body are metadata's: the family, unquoted but not unescaped, and what is said of it.
+	// Name and Body are set for metadata: the family, unquoted but not unescaped, and what the line says about it.
 	Name, Body []byte
 	Type       model.MetricType
 
@@ -54,7 +54,7 @@ type Entry struct {
 	spans    []int // offsets into Text: the name's bounds, then those of each label's name and value
 }
 
-// An Exemplar hangs on a sample; it is there when Found.
+// An Exemplar belongs to a sample; it is valid if Found.
 type Exemplar struct {
 	Found bool
 	HasTS bool
@@ -79,7 +79,7 @@ func (p *Parser) Next(b []byte, e *Entry) (int, error) {
 	return p.nextText(b, e)
 }
 
-// Tail reads what follows a series of which nothing but the value may have changed.
+// Tail reads what follows the text of a series that is already known: value, timestamp and exemplar.
 func (p *Parser) Tail(b []byte, e *Entry) (int, error) {
 	e.HasTS, e.Exemplar.Found = false, false
 	if p.OpenMetrics {
@@ -132,8 +132,8 @@ func (e *Entry) Label(i int) (name, value []byte) {
 // Span returns where in the text the value of a label is.
 func (e *Entry) Span(i int) (at, end int) { return e.spans[4*i+4], e.spans[4*i+5] }
 
-// Cut appends where the text of a series may be cut into pieces of so many labels: before the first, and after every one
-// that completes a piece, but for the last.
+// Cut appends the offsets at which the text of a series may be cut into pieces of the given number of labels: before
+// the first label, and after each label that completes a piece, except the last.
 func (e *Entry) Cut(dst []int, every int) []int {
 	for i := 2; i < len(e.spans); i += 4 * every {
 		if i == 2 {
@@ -145,8 +145,8 @@ func (e *Entry) Cut(dst []int, every int) []int {
 	return dst
 }
 
-// BeforeBound returns where the text of a series has its last label, if that is the bound of a bucket or a quantile and there are others
-// before it, or 0.
+// BeforeBound returns the offset of a series' last label, if that is the bound of a bucket or a quantile and others
+// come before it, else 0.
 func (e *Entry) BeforeBound() int {
 	i := len(e.spans) - 4
 	if i < 6 {
@@ -222,7 +222,7 @@ func number(b []byte) (float64, error) {
 	return v, nil
 }
 
-// shown is what an error shows of the input.
+// shown returns the part of the input that an error quotes.
 func shown(b []byte) []byte {
 	const most = 120
 	return b[:min(len(b), most)]
@@ -267,14 +267,14 @@ func labelName(b []byte, i int) int {
 	return i
 }
 
-// Which bytes may stand in a quoted string besides those that always may.
+// Bytes that may occur in a quoted string in addition to those that always may.
 const (
 	lineBreaks = 1 << iota
 	nuls
 )
 
-// quoted returns the end of the string whose opening quote is at i, or i when it is none. A backslash takes any byte
-// but a line break with it; NULs, where they may stand, are as good as absent.
+// quoted returns the end of the string whose opening quote is at i, or i when there is none. A backslash escapes any
+// byte except a line break; NULs, where they are allowed, are ignored.
 func quoted(b []byte, i, allowed int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return i, nil

@@ -9,8 +9,8 @@ var exact = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// FastNumber parses the decimal number at the start of b, up to the blank or line break behind it, and returns where
-// that is. It is right or says no: digits that fit 53 bits, scaled once by an exact power of ten, round as
+// FastNumber parses the decimal number at the start of b, up to the blank or line break after it, and returns where
+// that is. It is exact or returns false: digits that fit 53 bits, scaled once by an exact power of ten, round as
 // strconv.ParseFloat rounds.
 func FastNumber(b []byte) (v float64, end int, ok bool) {
 	return fastNumber(b, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// OpenMetrics text: one blank wherever there is one, no blank lines, no comments, exemplars after the sample, and
-// "# EOF" at the end with nothing behind it.
+// nextOpenMetrics reads OpenMetrics text: exactly one blank between tokens, no blank lines, no comments, exemplars
+// after the sample, and "# EOF" at the end with nothing after it.
 func (p *Parser) nextOpenMetrics(b []byte, e *Entry) (int, error) {
 	if len(b) == 0 {
 		return 0, ErrMore
@@ -159,7 +159,7 @@ func openMetricsName(b []byte, i, allowed int) (end int, isQuoted bool, err erro
 	return end, isQuoted, nil
 }
 
-// openMetricsPair reads the value that belongs to the label name at from, and the comma behind it.
+// openMetricsPair reads the value of the label name that starts at from, and the comma after it.
 func openMetricsPair(spans []int, b []byte, from, end int, isQuoted bool, allowed int) ([]int, int, error) {
 	if end >= len(b) || b[end] != '=' {
 		return spans, 0, errSyntax(b, end, "'='")

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// The text format, 0.0.4 and 1.0.0: blanks and tabs may stand between any two tokens, a line break may stand in a
-// label value, and of a line that starts with '#' only HELP and TYPE mean something.
+// nextText reads the text format, 0.0.4 and 1.0.0: blanks and tabs may separate any two tokens, a label value may
+// contain a line break, and of lines that start with '#' only HELP and TYPE have a meaning.
 func (p *Parser) nextText(b []byte, e *Entry) (int, error) {
 	i := blanks(b, 0)
 	if i >= len(b) {
@@ -26,7 +26,7 @@ func (p *Parser) nextText(b []byte, e *Entry) (int, error) {
 	case c == '\n':
 		return i + 1, nil
 	case c == 0:
-		e.Kind = End // a NUL where an entry may start ends the page, and well
+		e.Kind = End // a NUL where an entry may start ends the page, without an error
 		return i, nil
 	case c == '#':
 		return p.commentText(b, i, e)
@@ -36,7 +36,7 @@ func (p *Parser) nextText(b []byte, e *Entry) (int, error) {
 		return p.finishText(b, j, e, err)
 	case isNameStart(c):
 		i = name(b, i)
-		e.spans = append(e.spans[:0], 0, i) // blanks before a name belong to it
+		e.spans = append(e.spans[:0], 0, i) // blanks before a name are part of it
 		end := i
 		if i = blanks(b, i); i < len(b) && b[i] == '{' {
 			j, err := e.labelsText(b, i+1)
@@ -109,7 +109,7 @@ func (p *Parser) commentText(b []byte, i int, e *Entry) (int, error) {
 	}
 	e.Text, e.Body = b[start:end], nil
 	if blanks(b, j) != end {
-		e.Body = b[j+1 : end] // one byte parts it from the name, whatever it is
+		e.Body = b[j+1 : end] // one byte, whatever it is, separates it from the name
 	}
 	if e.Kind == Help {
 		if !utf8.Valid(e.Body) {
@@ -232,8 +232,8 @@ func tailText(b []byte, i int, e *Entry) (int, error) {
 	return i + 1, nil
 }
 
-// odd gives a line with NUL bytes, which cannot be read otherwise, to Prometheus' parser: it skips some, lets others
-// end the page, and no grammar says which. Any other failed line stays failed.
+// odd gives a line with NUL bytes to Prometheus' parser, the only reference for them: it skips some and takes others as
+// the end of the page, by no written grammar. Any other line that failed stays failed.
 func (p *Parser) odd(b []byte, e *Entry, err error) (int, error) {
 	if errors.Is(err, ErrMore) || bytes.IndexByte(b[:lineEnd(b)], 0) < 0 {
 		return 0, err

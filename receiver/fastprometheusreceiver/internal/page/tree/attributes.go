@@ -9,20 +9,20 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// manyAttributes is from how many attributes on a map is filled all at once. One by one, pcommon.Map compares each with all
-// that are there already, which for the labels of a hostile line takes seconds.
+// manyAttributes is the number of attributes from which on a map is filled all at once. One by one, pcommon.Map
+// compares each with all that it already has, which takes seconds for the labels of a hostile line.
 const manyAttributes = 64
 
-// attributes fill a map. They are to be flushed at the end.
+// attributes fills a map. flush must be called at the end.
 type attributes struct {
 	pcommon.Map
 
-	many  *namedValues // nil when there are few
-	slabs *slab.Slabs  // nil when a name may come twice, or the map lasts
+	many  *namedValues // nil if there are few
+	slabs *slab.Slabs  // nil if a name may come twice, or the map is kept
 }
 
-// namedValues are attributes in the order in which their names came first. The same order each time lets those who take the metrics
-// know the series again.
+// namedValues are attributes in the order in which their names first came. The order is the same each time, so that
+// consumers recognise the series.
 type namedValues struct {
 	names, values []string
 	at            map[string]int
@@ -46,7 +46,7 @@ func (n *namedValues) all(yield func(name, value string) bool) {
 	}
 }
 
-// fillAttributes begins to fill a map, which is empty, with up to so many attributes.
+// fillAttributes begins to fill an empty map with up to most attributes.
 func fillAttributes(m pcommon.Map, most int) attributes {
 	if most > manyAttributes {
 		return attributes{Map: m, many: &namedValues{at: make(map[string]int, most)}}
@@ -67,7 +67,7 @@ func (a *attributes) put(name, value string) {
 	}
 }
 
-// fillOnce begins to fill a map with attributes whose names are all different. It is made of slabs, if there are some.
+// fillOnce begins to fill a map with attributes whose names all differ. It takes memory from slabs, if given.
 func fillOnce(m pcommon.Map, most int, slabs *slab.Slabs) attributes {
 	if slabs == nil || most > manyAttributes {
 		return fillAttributes(m, most)

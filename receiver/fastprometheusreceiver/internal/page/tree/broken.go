@@ -9,10 +9,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// broken histograms were left out of metrics.
+// broken counts the histograms that were left out of metrics.
 type broken struct {
 	count int64
-	first string // the name of the first one's metric
+	first string // the metric of the first one
 }
 
 func (b *broken) add(metric string) {
@@ -21,8 +21,8 @@ func (b *broken) add(metric string) {
 	}
 }
 
-// report notes how many histograms of a page, or of a part of it, were left out. What a target has said before is said again when
-// a whole page was without.
+// report records how many histograms of a page, or of a part of it, were left out. A warning about a target is repeated
+// once a whole page was free of them.
 func (b *broken) report(o *Owner, isLast bool) {
 	if b.count > 0 {
 		o.Tree.BrokenHistograms.Add(b.count)
@@ -45,7 +45,7 @@ func (b *broken) report(o *Owner, isLast bool) {
 	}
 }
 
-// A brokenState is what a target's pages have had of broken histograms.
+// A brokenState tells whether a target's last pages had broken histograms.
 type brokenState uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	brokenBefore                    // some, on the last page
 )
 
-// sound tells whether the buckets of a histogram can be told apart: numbers that do not fall, none above the count.
+// sound reports whether the buckets of a histogram are consistent: counts do not decrease, and none exceeds the total.
 func (c *cursor) sound(p plan.PlacedPoint, isCustom bool) bool {
 	if isCustom {
 		n, ok := c.Natives[p.At]
@@ -62,7 +62,7 @@ func (c *cursor) sound(p plan.PlacedPoint, isCustom bool) bool {
 			return true
 		}
 		count, sum := n.Totals()
-		return count != 0 || sum == 0 // a sum without a count says that there was none
+		return count != 0 || sum == 0 // a sum without a count means that there was no count
 	}
 	g := c.group(p.At)
 	if c.isStaleGroup(g) {
@@ -71,7 +71,7 @@ func (c *cursor) sound(p plan.PlacedPoint, isCustom bool) bool {
 	last := 0.0
 	for i := range g.Parts {
 		b := c.Values[g.Parts[i].At]
-		if !(b >= last) { // nor is NaN
+		if !(b >= last) { // also false for NaN
 			return false
 		}
 		last = b

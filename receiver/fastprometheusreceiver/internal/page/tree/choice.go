@@ -7,19 +7,20 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A choice is the points that a metric is to have: first those it has already, once some are dropped and others renewed.
+// A choice lists the points that a metric must have. The first ones exist already, after some were dropped and others
+// renewed.
 type choice struct {
-	list  []int32 // numbers of points; nil for count of them from first on
+	list  []int32 // numbers of points; nil means count points starting at first
 	first int32
 	count int
 	kept  int
 	drop  []bool
-	renew []bool // of those kept: they are to become others
-	isNew bool   // all are
-	again int    // the last of those kept: they were stowed, and are to become others
+	renew []bool // of the existing points: those that get another point's attributes
+	isNew bool   // all points are new
+	again int    // the last so many existing points were stowed, and get other attributes
 }
 
-// renews tells whether a point that is kept is to become another.
+// renews reports whether an existing point gets another point's attributes.
 func (k choice) renews(i int) bool {
 	return k.isNew || i >= k.kept-k.again || i < len(k.renew) && k.renew[i]
 }
@@ -31,7 +32,7 @@ func (k choice) at(i int) int32 {
 	return k.first + int32(i)
 }
 
-// allOf chooses every point of a metric, of which it has all or none.
+// allOf chooses every point of a metric, which has all of them already or none.
 func allOf(m *plan.PlacedMetric, there bool) choice {
 	k := choice{first: m.First, count: int(m.Points)}
 	if there {
@@ -40,7 +41,8 @@ func allOf(m *plan.PlacedMetric, there bool) choice {
 	return k
 }
 
-// choose finds the points of a metric that changes, or that has others than its layout says. It has had, if there.
+// choose finds the points of a metric that changes, or whose points differ from its layout. had are the points that it
+// has, if there.
 func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there bool) choice {
 	n := int(m.Points)
 	if !there || had == nil {
@@ -96,7 +98,7 @@ func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there
 	return k
 }
 
-// and adds the extra points.
+// and adds the extra points of a variation.
 func (k choice) and(c *cursor, ch plan.Change) choice {
 	for i := range ch.Count {
 		k.list = append(k.list, int32(len(c.Points))+ch.First+i)
@@ -105,7 +107,7 @@ func (k choice) and(c *cursor, ch plan.Change) choice {
 	return k
 }
 
-// over chooses the same points in place of as many others, as far as these go.
+// over reuses as many existing points as there are for other points.
 func (k choice) over(had int) choice {
 	k.kept, k.isNew = min(had, k.count), true
 	k.drop, k.renew = nil, nil
@@ -118,7 +120,7 @@ func (k choice) over(had int) choice {
 	return k
 }
 
-// cut divides a choice in two, none of which has been there.
+// cut divides a choice of new points in two.
 func (k choice) cut(most int) (front, rest choice) {
 	n := min(k.count, most)
 	front, rest = choice{first: k.first, count: n}, choice{first: k.first + int32(n), count: k.count - n}

@@ -8,22 +8,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A cursor fills the points of a layout, and those that a variation adds.
+// A cursor fills the points of a layout, and those added by a variation.
 type cursor struct {
 	*View
 	*plan.Layout
 
-	broken  broken // histograms that were left out
+	broken  broken // counts histograms that were left out
 	seen    []bool
 	fresh   []int32
-	slabs   *slab.Slabs // of metrics that are made anew
-	rebuilt bool        // a point has other attributes than the one that was there
-	anew    bool        // a point that was there has the same attributes in other memory
-	hung    int         // exemplars, until the last point
-	stowed  *int        // counts points that are kept for pages with more; nil where all are new
+	slabs   *slab.Slabs // memory for metrics that are made anew
+	rebuilt bool        // a point has other attributes than before
+	anew    bool        // a point has the same attributes as before, in other memory
+	hung    int         // exemplars attached so far
+	stowed  *int        // counts points that are kept for pages with more; nil if all points are new
 }
 
-// point returns a point by its number: those of the variation follow the layout's.
+// point returns a point by its number: those of the variation come after those of the layout.
 func (c *cursor) point(i int32) plan.PlacedPoint {
 	if int(i) < len(c.Points) {
 		return c.Placed(int(i))
@@ -42,7 +42,7 @@ func (c *cursor) isAbsent(point int32) bool {
 	return c.Absent.Has(c.Anchor(point))
 }
 
-// ownerOf returns whose values a point has, by its number.
+// ownerOf returns the target whose values a point has, by the point's number.
 func (c *cursor) ownerOf(at int32) *Owner {
 	if c.Before != nil && int(at) >= len(c.Points) {
 		return c.Before

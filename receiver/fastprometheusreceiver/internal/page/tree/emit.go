@@ -15,21 +15,21 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A View is the samples of a scrape as a layout names them.
+// A View is the samples of a scrape, in the order of a layout.
 type View struct {
-	*plan.Variation // nil when the page has what the layout has
+	*plan.Variation // nil if the page matches the layout
 
 	Owner     *Owner
-	Before    *Owner // what it was before, whose values the points have that a variation adds; nil if they are the owner's
+	Before    *Owner // the owner with its previous values, used by the points that a variation adds; nil if they are unchanged
 	At        pcommon.Timestamp
 	Values    []float64
-	Times     []int64 // nil when no sample has a time of its own
+	Times     []int64 // nil if no sample has a timestamp of its own
 	Natives   map[int32]plan.NativeValue
-	Exemplars []plan.PlacedExemplar // by point
+	Exemplars []plan.PlacedExemplar // metrics have exemplars, or had some before
 	hanging   bool                  // there are exemplars, or were
 }
 
-// change returns what the variation, if any, changes in a metric. Calls are for one metric after another.
+// change returns what the variation, if any, changes in a metric. It must be called in the order of metrics.
 func (v *View) change(metric, next int) (plan.Change, int) {
 	if v.Variation != nil && next < len(v.Changes) && int(v.Changes[next].Metric) == metric {
 		return v.Changes[next], next + 1
@@ -37,7 +37,7 @@ func (v *View) change(metric, next int) (plan.Change, int) {
 	return plan.Change{}, next
 }
 
-// value returns sample i; of none it is NaN.
+// value returns sample i, NaN if there is none.
 func (v *View) value(i int32) float64 {
 	if i < 0 {
 		return math.NaN()
@@ -52,7 +52,7 @@ func (v *View) time(i int32) pcommon.Timestamp {
 	return pcommon.Timestamp(v.Times[i] * 1e6)
 }
 
-// started returns the start time that a sample of a _created series gives, 0 for none.
+// started returns the start time given by a sample of a _created series, 0 if there is none.
 func (v *View) started(i int32) pcommon.Timestamp {
 	s := v.value(i)
 	if math.IsNaN(s) || s == 0 {
@@ -62,11 +62,11 @@ func (v *View) started(i int32) pcommon.Timestamp {
 	return pcommon.Timestamp(whole*1e9 + int64((s-float64(whole))*1e9))
 }
 
-// slabs are what metrics are made of that are made anew. Those that stay, to be filled again, have points come and go one by one:
-// there, what is left of a slab would be kept for the sake of a few.
+// slabs are the memory of metrics that are made anew and not kept. Points of kept metrics come and go one by one: a few
+// of them would then hold a whole slab.
 var slabs = sync.Pool{New: func() any { return new(slab.Slabs) }}
 
-// emit builds a tree anew, of what made has, if it is to be noted. whole is false when a histogram had to be left out.
+// emit makes new metrics, and records them in made, if given. whole is false if a histogram had to be left out.
 func emit(l *plan.Layout, v *View, made *made) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
 	c := cursor{View: v, Layout: l}
@@ -107,7 +107,7 @@ func emit(l *plan.Layout, v *View, made *made) (md pmetric.Metrics, whole bool) 
 	return md, c.broken.count == 0
 }
 
-// A frame is the resources and scopes of metrics in the making: in the order of their first metrics.
+// A frame has the resources and scopes of metrics that are being made, in the order of their first metrics.
 type frame struct {
 	*plan.Layout
 
@@ -124,7 +124,7 @@ func newFrame(l *plan.Layout, md pmetric.Metrics, o *Owner) frame {
 	}
 }
 
-// scope returns the metrics of a scope, which is there from then on.
+// scope returns the metrics of a scope, which it adds if needed.
 func (f *frame) scope(at int32) pmetric.MetricSlice {
 	if f.scopes[at] == (pmetric.ScopeMetrics{}) {
 		s := f.Scopes[at]
@@ -138,7 +138,7 @@ func (f *frame) scope(at int32) pmetric.MetricSlice {
 	return f.scopes[at].Metrics()
 }
 
-// removeEmpty removes metrics all points of which were left out.
+// removeEmpty removes metrics whose points were all left out.
 func removeEmpty(md pmetric.Metrics) {
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
@@ -165,11 +165,11 @@ func fillScope(s *catalog.Scope, sm pmetric.ScopeMetrics) {
 	attrs.flush()
 }
 
-// fillPoint puts the attributes of a point.
+// fillPoint sets the attributes of a point.
 func fillPoint(m pcommon.Map, p *catalog.Point, o *Owner, slabs *slab.Slabs) {
 	room := len(p.Form.Keys.Names)
 	if slabs != nil && !o.Tree.Reuse || o.Tree.Changes.Points {
-		room++ // for who adds one: he would move all to have it
+		room++ // spare, for consumers that add an attribute: otherwise the list would be copied
 	}
 	all := fillOnce(m, room, slabs)
 	putPoint(&all, p, o)
@@ -185,7 +185,8 @@ func putPoint(all *attributes, p *catalog.Point, o *Owner) {
 	}
 }
 
-// refillPoint puts the attributes of a point in place of another's, and tells whether the names are the same. What is the same stays.
+// refillPoint replaces the attributes of a point by another point's, and reports whether the names are the same. Equal
+// values are left alone.
 func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	same := overwrite(m, p, o)
 	if !same {
@@ -195,8 +196,8 @@ func refillPoint(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	return same
 }
 
-// overwrite gives a map other values, if it has the point's keys. Nobody looks at what is there: that is another target's, which no cache
-// holds any more.
+// overwrite gives a map other values, if it has the point's keys. It does not compare them: the map is another
+// target's, and no longer in the CPU's cache.
 func overwrite(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	if m.Len() != len(p.Form.Keys.Names) {
 		return false

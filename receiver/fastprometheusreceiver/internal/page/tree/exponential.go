@@ -41,7 +41,7 @@ func (c *cursor) exponential(i int32, dp pmetric.ExponentialHistogramDataPoint) 
 	c.hang(i, dp.Exemplars())
 }
 
-// deltas yields the counts of buckets of which each says how much more than the last it holds.
+// deltas yields the counts of buckets that are each given as the difference from the one before.
 func deltas(buckets []int64) func() uint64 {
 	i, sum := 0, int64(0)
 	return func() uint64 {
@@ -84,7 +84,7 @@ func spread(spans []histogram.Span, out pmetric.ExponentialHistogramDataPointBuc
 	}
 }
 
-// custom fills the point of a native histogram with bounds of its own.
+// custom fills the point of a native histogram with custom bounds.
 func (c *cursor) custom(p plan.PlacedPoint, dp pmetric.HistogramDataPoint) {
 	dp.SetTimestamp(c.time(p.At))
 	n, ok := c.Natives[p.At]

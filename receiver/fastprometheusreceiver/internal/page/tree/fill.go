@@ -14,7 +14,7 @@ import (
 
 const cumulative = pmetric.AggregationTemporalityCumulative
 
-// append adds an empty metric, one that is of its kind and has room for so many points unless these are native histograms.
+// append adds an empty metric of the given kind, with room for so many points unless these are native histograms.
 func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) (m pmetric.Metric) {
 	switch kind {
 	case pmetric.MetricTypeSum:
@@ -31,7 +31,7 @@ func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) 
 	return m
 }
 
-// metric fills a metric, which is there or empty.
+// metric fills a metric, which exists already or is empty.
 func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, there bool) {
 	b := m.Family.Base
 	if !there {
@@ -57,7 +57,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			p := c.point(at)
 			if !c.sound(p, b.Custom) {
 				c.broken.add(b.Out)
-				continue // where the point is there already, the tree is of no use
+				continue // if the point exists already, the tree cannot be used any more
 			}
 			dp := c.buckets(dps, p, i, k.kept, b.Custom)
 			c.attributes(at, k, i, dp.Attributes())
@@ -113,7 +113,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 	}
 }
 
-// next returns point i of a choice, a new one behind those that were there.
+// next returns point i of a choice; it adds a point if all existing ones are used.
 func next[P any, S slice[P]](dps S, i, kept int) P {
 	if i < kept {
 		return dps.At(i)
@@ -121,10 +121,10 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 	return dps.AppendEmpty()
 }
 
-// hangs tells whether points may have exemplars, or have had.
+// hangs reports whether points may have exemplars, now or from before.
 func (c *cursor) hangs(k choice) bool { return c.hanging || k.again > 0 }
 
-// attributes gives a point its own.
+// attributes sets the attributes of a point.
 func (c *cursor) attributes(at int32, k choice, i int, m pcommon.Map) {
 	switch {
 	case i >= k.kept:
@@ -146,7 +146,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		p := c.point(at)
 		v := c.Values[p.At]
 		if i < k.kept && plan.IsStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
-			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be taken back
+			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be removed from a point
 			fillPoint(dps.At(i).Attributes(), p.Point, c.ownerOf(at), nil)
 			c.anew = true
 		}

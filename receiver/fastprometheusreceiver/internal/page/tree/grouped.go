@@ -25,7 +25,7 @@ func (c *cursor) quantiles(dps pmetric.SummaryDataPointSlice, p plan.PlacedPoint
 	return next(dps, i, kept)
 }
 
-// histogram fills the point of a histogram that is sound.
+// histogram fills the point of a consistent histogram.
 func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint, hangs bool) {
 	p := c.point(i)
 	if isCustom {

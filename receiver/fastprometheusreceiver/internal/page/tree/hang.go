@@ -19,11 +19,11 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// hang gives a point its exemplars, in the memory of those it had.
+// hang sets the exemplars of a point, in the memory of those that it had.
 func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	n := 0
 	i := c.hung
-	if i < len(c.Exemplars) && c.Exemplars[i].Point < point || i > 0 && c.Exemplars[i-1].Point >= point { // not the next: of a metric that has changed
+	if i < len(c.Exemplars) && c.Exemplars[i].Point < point || i > 0 && c.Exemplars[i-1].Point >= point { // skip those of a metric that has changed
 		i, _ = slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
 	}
 	end := i
@@ -52,7 +52,7 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 	}
 }
 
-// fillExemplar makes one what is exposed, whatever it was.
+// fillExemplar makes out a copy of x, whatever it was before.
 func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar, slabs *slab.Slabs) {
 	out.SetTimestamp(pcommon.Timestamp(x.Ts * 1e6))
 	if out.ValueType() != pmetric.ExemplarValueTypeDouble || math.Float64bits(out.DoubleValue()) != math.Float64bits(x.Value) {
@@ -91,7 +91,7 @@ func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar, slabs *slab.Slab
 	attrs.flush()
 }
 
-// others counts the labels that are no ids.
+// others counts the labels other than trace_id and span_id.
 func others(all labels.Labels) (n int) {
 	all.Range(func(l labels.Label) {
 		if !strings.EqualFold(l.Name, translator.ExemplarTraceIDKey) && !strings.EqualFold(l.Name, translator.ExemplarSpanIDKey) {

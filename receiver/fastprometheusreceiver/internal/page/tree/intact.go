@@ -11,23 +11,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A record is what a tree was when it was handed out. Whoever had it has promised to leave it as it was, and a promise may
-// be broken: a tree that is not what its record says is not filled again. Of points it has which they are and how many
-// attributes they have; their values are overwritten anyway, and to compare their attributes would cost as much as to
-// build them.
+// A record describes a tree as it was handed out. Consumers promise to leave it as it was, but may break that promise:
+// a tree that differs from its record is not filled again. For points, the record has only their identity and number of
+// attributes: their values are overwritten anyway, and comparing all attributes would cost as much as building them.
 type record struct {
-	resources []string // the attributes of each, and their values
+	resources []string // the attributes of each resource, and their values
 
 	numbers      []pmetric.NumberDataPoint
 	histograms   []pmetric.HistogramDataPoint
 	summaries    []pmetric.SummaryDataPoint
 	exponentials []pmetric.ExponentialHistogramDataPoint
-	attributes   []uint8 // of each of these points, by kind, metric by metric; modulo 256
+	attributes   []uint8 // number of attributes of each point, modulo 256, by kind, metric by metric
 
-	lists slab.Lists // of attributes of points, if those are put back
+	lists slab.Lists // of attributes of points, if those are restored
 }
 
-// record notes what the tree is.
+// record describes the tree as it is.
 func (t *Tree) record() {
 	r := &t.handed
 	r.numbers, r.histograms, r.summaries, r.exponentials = r.numbers[:0], r.histograms[:0], r.summaries[:0], r.exponentials[:0]
@@ -55,7 +54,7 @@ func (t *Tree) record() {
 	}
 }
 
-// recordLists notes the attributes of points, which come back changed.
+// recordLists records the attributes of points, where these come back changed.
 func (t *Tree) recordLists() {
 	r := &t.handed
 	r.lists.Forget()
@@ -71,7 +70,7 @@ func keep[P attributed](r *record, points []P) {
 	}
 }
 
-// recordResources notes the attributes of the resources, which another target may have changed.
+// recordResources records the attributes of resources, which another target may have changed.
 func (t *Tree) recordResources() {
 	said := t.handed.resources[:0]
 	for _, rm := range t.metrics.ResourceMetrics().All() {
@@ -101,14 +100,14 @@ func note[P attributed, S pointSlice[P]](r *record, to []P, dps S) []P {
 	return to
 }
 
-// A check goes through a record as a tree is gone through.
+// A check compares a tree with its record, in the same order.
 type check struct {
 	*Tree
 
 	numbers, histograms, summaries, exponentials, attributes int
 }
 
-// isIntact tells whether the tree is what it was when it was handed out, as far as that can be seen for little.
+// isIntact reports whether the tree is as it was handed out, as far as a cheap comparison shows.
 func (t *Tree) isIntact() bool {
 	if !t.isFramed() {
 		return false
@@ -124,7 +123,7 @@ func (t *Tree) isIntact() bool {
 		c.summaries == len(t.handed.summaries) && c.exponentials == len(t.handed.exponentials)
 }
 
-// isFramed tells whether there are the resources and scopes that there were, and in each scope as many metrics.
+// isFramed reports whether the tree has the same resources and scopes, and each scope as many metrics as before.
 func (t *Tree) isFramed() bool {
 	l, rms := t.Layout, t.metrics.ResourceMetrics()
 	if !t.hasResources() {
@@ -161,7 +160,7 @@ func (t *Tree) isFramed() bool {
 	return fits
 }
 
-// hasResources tells whether the resources have the attributes that they had.
+// hasResources reports whether the resources have the attributes that they had.
 func (t *Tree) hasResources() bool {
 	if t.Poisoned || t.changes.Resources {
 		return true
@@ -182,7 +181,7 @@ func (t *Tree) hasScope(sm pmetric.ScopeMetrics, scope int32, metrics int) bool 
 	return sm.Metrics().Len() == metrics && (t.Poisoned || sm.Scope().Name() == t.Layout.Scopes[scope].Scope.Name)
 }
 
-// hasScopes tells whether the resources, in the order of their first metrics, have so many scopes each.
+// hasScopes reports whether the resources, in the order of their first metrics, have the given numbers of scopes.
 func (t *Tree) hasScopes(of []int32) bool {
 	l, rms := t.Layout, t.metrics.ResourceMetrics()
 	seen := make([]bool, len(l.Resources))
@@ -220,7 +219,7 @@ func (c *check) metric(m *plan.PlacedMetric, out pmetric.Metric) bool {
 	case pmetric.MetricTypeExponentialHistogram:
 		return out.ExponentialHistogram().AggregationTemporality() == cumulative &&
 			match(c, h.exponentials, &c.exponentials, out.ExponentialHistogram().DataPoints(),
-				func(pmetric.ExponentialHistogramDataPoint) bool { return true }) // is built anew as a whole
+				func(pmetric.ExponentialHistogramDataPoint) bool { return true }) // is rebuilt as a whole
 	default:
 		return c.areNumbers(out.Gauge().DataPoints())
 	}
@@ -248,12 +247,13 @@ func (c *check) isPlainHistogram(dp pmetric.HistogramDataPoint) bool {
 	return (c.hasExemplars || dp.Exemplars().Len() == 0) && !dp.HasMin() && !dp.HasMax()
 }
 
-// hasAttributes tells whether the next point has as many attributes as it had, unless they are put back.
+// hasAttributes reports whether the next point has as many attributes as before. It need not, if attributes are
+// restored.
 func (c *check) hasAttributes(m pcommon.Map) bool {
 	return c.changes.Points || uint8(m.Len()) == c.handed.attributes[c.attributes]
 }
 
-// isPlain tells whether a number has no more than filling it again puts right.
+// isPlain reports whether filling a number again restores everything about it.
 func isPlain(dp pmetric.NumberDataPoint) bool {
 	return dp.Flags() == noFlags || dp.ValueType() == pmetric.NumberDataPointValueTypeEmpty
 }
@@ -273,8 +273,8 @@ func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S
 	return true
 }
 
-// restore puts back what poison has overwritten and filling does not, for a target: the last one may be having its next page. Attributes of
-// points may be left to who settles what they owe.
+// restore restores what poison has overwritten and filling does not, for target o: the last one may be reading its next
+// page. The attributes of points may be left to Settle.
 func (t *Tree) restore(o *Owner, points bool) {
 	t.Poisoned, t.owner, t.blank = false, o.Identity, true
 	t.version = o.Version
@@ -296,7 +296,7 @@ func (t *Tree) restore(o *Owner, points bool) {
 	}
 }
 
-// restorePoints puts back what poison has overwritten in the attributes of points.
+// restorePoints restores what poison has overwritten in the attributes of points.
 func (t *Tree) restorePoints(o *Owner) {
 	t.blank, t.debt = false, nil
 	l, w := t.Layout, walk{Tree: t}
@@ -305,7 +305,7 @@ func (t *Tree) restorePoints(o *Owner) {
 		out := w.metric(m)
 		k := t.chosen(i)
 		for j := range k.count {
-			if at := int(k.at(j)); at >= 0 && at < len(l.Points) { // others are renewed or dropped
+			if at := int(k.at(j)); at >= 0 && at < len(l.Points) { // the others are renewed or dropped
 				refillPoint(attributesOf(out, j), l.Points[at], o)
 			}
 		}

@@ -14,50 +14,51 @@ import (
 const (
 	// PartPoints is how many points a part of a large page's metrics has.
 	PartPoints = 1 << 9
-	// RoundPoints is how many the parts have that are about the same things.
+	// RoundPoints is how many points about the same things are in consecutive parts.
 	RoundPoints = 1 << 13
 )
 
-// A Job is what the metrics of a job's targets are made by.
+// A Job is what the metrics of a job's targets have in common.
 type Job struct {
 	Name string
-	// Reuse says that nobody keeps metrics once they are released, or has changed more of them than Changes says.
+	// Reuse says that no consumer keeps metrics after they are released, or has changed more of them than Changes says.
 	Reuse bool
-	// Changes is what is put back before metrics are filled again.
+	// Changes is what must be restored before metrics are filled again.
 	Changes handback.Changes
-	// Unread says that nobody reads attributes of points but who asks what is owed, and settles it.
+	// Unread says that nobody reads the attributes of points without first asking for those that were left out.
 	Unread bool
-	// Later says that metrics are kept after the consumer has returned, and come back from the exporter. That holds for trees: what is made of
-	// memory that serves any page is not used again.
+	// Later says that metrics are kept after the consumer has returned, and come back from the exporter. That applies
+	// to trees: memory of metrics for which no tree is kept is then not used again.
 	Later bool
-	// JobAndInstance gives resources these two as attributes, too.
+	// JobAndInstance adds the attributes job and instance to resources.
 	JobAndInstance bool
-	// KeepIdentity keeps service.name and service.instance.id what job and instance are, whatever a target_info says.
+	// KeepIdentity takes service.name and service.instance.id from job and instance, whatever a target_info says.
 	KeepIdentity bool
-	// Part is how many points a part of a large page's metrics has, Round how many the parts have that are about the same things.
+	// Part is how many points a part of a large page's metrics has, Round how many points about the same things are
+	// made in turn.
 	Part, Round int
-	// Idle is how many points wait in trees that are seldom filled, in all jobs together; less than 0 says that no tree is kept.
+	// Idle limits the points, over all jobs, in trees that are seldom filled; below 0, no tree is kept.
 	Idle int64
-	// BrokenHistograms counts histograms that were left out because their buckets make no sense.
+	// BrokenHistograms counts histograms that were left out because their buckets are inconsistent.
 	BrokenHistograms *atomic.Int64
 	Logger           *zap.Logger
 
-	Changed atomic.Bool // metrics came back that were not as they had been
+	Changed atomic.Bool // metrics came back in another state than they were handed out
 }
 
-// remakes tells whether metrics for which no tree is kept are made of memory that is used again.
+// remakes reports whether memory is used again of metrics for which no tree is kept.
 func (j *Job) remakes() bool { return j.Reuse && !j.Later }
 
-// IsLarge tells whether metrics of so many points come in parts.
+// IsLarge reports whether metrics of so many points are made in parts.
 func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
 
-// Divides tells whether metrics of so many points, of which no tree is kept, come in parts.
+// Divides reports whether metrics of so many points, for which no tree is kept, are made in parts.
 func (j *Job) Divides(points int) bool { return points > 2*j.Part }
 
-// cameBackChanged says, once, that somebody does not keep the promise on which memory is used again. It costs no more than
-// that: the metrics are made anew.
+// cameBackChanged warns, once, that a consumer breaks the promise on which reuse is based. That costs speed only: the
+// metrics are made anew.
 func (j *Job) cameBackChanged() {
-	if j.Later { // a batch may have had to cut them
+	if j.Later { // a batch processor may have cut them
 		return
 	}
 	if !j.Changed.Swap(true) {

@@ -13,13 +13,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// made is what metrics were made of that nobody keeps, and what they were when they were handed out: for others to be made of it, whatever
-// those have. A tree is filled again for less, but takes memory until then.
+// made is the memory of metrics that no consumer keeps, and a record of them as they were handed out, so that any other
+// metrics can be made of it. Filling a tree again is cheaper, but the tree takes memory meanwhile.
 type made struct {
 	slabs  *slab.Slabs
 	given  []given
 	scopes []pmetric.ScopeMetrics
-	lost   bool // some of it is where it is not looked for
+	lost   bool // some of the metrics are where isIntact would not find them
 	loan   handback.Loan
 }
 
@@ -27,26 +27,26 @@ type given struct {
 	pmetric.Metric
 
 	scope int32
-	place int // in the scope
+	place int // index within the scope
 	size  size
 }
 
-// makings are what nobody has. They are as many as there are metrics on the way at once.
+// makings are those not in use. There are as many as metrics were in the pipeline at once.
 var makings = sync.Pool{New: func() any { return &made{slabs: slab.Kept()} }}
 
-// note notes a metric, the last one of a scope.
+// note records a metric, the last one of a scope.
 func (m *made) note(out pmetric.Metric, scope int32, in pmetric.MetricSlice) {
 	m.given = append(m.given, given{out, scope, in.Len() - 1, sizeOf(out)})
 }
 
-// lose says that what is there will not be used again.
+// lose says that the memory will not be used again.
 func (m *made) lose() {
 	if m != nil {
 		m.lost = true
 	}
 }
 
-// takeBack takes back what was made, if it can be used again.
+// takeBack makes the memory available again, if consumed still is what was handed out.
 func (m *made) takeBack(consumed pmetric.Metrics, o *Owner) bool {
 	if !m.comesBack(consumed, o) {
 		return false
@@ -59,7 +59,7 @@ func (m *made) takeBack(consumed pmetric.Metrics, o *Owner) bool {
 	return true
 }
 
-// comesBack tells whether what was made can be used again.
+// comesBack reports whether the memory can be used again.
 func (m *made) comesBack(consumed pmetric.Metrics, o *Owner) bool {
 	switch {
 	case m.lost || consumed.IsReadOnly():
@@ -74,7 +74,8 @@ func (m *made) comesBack(consumed pmetric.Metrics, o *Owner) bool {
 	return true
 }
 
-// release takes back what was made, and leaves it to others. Poison stays where it is, for who keeps metrics to find it.
+// release takes the memory back, for others to use. Poisoned memory is left alone, so that whoever kept the metrics
+// finds the poison.
 func (m *made) release(consumed pmetric.Metrics, o *Owner) {
 	if handback.Poisons() {
 		m.comesBack(consumed, o)
@@ -83,8 +84,8 @@ func (m *made) release(consumed pmetric.Metrics, o *Owner) {
 	}
 }
 
-// isIntact tells whether metrics are what and where they were, with as many points and, unless these are put back, attributes. If they are,
-// nothing that they are made of is somewhere else.
+// isIntact reports whether metrics are where they were handed out, with as many points and, unless these are restored,
+// attributes. If so, no part of them has been moved elsewhere.
 func (m *made) isIntact(md pmetric.Metrics, putsBack bool) bool {
 	there := make(map[pmetric.ScopeMetrics]bool, len(m.scopes))
 	for _, rm := range md.ResourceMetrics().All() {
@@ -104,7 +105,7 @@ func (m *made) isIntact(md pmetric.Metrics, putsBack bool) bool {
 	return true
 }
 
-// size is how many points a metric has, and they together attributes.
+// size is how many points a metric has, and how many attributes these have together.
 type size struct{ points, attributes int }
 
 func sizeOf(m pmetric.Metric) (s size) {
@@ -131,13 +132,13 @@ func count[P attributed, S pointSlice[P]](s *size, dps S) {
 	}
 }
 
-// Passing is the metrics of a page for which no tree is kept.
+// Passing are metrics of a page for which no tree is kept.
 type Passing struct {
 	made  *made
 	owner *Owner
 }
 
-// Pass makes metrics of a view that are not filled again. Their memory is, unless nothing is returned beside them.
+// Pass makes metrics of a view that are not filled again. Their memory is used again, if a Passing is returned.
 func Pass(l *plan.Layout, v *View) (pmetric.Metrics, *Passing) {
 	v.hanging = len(v.Exemplars) > 0
 	if !v.Owner.Tree.remakes() {
@@ -152,10 +153,10 @@ func Pass(l *plan.Layout, v *View) (pmetric.Metrics, *Passing) {
 	return md, &Passing{m, v.Owner}
 }
 
-// Loan is what goes with the metrics when they are handed out.
+// Loan is passed along with the metrics.
 func (p *Passing) Loan() *handback.Loan { return &p.made.loan }
 
-// Release takes back the metrics, which were consumed: others are made of their memory.
+// Release takes back the metrics, which were consumed, to use their memory again.
 func (p *Passing) Release(consumed pmetric.Metrics) {
 	p.made.release(consumed, p.owner)
 	p.made = nil

@@ -8,11 +8,12 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// Targets of a kind fill one tree in turn, and where each has values of its own in the attributes of its points, these are written into all of
-// them each time, for an exporter to read them and to find that they are those of the last time. Where nobody else reads them, they are owed:
-// the loan says whose they would be, and who does not know that has them put in.
+// Targets of a kind fill one tree in turn. Where each has values of its own in the attributes of its points, these
+// would be written into all points each time, only for an exporter to find that they are the same as last time. If
+// nobody else reads them, the tree leaves them out: the loan says whose values the points should have, and a consumer
+// that does not know these has them filled in.
 
-// words are what is noted of a target's values, as long as its points are those of a layout.
+// words is what an exporter knows about a target's values, valid as long as its points are those of the layout.
 type words struct {
 	handback.Wording
 
@@ -29,13 +30,14 @@ func (o *Owner) wording(l *plan.Layout) *handback.Wording {
 	return &o.words.Wording
 }
 
-// mayOwe tells whether points may be left with another target's values when the tree is filled. That is where they are all of a layout, in its order, and
-// most of them have some that are a target's own: what an exporter notes of a target is as long as all of them.
+// mayOwe reports whether the tree may be filled without the target's values in the attributes of its points. The points
+// must be all points of a layout, in its order, and most must have own values: an exporter remembers as much as there
+// are points.
 func (t *Tree) mayOwe(l *plan.Layout, v *View) bool {
 	return v.Owner.Tree.Unread && t.loan.Asked() && t.Layout == l && !t.foreign && v.Variation == nil && 2*l.Marked > len(l.Points) && t.isPlain()
 }
 
-// isPlain tells whether the points of the tree are all of its layout, in its order.
+// isPlain reports whether the points of the tree are all points of its layout, in its order.
 func (t *Tree) isPlain() bool {
 	for i, list := range t.lists {
 		m := &t.Layout.Metrics[i]
@@ -52,7 +54,7 @@ func (t *Tree) isPlain() bool {
 	return true
 }
 
-// owe leaves the attributes of points as they are.
+// owe leaves the attributes of points to Settle.
 func (t *Tree) owe(o *Owner) {
 	if t.owner != o.Identity || t.version != o.Version {
 		t.ownResources(o)

@@ -12,18 +12,18 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// An Owner is the target whose metrics are made.
+// An Owner is the target whose metrics are being made.
 type Owner struct {
 	*catalog.Identity
 
 	Tree   *Job
 	attrs  []labels.Label // of its own resource
-	common []labels.Label // of any resource of its: what discovery tells
+	common []labels.Label // from discovery, for every resource of its
 	broken brokenState
 	words  words
 }
 
-// NewOwner makes the owner of a target's metrics, with what discovery has said.
+// NewOwner returns the owner of a target's metrics, with the labels that discovery found.
 func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 	common := discoveredAttributes(discovered)
 	o := Owner{Identity: id, Tree: j, common: common}
@@ -31,7 +31,7 @@ func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 	return o
 }
 
-// Having returns the owner with other values of its own.
+// Having returns the owner with other own values.
 func (o *Owner) Having(own []string) *Owner {
 	other, identity := *o, *o.Identity
 	identity.Own = own
@@ -39,7 +39,8 @@ func (o *Owner) Having(own []string) *Owner {
 	return &other
 }
 
-// named are the attributes of the resource that a job and an instance name, less what the page tells of it.
+// named returns the attributes of the resource for a job and an instance, without those that a target_info of the page
+// replaces.
 func (o *Owner) named(job, instance string) []labels.Label {
 	attrs := resourceAttributes(nil, job, instance, o.Tree.KeepIdentity, o.common)
 	if o.Tree.JobAndInstance {
@@ -52,7 +53,7 @@ func (o *Owner) named(job, instance string) []labels.Label {
 	return attrs
 }
 
-// fill puts the attributes of one of the target's resources.
+// fill sets the attributes of one of the target's resources.
 func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 	attrs := o.attrs
 	if r.Resource.IsNamed() {
@@ -64,7 +65,7 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 		most += len(p.Form.Keys.Names)
 	}
 	if o.Tree.Changes.Resources {
-		most++ // for who adds one
+		most++ // spare, for consumers that add an attribute
 	}
 	all := fillAttributes(m, most)
 	for _, a := range attrs {
@@ -76,11 +77,11 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 	all.flush()
 }
 
-// besideIdentity are names for what a target_info says of its service, where that is not to take the place of job and instance. Prometheus has
-// them as labels of that series.
+// besideIdentity renames attributes of a target_info that must not replace those taken from job and instance.
+// Prometheus has them as labels of that series.
 var besideIdentity = map[string]string{"service.name": "service_name", "service.instance.id": "service_instance_id"}
 
-// putInfo puts what a target_info of the page says of a resource.
+// putInfo adds the labels of the page's target_info to a resource.
 func (o *Owner) putInfo(all *attributes, p *catalog.Point) {
 	if !o.Tree.KeepIdentity {
 		putPoint(all, p, o)

@@ -13,21 +13,21 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// Parts builds the metrics of a large page one part after the other, so that they are never there as a whole: a point
-// takes many times the memory of its value. Of the page only the values are held meanwhile.
+// Parts makes the metrics of a large page one part after the other, so that they never exist as a whole: a point takes
+// many times the memory of its value. Meanwhile only the values of the page are held.
 type Parts struct {
 	cursor
 
-	Pending int        // points that no part had yet
-	runs    []plan.Run // to come
+	Pending int        // points in the parts that follow
+	runs    []plan.Run // still to be made
 	run     plan.Run
-	rest    choice           // of the run
-	done    []int32          // points of each metric, of the runs until now
-	changed map[int32]choice // what is left of metrics that are not as the layout says
-	made    *made            // of which parts are made whose memory is used again, nil if it is not
+	rest    choice           // of the current run
+	done    []int32          // points of each metric in earlier runs
+	changed map[int32]choice // the remaining points of metrics that differ from the layout
+	made    *made            // memory of the parts, if it is used again, else nil
 }
 
-// Loan is what goes with the metrics of a part when they are handed out, nil if they will not be used again.
+// Loan is passed along with the metrics of a part; nil if they are not used again.
 func (p *Parts) Loan() *handback.Loan {
 	if p.made == nil {
 		return nil
@@ -57,7 +57,7 @@ func NewParts(l *plan.Layout, v *View) *Parts {
 	return p
 }
 
-// Next builds a part. A run that fits into one is not cut.
+// Next makes a part. A run that fits into one is not cut.
 func (p *Parts) Next() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	f := newFrame(p.Layout, md, p.Owner)
@@ -87,11 +87,11 @@ func (p *Parts) Next() pmetric.Metrics {
 	}
 	if p.broken.count > 0 {
 		removeEmpty(md)
-		p.made.lose() // nothing is where it was
+		p.made.lose() // parts are not where isIntact expects them
 	}
 	isLast := !p.advance()
 	if isLast {
-		p.Pending = 0 // whatever the count says: there is no next part
+		p.Pending = 0 // a safeguard: there is no next part, even if the count says so
 	} else {
 		p.Pending = max(p.Pending, 1)
 	}
@@ -99,7 +99,7 @@ func (p *Parts) Next() pmetric.Metrics {
 	return md
 }
 
-// advance turns to the next run when nothing is left of one.
+// advance turns to the next run when the current one is done.
 func (p *Parts) advance() bool {
 	for p.rest.count == 0 {
 		if len(p.runs) == 0 {
@@ -120,7 +120,8 @@ func (p *Parts) advance() bool {
 	return true
 }
 
-// After takes back the part before, which was consumed, and builds the next: of the same memory, where nobody keeps it.
+// After takes back the previous part, which was consumed, and makes the next one, of the same memory if that is used
+// again.
 func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
 	if p.made != nil {
 		if !p.made.takeBack(consumed, p.Owner) {
@@ -131,7 +132,7 @@ func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
 	return p.Next()
 }
 
-// Release takes back the last part, which was consumed: others are made of its memory.
+// Release takes back the last part, which was consumed, to use its memory again.
 func (p *Parts) Release(consumed pmetric.Metrics) {
 	if p.made != nil {
 		p.made.release(consumed, p.Owner)

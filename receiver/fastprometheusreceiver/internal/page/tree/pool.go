@@ -16,63 +16,65 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A pool has trees that wait to be filled, for all plans that have the same metrics, whatever their points. Targets that show
-// the same metrics about things of their own so share a tree for each scrape that may be under way, not one for each plan.
+// A pool keeps idle trees for all plans that have the same metrics, whatever their points. So targets with the same
+// metrics about different things share one tree for each concurrent scrape, instead of one for each plan.
 type pool struct {
 	key   uint64
-	plans int // under the lock of pools
+	plans int // guarded by the lock of Pools
 
 	mu        sync.Mutex
 	trees     []*Tree
-	most      int // trees
-	each      int // plans, as long as they are few: each is to have a tree of its own
-	later     int // trees beside these, that come back many at once
+	most      int // the most trees it keeps
+	each      int // how many plans have a tree of their own, as long as they are few
+	later     int // trees in addition to these, where many come back at once
 	abandoned bool
 
-	since   pcommon.Timestamp // a window; 0 until something was filled
-	fills   []fills           // by how many points a page has, in powers of two
-	idle    int64             // how many points wait in trees that are seldom filled, wherever
-	idling  int64             // points of such trees of its own, were they kept
+	since   pcommon.Timestamp // start of the window; 0 until something was filled
+	fills   []fills           // by the number of points of a page, in powers of two
+	idle    int64             // limit of idling
+	idling  int64             // points in trees that are seldom filled, if the pool kept them
 	largest int64             // points of the largest page
 }
 
-// fills are how many points of pages of one size were filled: in a window, and a second in the one before.
+// fills counts the points filled for pages of one size: in this window, and per second in the last one.
 type fills struct {
 	now  int64
 	rate float64
 }
 
-// idling is how many points would wait in trees that are seldom filled, were all of these kept. Of a fleet with more such pages than there is room
-// for, trees of some few would take memory for next to nothing.
+// idling is how many points would wait in trees that are seldom filled, if all pools kept theirs. In a fleet with more
+// such pages than there is room for, keeping a few of these trees would take memory for next to nothing.
 var idling atomic.Int64
 
-// retained counts the points of trees that wait to be filled. Past fewRetained, a layout has one tree that waits; past mostRetained,
-// none is kept: they go to the collector, and pages are built anew.
+// retained counts the points of idle trees. Past fewRetained, a layout keeps one idle tree; past mostRetained none: the
+// garbage collector takes them, and the metrics are made anew.
 var retained atomic.Int64
 
 const (
 	fewRetained  = 1 << 15
 	mostRetained = 1 << 17
-	// IdlePoints is how many points wait in trees that are seldom filled, where all that would wait are no more.
+	// IdlePoints is the default of Job.Idle.
 	IdlePoints = 1 << 13
-	// busyRate is how often a second each point of a tree is filled that is not: what that spares is worth the memory that it takes.
+	// busyRate is how often a second each point of a tree must be filled for the tree not to be idle: saving that work
+	// is then worth the memory.
 	busyRate = 2
-	// window is for how long fills are counted.
+	// window is the time over which fills are counted.
 	window = 20 * time.Second
-	// FewPlans is for how many plans a tree is kept for each: it then has the plan's points, and needs values alone.
+	// FewPlans is up to how many plans each have a tree of their own, which has the plan's points and needs new values
+	// only.
 	FewPlans = 8
-	// laterTrees is how many wait besides where many come back at once, out of a batch.
+	// laterTrees is how many more trees are kept where many come back at once, out of a batch.
 	laterTrees = 1 << 8
 )
 
-// Pools are those of the layouts of plans that are in use.
+// Pools has a pool for each plan in use, shared by those with the same metrics.
 type Pools struct {
 	mu     sync.Mutex
-	shared map[uint64]*pool // by their metrics
+	shared map[uint64]*pool // by the hash of their metrics
 	of     map[*plan.Layout]*pool
 }
 
-// Join makes the pool of a layout's plan.
+// Join adds a plan with this layout.
 func (ps *Pools) Join(l *plan.Layout) {
 	key := uint64(len(l.Metrics))
 	for i := range l.Metrics {
@@ -94,7 +96,7 @@ func (ps *Pools) Join(l *plan.Layout) {
 	p.bound()
 }
 
-// Leave drops the trees of a layout's plan when there is no plan any more that has use for them.
+// Leave removes a plan with this layout, and drops the trees that no other plan uses.
 func (ps *Pools) Leave(l *plan.Layout) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -118,7 +120,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 	p.weigh()
 }
 
-// Take returns a tree to fill, if one is free. It may be given back.
+// Take returns an idle tree, if there is one. It may be given back.
 func (ps *Pools) Take(l *plan.Layout) *Tree {
 	if p := ps.pool(l); p != nil {
 		return p.take(l)
@@ -133,7 +135,7 @@ func (ps *Pools) Give(t *Tree) {
 	}
 }
 
-// Keeps notes that metrics are made of a layout, and tells whether a tree of them will be kept.
+// Keeps records that metrics are made of a layout, and reports whether a tree of them will be kept.
 func (ps *Pools) Keeps(l *plan.Layout, at pcommon.Timestamp, j *Job) bool {
 	p := ps.pool(l)
 	return p != nil && p.keeps(int64(len(l.Points)), at, j)
@@ -145,7 +147,7 @@ func (ps *Pools) pool(l *plan.Layout) *pool {
 	return ps.of[l]
 }
 
-// Waiting returns how many pools there are, and how many trees wait in them to be filled.
+// Waiting returns the number of pools, and of idle trees in them.
 func (ps *Pools) Waiting() (pools, trees int) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -160,8 +162,8 @@ func (ps *Pools) Waiting() (pools, trees int) {
 func (p *pool) bound() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.largest = 0                  // the page may be that of a plan which has ended
-	p.most = runtime.GOMAXPROCS(0) // as many as scrapes can be filling
+	p.largest = 0                  // the largest page may be that of a plan which has ended
+	p.most = runtime.GOMAXPROCS(0) // the most scrapes that can be filling trees at once
 	if p.each = 0; p.plans <= FewPlans {
 		p.each = p.plans
 		p.most += p.plans - 1
@@ -171,7 +173,7 @@ func (p *pool) bound() {
 	}
 }
 
-// forsake drops the trees of a plan that has ended, if there is one besides for each that has not.
+// forsake drops the trees of a plan that has ended, if each remaining plan has one.
 func (p *pool) forsake(l *plan.Layout) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +184,7 @@ func (p *pool) forsake(l *plan.Layout) {
 	}
 }
 
-// remove takes out a tree.
+// remove takes a tree out of the pool.
 func (p *pool) remove(i int) *Tree {
 	t := p.trees[i]
 	p.trees = slices.Delete(p.trees, i, i+1)
@@ -190,10 +192,11 @@ func (p *pool) remove(i int) *Tree {
 	return t
 }
 
-// size is how many points a tree has, whether its page needs them or not.
+// size is how many points a tree has, including stowed ones.
 func (t *Tree) size() int64 { return int64(len(t.Layout.Points) + t.stowed) }
 
-// suits tells whether a tree suits so many points better than another: it has them, and few beside them.
+// suits reports whether a tree suits a page of so many points better than another one: it has enough points, and the
+// fewest beyond that.
 func (t *Tree) suits(points int64, other *Tree) bool {
 	a, b := t.size(), other.size()
 	if a >= points && b >= points {
@@ -202,14 +205,14 @@ func (t *Tree) suits(points int64, other *Tree) bool {
 	return a > b
 }
 
-// take returns a tree to fill, if one is free: best one that has a layout's points. Another plan's is left where it is while each may
-// have its own: it would get the attributes of the page's points, stow those that the page has not, and its plan would take a third one's,
-// until each of them had as many points as the largest page.
+// take returns an idle tree, preferably one with the layout's points. As long as each plan may have its own, it leaves
+// another plan's tree alone: that would get the attributes of this page's points and stow those that the page lacks,
+// its plan would take a third plan's tree, and so on, until each tree had as many points as the largest page.
 func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, points := -1, int64(len(l.Points))
-	for i, t := range slices.Backward(p.trees) { // the last one to come back is the one that caches have most of
+	for i, t := range slices.Backward(p.trees) { // start with the last one returned, of which most is in the CPU's caches
 		if t.Layout == l {
 			return p.remove(i)
 		}
@@ -221,7 +224,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 		return nil
 	}
 	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size(), points) {
-		return nil // it would grow, and not be kept
+		return nil // it would grow, and then not be kept
 	}
 	return p.remove(found)
 }
@@ -240,7 +243,7 @@ func (p *pool) give(t *Tree) {
 	retained.Add(n)
 }
 
-// keeps counts the points that are filled, and tells whether a tree of so many points is kept.
+// keeps counts the points that are filled, and reports whether a tree of so many points is kept.
 func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +273,7 @@ func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 	return retained.Load() <= mostRetained && !p.isIdle(points, points)
 }
 
-// weigh counts the trees that the pool would have.
+// weigh computes how many trees the pool would have.
 func (p *pool) weigh() {
 	points := p.largest * int64(max(p.each, 1))
 	if p.abandoned || !p.isSeldom(points, p.largest) {
@@ -280,8 +283,9 @@ func (p *pool) weigh() {
 	p.idling = points
 }
 
-// isSeldom tells whether trees of so many points are filled too seldom for what they take, where the largest has so many. Larger pages say nothing: they
-// need more, and those of a program that comes in all sizes would have trees wait for the few that are small.
+// isSeldom reports whether trees of so many points are filled too seldom for the memory that they take, in a pool whose
+// largest page has largest points. Larger pages do not count: they need larger trees, and pages of all sizes would keep
+// trees for the few small ones.
 func (p *pool) isSeldom(points, largest int64) bool {
 	now, rate := int64(0), 0.0
 	for _, f := range p.fills[:min(len(p.fills), bits.Len64(uint64(largest))+1)] {
@@ -291,7 +295,7 @@ func (p *pool) isSeldom(points, largest int64) bool {
 	return p.idle < 0 || max(rate, float64(now)/window.Seconds()) < busyRate*float64(points)
 }
 
-// isIdle tells whether so many more points, of a tree that has so many then, would wait too long for what they take.
+// isIdle reports whether a tree with so many points, more of them than before, would be idle.
 func (p *pool) isIdle(more, points int64) bool {
 	if p.since == 0 || retained.Load()+more <= p.idle && idling.Load() <= p.idle {
 		return false
@@ -303,7 +307,7 @@ func (p *pool) isIdle(more, points int64) bool {
 	return p.isSeldom(more, points)
 }
 
-// hasSpare tells whether a tree waits that a layout's pages can fill as well as another.
+// hasSpare reports whether another idle tree can serve the layout's pages.
 func (p *pool) hasSpare(l *plan.Layout) bool {
 	if p.each == 0 {
 		return len(p.trees) > 0
@@ -311,7 +315,7 @@ func (p *pool) hasSpare(l *plan.Layout) bool {
 	return slices.ContainsFunc(p.trees, func(t *Tree) bool { return t.Layout == l })
 }
 
-// become makes a tree one of another layout that has the same metrics. Its points are to be renewed.
+// become gives a tree another layout with the same metrics. All its points must be renewed.
 func (t *Tree) become(l *plan.Layout) {
 	t.had = t.had[:0]
 	for i := range t.Layout.Metrics {

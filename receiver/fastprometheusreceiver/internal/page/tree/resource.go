@@ -31,7 +31,7 @@ var controllers = map[string]string{
 	"CronJob":     "k8s.cronjob.name",
 }
 
-// discoveredAttributes is what discovery tells about every resource of a target.
+// discoveredAttributes returns the attributes that discovery gives to every resource of a target.
 func discoveredAttributes(discovered labels.Labels) []labels.Label {
 	all := []labels.Label{{Name: "url.scheme", Value: discovered.Get(model.SchemeLabel)}}
 	for _, k := range fromKubernetes {
@@ -57,7 +57,7 @@ func put(ls []labels.Label, name, value string) []labels.Label {
 	return append(ls, labels.Label{Name: name, Value: value})
 }
 
-// resourceAttributes appends the attributes of the resource that a job and an instance name. lacking has it do without what is empty.
+// resourceAttributes appends the attributes of the resource of a job and an instance. lacking leaves out empty ones.
 func resourceAttributes(dst []labels.Label, job, instance string, lacking bool, common []labels.Label) []labels.Label {
 	host, port, err := net.SplitHostPort(instance)
 	if err != nil {
@@ -78,7 +78,7 @@ func resourceAttributes(dst []labels.Label, job, instance string, lacking bool, 
 	return append(dst, common...)
 }
 
-// isDiscernible tells whether a host's name means something on another host.
+// isDiscernible reports whether a host's name has a meaning on other hosts.
 func isDiscernible(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return !ip.IsLoopback() && !ip.IsUnspecified()

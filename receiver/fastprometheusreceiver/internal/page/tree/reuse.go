@@ -15,34 +15,35 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A Tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are there.
+// A Tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are already
+// there.
 type Tree struct {
 	metrics      pmetric.Metrics
 	Layout       *plan.Layout
-	lists        [][]int32         // by metric, of those whose points are not the layout's
-	owner        *catalog.Identity // whose it was last
-	version      int               // of the target's own values
+	lists        [][]int32         // numbers of points by metric, where they differ from the layout
+	owner        *catalog.Identity // the target that it was last filled for
+	version      int               // of that target's own values
 	hasExemplars bool
-	handed       record  // what it was when it was handed out
+	handed       record  // as it was handed out
 	Poisoned     bool    // it was overwritten when it came back
-	foreign      bool    // its points are not yet the layout's
-	had          []int32 // how many points each metric has, when they are not
-	stowed       int     // points that no page needs now
-	debt         *Owner  // whose values the attributes of points are to have, if they may have others
-	blank        bool    // they have what poison left
+	foreign      bool    // its points are still another layout's
+	had          []int32 // how many points each metric has, while foreign
+	stowed       int     // points that the last page did not need
+	debt         *Owner  // the target whose values Settle fills in
+	blank        bool    // attributes of points are still overwritten with poison
 	loan         handback.Loan
-	changes      handback.Changes // that are put back
+	changes      handback.Changes // that are restored
 }
 
-// Loan is what goes with the tree's metrics when they are handed out.
+// Loan is passed along with the tree's metrics.
 func (t *Tree) Loan() *handback.Loan { return &t.loan }
 
-// Send hands out the tree's metrics for longer than their consumer takes, and says whether they come back.
+// Send hands out the tree's metrics for longer than the consumer's call, and reports whether they come back.
 func (t *Tree) Send(md pmetric.Metrics, back func()) bool {
 	return t.loan.Send(md, int(t.size()), back)
 }
 
-// Render makes metrics of a view, out of a tree where there is one. They can come back as the tree returned, if any.
+// Render makes metrics of a view, in a tree if one is given. They can come back as the returned tree, if there is one.
 func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	v.hanging = len(v.Exemplars) > 0
 	reuse := v.Owner.Tree.Reuse
@@ -53,7 +54,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	if t != nil {
 		t.handed.lists.PutBack()
 		owes := t.mayOwe(l, v)
-		changed := t.Poisoned // points have other attributes than the last time, or are others
+		changed := t.Poisoned // points have other attributes than last time, or are other points
 		switch {
 		case t.Poisoned:
 			t.restore(v.Owner, !owes)
@@ -110,8 +111,8 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	return md, fresh
 }
 
-// refill gives every point its new value. It is not whole when a point must be left out; the tree is of no use then. moved
-// says that there may be other points than before, anew that some have their attributes elsewhere.
+// refill gives every point its new value. whole is false when a point must be left out, and the tree cannot be used;
+// moved says that there may be other points than before, anew that attributes of some are in other memory.
 func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 	l := t.Layout
 	c := cursor{View: v, Layout: t.Layout, stowed: &t.stowed}
@@ -152,7 +153,7 @@ func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 	return true, moved || c.rebuilt, c.anew
 }
 
-// Move makes a tree one of another layout, if that has the same metrics.
+// Move gives a tree another layout, if that has the same metrics.
 func (t *Tree) Move(c *catalog.Catalog, l *plan.Layout) bool {
 	old := t.Layout
 	if old == l {
@@ -184,7 +185,7 @@ func (t *Tree) Move(c *catalog.Catalog, l *plan.Layout) bool {
 	return true
 }
 
-// list returns the numbers of a metric's points, nil if they are the layout's.
+// list returns the numbers of a metric's points, nil if they are as in the layout.
 func (t *Tree) list(metric int) []int32 {
 	if t.lists == nil {
 		return nil
@@ -225,7 +226,7 @@ func (w *walk) metric(m *plan.PlacedMetric) pmetric.Metric {
 	return ms.At(i)
 }
 
-// each visits the scopes as a frame has them: in the order of their first metrics.
+// each visits the scopes in a frame's order, that of their first metrics.
 func (t *Tree) each(f func(scope int32, sm pmetric.ScopeMetrics, rm pmetric.ResourceMetrics)) {
 	l := t.Layout
 	if len(l.Scopes) == 1 {
@@ -262,7 +263,7 @@ func (t *Tree) chosen(metric int) choice {
 	return k
 }
 
-// ownResources gives the resources a target's attributes.
+// ownResources sets the attributes of the resources for a target.
 func (t *Tree) ownResources(o *Owner) {
 	l := t.Layout
 	done := make([]bool, len(l.Resources))
@@ -278,7 +279,7 @@ func (t *Tree) ownResources(o *Owner) {
 	t.recordResources()
 }
 
-// own gives the tree another target's attributes, and says whether points had others.
+// own sets all attributes for another target, and reports whether points had others.
 func (t *Tree) own(o *Owner) (changed bool) {
 	t.ownResources(o)
 	if t.foreign {
@@ -287,7 +288,7 @@ func (t *Tree) own(o *Owner) (changed bool) {
 	return t.ownPoints(o)
 }
 
-// ownPoints gives the points a target's values, and says whether they had others.
+// ownPoints sets a target's own values in the points, and reports whether they had others.
 func (t *Tree) ownPoints(o *Owner) (changed bool) {
 	l := t.Layout
 	if l.Marked == 0 {
@@ -307,7 +308,8 @@ func (t *Tree) ownPoints(o *Owner) (changed bool) {
 	return changed
 }
 
-// ownPoint gives a point another target's values. They are where they were, unless somebody has moved them.
+// ownPoint sets another target's own values in a point. They are at their usual index, unless a consumer has moved
+// them.
 func ownPoint(m pcommon.Map, p *catalog.Point, o *Owner) (changed bool) {
 	k, i := p.Form.Keys, 0
 	if !k.Marked {

@@ -19,8 +19,8 @@ type slice[P any] interface {
 	RemoveIf(f func(P) bool)
 }
 
-// prepare takes out the points that are not wanted any more, and makes room for new ones. Those taken out are kept for a page that has
-// more again: to make them is most of what it costs to fill a tree.
+// prepare takes out the points that are not needed now, and makes room for new ones. Those taken out are kept for a
+// page that has more points again: making points is most of the cost of filling a tree.
 func prepare[P slab.Point, S slice[P]](c *cursor, dps S, k choice, forget func(P)) choice {
 	if slices.Contains(k.drop, true) {
 		for i, drops := range k.drop {
@@ -44,7 +44,7 @@ func prepare[P slab.Point, S slice[P]](c *cursor, dps S, k choice, forget func(P
 	return k
 }
 
-// What is stowed has no texts of a target, which may be gone before it is used again.
+// A stowed point has no text of a target, which may be gone before the point is used again.
 func forgetNumber(dp pmetric.NumberDataPoint) {
 	forgetTexts(dp.Attributes())
 	forgetExemplars(dp.Exemplars())
