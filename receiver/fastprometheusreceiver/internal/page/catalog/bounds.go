@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// Bounds are those of buckets, and the quantiles of summaries. Nearly always there are few of them, however many lines: so a
-// line has but the number of its bound, which stays what it is.
+// Bounds are the bounds of buckets and the quantiles of summaries. Nearly always there are few, however many lines: so
+// a line stores only the number of its bound, which never changes.
 type Bounds struct {
 	common []float64
-	rare   map[*Line]float64 // of lines whose bound came when there were too many
+	rare   map[*Line]float64 // bounds of lines that came when there were too many for a number
 }
 
-// A boundNumber is that of a common bound, or rareBound.
+// A boundNumber is the number of a common bound, or rareBound.
 type boundNumber uint8
 
 const rareBound = math.MaxUint8
@@ -38,7 +38,7 @@ func (b *Bounds) set(l *Line, bound float64) {
 	b.rare[l] = bound
 }
 
-// Of returns the bound of a line that has one.
+// Of returns the bound of a line.
 func (b *Bounds) Of(l *Line) float64 {
 	if l.bound == rareBound {
 		return b.rare[l]

@@ -17,13 +17,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// A Catalog knows what the lines in use by some targets mean. Who uses it has a lock for that.
+// A Catalog knows the meaning of the lines that its targets use. The caller must hold a lock to use it.
 type Catalog struct {
 	asked
 
 	Rules       *Rules
-	labels      []labels.Label // the targets' public labels, with marks for what may differ
-	ReportLines []*Line        // of the series that a scrape reports about itself
+	labels      []labels.Label // the targets' public labels, with marks in place of values that may differ
+	ReportLines []*Line        // lines of the series that a scrape reports about itself
 
 	Lines    table[Line, *Line]
 	metas    map[*Line]Meta
@@ -35,13 +35,13 @@ type Catalog struct {
 	points   points
 	Own      OwnValues
 
-	epoch      uint32 // of the last who marked something
-	LinesEpoch uint32 // of the last who marked lines; see MarkLines
-	LastID     uint32 // of a line
-	size       int64  // bytes of lines, but for their pieces and what they refer to, about
+	epoch      uint32 // incremented by Mark
+	LinesEpoch uint32 // the epoch of the last call of MarkLines
+	LastID     uint32 // of the last line
+	size       int64  // of lines in bytes, without their pieces and what they refer to; an estimate
 	litter     litter
 
-	// Memory that is used again.
+	// Memory for later calls.
 	reread    reread
 	exposing  labels.ScratchBuilder
 	finishing *labels.Builder
@@ -49,7 +49,7 @@ type Catalog struct {
 
 var seed = maphash.MakeSeed()
 
-// Init makes an empty catalog for targets with such labels, of which so many values may differ.
+// Init initializes an empty catalog for targets with these labels, of which variables values may differ.
 func (c *Catalog) Init(r *Rules, ls []labels.Label, variables int) {
 	*c = Catalog{
 		Rules: r, labels: ls, asked: newAsked(variables), Own: newOwnValues(c),
@@ -70,19 +70,20 @@ func (c *Catalog) Init(r *Rules, ls []labels.Label, variables int) {
 	}
 }
 
-// Mark begins to mark what is known, and returns the mark.
+// Mark starts a new epoch for marking what is in use, and returns it.
 func (c *Catalog) Mark() uint32 {
 	c.epoch++
 	return c.epoch
 }
 
-// MarkLines begins to mark lines of pages, and their names. The marks of another are sure to be there only while linesEpoch is his.
+// MarkLines starts a new epoch for marking lines of pages and their names. Such marks are reliable only while
+// LinesEpoch is the epoch returned here.
 func (c *Catalog) MarkLines() uint32 {
 	c.LinesEpoch = c.Mark()
 	return c.LinesEpoch
 }
 
-// NewLine makes a line that is not yet known by its text.
+// NewLine makes a line that is not known by its text yet.
 func (c *Catalog) NewLine(t text, kind lineKind, in Setting) *Line {
 	return c.makeLine(new(Line), t, kind, in)
 }
@@ -94,12 +95,12 @@ func (c *Catalog) makeLine(l *Line, t text, kind lineKind, in Setting) *Line {
 	return l
 }
 
-// Find returns a target's line of a text, if it is known.
+// Find returns the line for a target's text, nil if it is not known.
 func (c *Catalog) Find(t *Identity, text []byte, in Setting) *Line {
 	return c.hashed(t, maphash.Bytes(seed, text), text, in)
 }
 
-// shared returns the line of a text that means the same to all targets, if it is known.
+// shared returns the line of a text that has the same meaning for all targets, nil if it is not known.
 func (c *Catalog) shared(text []byte, in Setting) *Line {
 	return c.Lines.find(maphash.Bytes(seed, text), func(l *Line) bool { return l.Setting == in && l.Name.Cond == nil && l.Is(text) })
 }
@@ -108,8 +109,8 @@ func (c *Catalog) hashed(t *Identity, hash uint64, text []byte, in Setting) *Lin
 	return c.Lines.find(hash^t.Pin.pinned(), func(l *Line) bool { return l.Setting == in && l.Is(text) && t.meets(l.Name.Cond) }).share()
 }
 
-// Series returns the line of a sample, for those who may have a text of its own for each line or texts in pieces. What is not known
-// yet has a number beyond lastID.
+// Series returns the line of a sample, for those who may have a text of its own for each line or texts in pieces. A
+// line that was not known has an ID above the previous LastID.
 func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (*Line, error) {
 	setting := AnySetting
 	if e.Normalises() {
@@ -149,7 +150,7 @@ func (c *Catalog) text(n *Name, e *expo.Entry, isWhole bool) text {
 	return c.pieces.text(n, e)
 }
 
-// Refused returns the line that drops a series which a target may not have.
+// Refused returns the line that drops a series because the target has reached its series limit.
 func (c *Catalog) Refused(t *Identity, l *Line) *Line {
 	asShown := l.text
 	if l.IsSlotted() {
@@ -163,8 +164,8 @@ func (c *Catalog) Refused(t *Identity, l *Line) *Line {
 	return refused
 }
 
-// finalOrPinned returns the final labels of a sample. Where rules ask too much of the target's labels it is pinned, and may have a
-// line of that text already.
+// finalOrPinned returns the final labels of a sample. If rules depend on too many of the target's labels, the target is
+// pinned, and may have a line of that text already.
 func (c *Catalog) finalOrPinned(t *Identity, exposed labels.Labels, hash uint64, text []byte, in Setting) (labels.Labels, *Condition, *Line, error) {
 	set, cond, err := c.final(exposed, t)
 	if !errors.Is(err, errPinned) {
@@ -236,12 +237,12 @@ func (c *Catalog) Metadata(b, family []byte, m Meta) *Line {
 	return l
 }
 
-// nameOf returns the name of a series: no final one if relabeling dropped it.
+// nameOf returns the name of a series; it has no final name if relabeling dropped the series.
 func (c *Catalog) nameOf(exposed, set labels.Labels, cond *Condition) *Name {
 	return c.metrics.name(set.Get(model.MetricNameLabel), exposed.Get(model.MetricNameLabel), cond)
 }
 
-// Place finds out which part of which point a line is.
+// Place determines which part of which point a line is.
 func (c *Catalog) Place(l *Line, b *base, as Native) {
 	if as == Classic && c.settle(l, b) {
 		return
@@ -253,7 +254,7 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 	l.Point, l.Role = nil, NoRole
 	metric := set.Get(model.MetricNameLabel)
 	if as == Custom && !b.Custom || as == Exponential && b.Custom {
-		return // a family has one representation
+		return // a family has one kind of histogram
 	}
 	r := c.resource(set, l.Name.Cond)
 	if metric == translator.TargetInfoMetricName {
@@ -288,24 +289,24 @@ func (c *Catalog) Place(l *Line, b *base, as Native) {
 	l.claim()
 }
 
-// claim notes whose point it is.
+// claim makes the line one of its point's.
 func (l *Line) claim() {
 	if l.Role == ValueRole || l.Role == CountRole {
 		l.Point.claim()
 	}
 }
 
-// again gives the final labels of a line that was placed before, under other metadata.
+// again returns the final labels of a line that was placed before, under other metadata.
 func (c *Catalog) again(l *Line) labels.Labels {
 	e, _ := c.reread.line(l, slotMarks)
 	set, err := c.finalAgain(c.expose(e, l.Setting), l.Name.Cond)
-	if err != nil { // it went well the first time
+	if err != nil { // it succeeded the first time
 		return labels.EmptyLabels()
 	}
 	return set
 }
 
-// resource returns the one that labels name.
+// resource returns the resource that labels name.
 func (c *Catalog) resource(set labels.Labels, cond *Condition) *Resource {
 	return c.metrics.resource(c.own(set, model.JobLabel, cond), c.own(set, model.InstanceLabel, cond))
 }

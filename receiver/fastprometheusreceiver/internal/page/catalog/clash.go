@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Lines that differ for all others may be one series for a target: one has a value of its own that another gets from the target.
-// Such a target has lines of its own, all its values spelled out.
+// Lines that are different series for most targets may be the same series for one: a line has a value of its own that
+// another line takes from the target. Such a target is pinned: it has lines of its own, with all values spelled out.
 
-// Pin gives a target lines of its own from now on, as of no other. Those of its page it still shares are exchanged when the page
-// has ended.
+// Pin gives a target lines of its own from now on, shared with no other. The shared lines of its last page are replaced
+// when the next page has ended.
 func (c *Catalog) Pin(t *Identity) {
 	h := uint64(1)
 	for _, v := range t.Values {
@@ -25,7 +25,7 @@ func (c *Catalog) Pin(t *Identity) {
 	t.Turned = true
 }
 
-// Turn exchanges lines that a target shares for its own.
+// Turn replaces lines that a target shares by its own.
 func (c *Catalog) Turn(t *Identity, lines []*Line) []*Line {
 	out := make([]*Line, len(lines))
 	for i, l := range lines {
@@ -61,8 +61,9 @@ func (c *Catalog) turnLine(t *Identity, l *Line) *Line {
 	return c.addSeries(Whole(n, text), l.Setting, set, !c.unplaced.isUnspelled(l))
 }
 
-// Clashes tells whether lines of a page, and that differ for other targets, are the same series for this one: a
-// line has a value of its own where another, or one of the last page, has the target's. They are to be one point.
+// Clashes reports whether lines of a page that are different series for other targets are the same series for this one:
+// a line has a value of its own where another one, or one of the last page, has the target's. They must become one
+// point.
 func (c *Catalog) Clashes(t *Identity, lines, was []*Line) bool {
 	mark := c.Mark()
 	type identity struct {
@@ -96,7 +97,7 @@ func (c *Catalog) Clashes(t *Identity, lines, was []*Line) bool {
 			h ^= h >> 29
 		}
 		id := identity{q.Family.Base, q.Family.Scope, job, instance, h}
-		if other := seen[id]; other != nil && other != q { // two that merely have one hash do no more than share nothing
+		if other := seen[id]; other != nil && other != q { // on a mere collision of hashes, the target only shares less
 			return true
 		}
 		seen[id] = q

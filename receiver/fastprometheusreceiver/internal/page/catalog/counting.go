@@ -3,7 +3,7 @@
 
 package catalog
 
-// mostCounted bounds the values of a page that are counted: what many lines have comes soon.
+// mostCounted limits the values of a page that are counted: values that many lines have come early.
 const mostCounted = 1 << 12
 
 type labelPair struct{ name, value string }
@@ -15,13 +15,14 @@ type counted struct {
 	times int
 }
 
-// counting counts the labels of a page. Where every page has many new lines it is done often, and mostly in vain.
+// counting counts the labels of a page. For pages that always have many new lines it is done often, and mostly without
+// a result.
 type counting struct {
 	at   map[labelPair]int
 	seen []counted // in the order of the page
 }
 
-// fewCounted is for how many labels memory is kept.
+// fewCounted is the number of labels up to which memory is kept.
 const fewCounted = 1 << 10
 
 // count counts the labels of a page's series, and the series.
@@ -50,7 +51,7 @@ func (n *counting) count(r *reread, t *Identity, lines []*Line) (series int) {
 	return series
 }
 
-// clear forgets what was counted.
+// clear removes all counts.
 func (n *counting) clear() {
 	if len(n.seen) > fewCounted {
 		*n = counting{}

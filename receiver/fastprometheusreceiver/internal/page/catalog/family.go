@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A base is what metadata makes of a metric's name.
+// A base is the family of a metric's name, as metadata decides it.
 type base struct {
 	Name      string // of the metric
-	source    string // the name its metadata is found under
+	source    string // the name under which its metadata was found
 	PromType  model.MetricType
 	Help      string
 	unit      string
@@ -24,11 +24,11 @@ type base struct {
 	Custom    bool // a native histogram with custom buckets
 
 	Out, OutUnit string
-	family       *Family // the first that it has: nearly always the only one
+	family       *Family // the first one with this base: nearly always the only one
 	epoch        uint32
 }
 
-// hash is one of what tells bases apart.
+// hash covers all that tells bases apart.
 func (b *base) hash() uint64 {
 	h := maphash.String(seed, b.Name)
 	for _, s := range [...]string{string(b.PromType), b.Help, b.unit} {
@@ -37,7 +37,7 @@ func (b *base) hash() uint64 {
 	return h
 }
 
-// equals tells whether two bases are the same, whatever families they have.
+// equals reports whether two bases are the same, apart from their families.
 func (b *base) equals(other *base) bool {
 	one, two := *b, *other
 	one.family, two.family = nil, nil
@@ -47,7 +47,7 @@ func (b *base) equals(other *base) bool {
 
 const unknownType = model.MetricTypeUnknown
 
-// Metadata is what is known of a family.
+// Metadata is what a page says about a family.
 type Metadata struct {
 	typ        model.MetricType
 	help, unit string
@@ -64,7 +64,7 @@ const (
 	scopePrefix = translator.ScopeLabelPrefix
 )
 
-// stem returns a name without the first suffix it has of those that name the parts of a family, and the suffix.
+// stem splits a name before the suffix, if any, that names a part of a family.
 func stem(name string) (string, string) {
 	for _, s := range [...]string{bucketSuffix, countSuffix, sumSuffix, totalSuffix, infoSuffix, createdSuffix} {
 		if trimmed, ok := strings.CutSuffix(name, s); ok && trimmed != "" {
@@ -74,10 +74,10 @@ func stem(name string) (string, string) {
 	return name, ""
 }
 
-// A Native says which representation of a histogram a sample has.
+// A Native says which kind of native histogram a sample is, if any.
 type Native uint8
 
-// The representations of histograms.
+// The kinds of histograms.
 const (
 	Classic Native = iota
 	Exponential
@@ -101,7 +101,7 @@ var reportFamilies = map[string]Metadata{
 	},
 }
 
-// PageMetadata is what a page has said of its metrics up to here, over what was known before.
+// PageMetadata is what a page has said about its metrics so far, and before that what earlier pages said.
 type PageMetadata struct {
 	catalog  *Catalog
 	Epoch    uint32 // of names that are resolved
@@ -110,16 +110,16 @@ type PageMetadata struct {
 	resolved map[familyKey]*base
 }
 
-// Begin starts anew, with a mark for names.
+// Begin starts a page, with the epoch that marks resolved names.
 func (p *PageMetadata) Begin(c *Catalog, epoch uint32, known func(family string) (Metadata, bool)) {
 	p.catalog, p.Epoch, p.known = c, epoch, known
 	p.Said, p.resolved = Cleared(p.Said), Cleared(p.resolved)
 }
 
-// mostCleared bounds the maps that are used again: one that was large once would stay so.
+// mostCleared limits the maps that are used again: a map does not shrink.
 const mostCleared = 1 << 12
 
-// Cleared returns an empty map, the same where it is not too large.
+// Cleared returns an empty map: m itself, unless that is too large.
 func Cleared[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil || len(m) > mostCleared {
 		return map[K]V{}
@@ -128,7 +128,7 @@ func Cleared[K comparable, V any](m map[K]V) map[K]V {
 	return m
 }
 
-// of looks a family up as the page stands.
+// of returns what is known about a family at this point of the page.
 func (p *PageMetadata) of(family string) (Metadata, bool) {
 	if md, ok := p.Said[family]; ok {
 		return md, true
@@ -136,7 +136,7 @@ func (p *PageMetadata) of(family string) (Metadata, bool) {
 	return p.known(family)
 }
 
-// Apply takes in what a line of metadata says.
+// Apply records what a line of metadata says.
 func (p *PageMetadata) Apply(l *Line) {
 	m := p.catalog.metas[l]
 	md, ok := p.of(l.Name.Final)
@@ -154,7 +154,7 @@ func (p *PageMetadata) Apply(l *Line) {
 	p.Said[l.Name.Final] = md
 }
 
-// describe finds the metadata of a metric and the name it is known by.
+// describe returns the base of a metric's name and its metadata.
 func (p *PageMetadata) describe(n *Name) (base, Metadata) {
 	if md, ok := reportFamilies[n.Final]; ok {
 		return base{Name: n.Final, source: n.Final}, md
@@ -166,7 +166,7 @@ func (p *PageMetadata) describe(n *Name) (base, Metadata) {
 	if md, ok := p.of(trimmed); ok {
 		return base{Name: familyName(n.Final, trimmed, suffix, md.typ), source: trimmed}, md
 	}
-	if n.exposed != n.Final { // renamed: what was said of the old name still holds
+	if n.exposed != n.Final { // renamed: metadata of the old name still applies
 		if md, ok := p.of(n.exposed); ok {
 			return base{Name: n.Final, source: n.Final}, md
 		}
@@ -180,7 +180,7 @@ func (p *PageMetadata) describe(n *Name) (base, Metadata) {
 	return base{Name: n.Final, source: n.Final}, Metadata{typ: model.MetricTypeUnknown}
 }
 
-// familyName names the metric of a sample whose metadata is that of its stem: a counter keeps its suffix.
+// familyName returns the metric name of a sample whose metadata is that of its stem: a counter keeps its suffix.
 func familyName(full, trimmed, suffix string, t model.MetricType) string {
 	switch {
 	case t != model.MetricTypeCounter:
@@ -192,7 +192,7 @@ func familyName(full, trimmed, suffix string, t model.MetricType) string {
 	}
 }
 
-// Base resolves a name, once in a page: a family is what its first sample makes it.
+// Base resolves a name, once a page: the first sample of a family decides its kind.
 func (p *PageMetadata) Base(n *Name, as Native) *base {
 	slot := 0
 	if as != Classic {
@@ -244,7 +244,7 @@ func (p *PageMetadata) resolve(n *Name, as Native) *base {
 	return kept
 }
 
-// includes tells whether a metric's samples belong to the family.
+// includes reports whether a metric's samples belong to the family.
 func (b *base) includes(metric string) bool {
 	trimmed, _ := stem(metric)
 	switch b.Kind {
@@ -272,13 +272,13 @@ func kindOf(t model.MetricType, exponential bool) (kind pmetric.MetricType, mono
 			return pmetric.MetricTypeExponentialHistogram, true
 		}
 		return pmetric.MetricTypeHistogram, true
-	default: // a gauge histogram comes out as plain gauges
+	default: // a gauge histogram becomes plain gauges
 		return pmetric.MetricTypeEmpty, false
 	}
 }
 
-// role tells which part of a point a sample of the family is. A summary may have a name that ends as those of counts do: then its
-// quantiles, which have its name, are told by their label.
+// role returns which part of a point a sample of the family is. The name of a summary may end in a suffix for counts:
+// its quantiles, which have that name, are told apart by their label.
 func (b *base) role(metric string, as Native, isQuantile bool) role {
 	created := metric == b.source+createdSuffix
 	switch {
@@ -304,7 +304,7 @@ func (b *base) role(metric string, as Native, isQuantile bool) role {
 	}
 }
 
-// TypeOfPoints is the type that metrics of a family have: what has no kind is a gauge.
+// TypeOfPoints is the type of the family's metrics: a family of unknown type is a gauge.
 func (b *base) TypeOfPoints() pmetric.MetricType {
 	switch b.Kind {
 	case pmetric.MetricTypeSum, pmetric.MetricTypeHistogram, pmetric.MetricTypeSummary, pmetric.MetricTypeExponentialHistogram:

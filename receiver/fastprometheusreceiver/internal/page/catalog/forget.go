@@ -5,36 +5,36 @@ package catalog
 
 import "iter"
 
-// sweepBytes are those that may be too many without a sweep.
+// sweepBytes is how far a catalog may grow before a sweep.
 const sweepBytes = 4 << 20
 
-// lostPart is the part of all lines, one in so many, that is worth a sweep when that many, and a few, are known to be gone. Others may come
-// to be out of use unseen, or be in pages that come one after the other: there may be as many of these as of lines in use.
+// A sweep is worth its cost when one line in lostPart, and at least a few, are known to be gone. Lines may also go out
+// of use unnoticed, or be on pages that never repeat: up to as many of these as lines in use are kept.
 const (
 	lostPart = 8
 	fewLost  = 8000
-	// discardedTimes is after how many times as many lines as there are were discarded a sweep looks for names, shapes and whatever else
-	// only they had.
+	// discardedTimes is how many times the number of lines must have been discarded before a sweep looks for names,
+	// shapes and the rest that only those lines used.
 	discardedTimes = 8
 )
 
-// litter is what may be out of use since the last sweep.
+// litter estimates what has gone out of use since the last sweep.
 type litter struct {
-	lost      int // lines, about
-	discarded int // likewise
-	swept     int // lines that the last sweep left
+	lost      int // lines that pages lost
+	discarded int // lines that were discarded
+	swept     int // lines left by the last sweep
 	sweptSize int64
 }
 
-// isMuch tells whether more may be out of use than what the last sweep left, of so many lines and bytes.
+// isMuch reports whether more may be out of use than the last sweep left, given the number of lines and bytes.
 func (t *litter) isMuch(lines int, held int64) bool {
 	return t.lost > lines/lostPart+fewLost || t.discarded > discardedTimes*lines+fewLost || lines > 2*t.swept+1000 || held > 2*t.sweptSize+sweepBytes
 }
 
-// Lose notes that pages have lost so many lines, which nothing may have any more.
+// Lose records that pages have lost so many lines, which may now be out of use.
 func (c *Catalog) Lose(lines int) { c.litter.lost += lines }
 
-// share notes that others than the page which a line came with may have it. It may be nil.
+// share records that other pages than the one which a line came with may have it. l may be nil.
 func (l *Line) share() *Line {
 	if l != nil && l.Point != nil {
 		l.Point.bits &^= soleBit
@@ -42,15 +42,15 @@ func (l *Line) share() *Line {
 	return l
 }
 
-// Share does so for a list of lines.
+// Share calls share for each of the lines.
 func Share(lines []*Line) {
 	for _, l := range lines {
 		l.share()
 	}
 }
 
-// Discard forgets lines that a page had besides those of a plan, and the next one has no more: those that nobody else has ever had at
-// once, with their points, and others with the next sweep.
+// Discard forgets lines that a page had in addition to those of a plan, and the next page does not have: those that
+// nothing else ever had at once, with their points, and others with the next sweep.
 func (c *Catalog) Discard(lines []*Line) {
 	for _, l := range lines {
 		if !c.discard(l) {
@@ -72,7 +72,7 @@ func (c *Catalog) discard(l *Line) bool {
 	return true
 }
 
-// IsLitter tells whether more may be out of use than what the last sweep left.
+// IsLitter reports whether more may be out of use than the last sweep left.
 func (c *Catalog) IsLitter() bool { return c.litter.isMuch(c.Lines.count, c.Held()) }
 
 // Sweep forgets all but the lines and points that are in use, and those of the report.
@@ -102,7 +102,7 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 	c.litter = litter{swept: c.Lines.count, sweptSize: c.Held()}
 }
 
-// sweepLines forgets lines without a mark, and returns which part of them stays.
+// sweepLines forgets lines without a mark, and returns the part that stays.
 func (c *Catalog) sweepLines(mark uint32) part {
 	known := c.Lines.count
 	c.size = 0
@@ -124,7 +124,7 @@ func (c *Catalog) sweepLines(mark uint32) part {
 	return part{stay: int64(c.Lines.count), all: int64(known)}
 }
 
-// A part is how many stay of all that there were.
+// A part is how many stay, of how many.
 type part struct{ stay, all int64 }
 
 func (p part) of(n int64) int64 {
@@ -134,7 +134,7 @@ func (p part) of(n int64) int64 {
 	return n * p.stay / p.all
 }
 
-// keep marks what a line that stays refers to.
+// keep marks what a line refers to.
 func (l *Line) keep(epoch uint32) {
 	l.Name.Epoch = epoch
 	if l.Name.Cond != nil {
@@ -145,7 +145,7 @@ func (l *Line) keep(epoch uint32) {
 	}
 }
 
-// keep marks what a point that stays refers to. One that is not placed yet has no base.
+// keep marks what a point refers to. A point that is not placed yet has no base.
 func (p *Point) keep(epoch uint32) {
 	p.Epoch, p.Form.Keys.epoch = epoch, epoch
 	f := p.Family
@@ -158,7 +158,7 @@ func (p *Point) keep(epoch uint32) {
 	}
 }
 
-// kept returns a map of what stays: one does not shrink by itself.
+// kept returns a new map of what stays, since a map does not shrink.
 func kept[K comparable, V any](m map[K]V, stays func(V) bool) map[K]V {
 	out := make(map[K]V)
 	for k, v := range m {
@@ -169,5 +169,5 @@ func kept[K comparable, V any](m map[K]V, stays func(V) bool) map[K]V {
 	return out
 }
 
-// Slim gives back what a page of new lines took.
+// Slim frees the memory that a page of new lines took.
 func (c *Catalog) Slim() { c.unplaced.slim() }

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// An Identity is what a catalog knows of one target: the values that lines leave to it.
+// An Identity is what a catalog knows about one target: the values that lines take from it.
 type Identity struct {
 	Catalog *Catalog
 	Job     string
 	Host    string     // the instance
-	Values  []string   // of the labels with marks, and what rules make of them
+	Values  []string   // of the labels with marks, followed by those that rules derive from them
 	answers []uint16   // to the catalog's questions, by their numbers, plus one
-	Pin     *Condition // of lines that are the target's own; nil while it shares them
-	Turned  bool       // it still has a page of lines that it shared
-	Own     []string   // values that most lines of its page have, by their slots
-	Version int        // counts how often these were others
+	Pin     *Condition // of lines that are the target's alone; nil while it shares them
+	Turned  bool       // its last page still has lines that it shared
+	Own     []string   // values that most lines of its page have, by slot
+	Version int        // incremented when these change
 
-	ownCounted int64  // bytes, by the catalog
+	ownCounted int64  // bytes of its own values, as the catalog counted them
 	first      uint64 // the kind of pages of which its own was the first; 0 if it was not
 }
 
-// meets tells whether a line with a condition is the target's.
+// meets reports whether the target has the line with this condition.
 func (t *Identity) meets(cond *Condition) bool {
 	if cond == nil || cond == t.Pin {
 		return t.Pin == nil || cond == t.Pin
@@ -42,7 +42,7 @@ func (t *Identity) meets(cond *Condition) bool {
 	return true
 }
 
-// MeetsAll tells whether lines with all these conditions are the target's.
+// MeetsAll reports whether the target has the lines with all these conditions.
 func (t *Identity) MeetsAll(conds []*Condition) bool {
 	for _, cond := range conds {
 		if !t.meets(cond) {
@@ -93,7 +93,8 @@ func (t *Identity) resolve(v string) string {
 	return v
 }
 
-// Value returns a value of the target's by its number: none where it has not the lines of a plan that it borrows.
+// Value returns a value of the target by its number, empty if it has none: it may have borrowed a plan without having
+// its lines.
 func (t *Identity) Value(i int) string {
 	values := t.Values
 	if i >= ownBase {
@@ -105,7 +106,7 @@ func (t *Identity) Value(i int) string {
 	return values[i]
 }
 
-// Of returns the job and the instance that name a resource, empty where its series have none.
+// Of returns the job and the instance that name a resource, empty if its series have none.
 func (t *Identity) Of(r *Resource) (job, instance string) {
 	return t.orOwn(r.job, t.Job), t.orOwn(r.instance, t.Host)
 }
@@ -117,7 +118,7 @@ func (t *Identity) orOwn(v, own string) string {
 	return cmp.Or(t.resolve(v), own)
 }
 
-// SeriesHash is one of the text as the target's page has it.
+// SeriesHash is a hash of the text as on the target's page.
 func (t *Identity) SeriesHash(l *Line) uint64 {
 	if !l.IsSlotted() {
 		return l.text.hash()

@@ -6,20 +6,21 @@ package catalog
 import "hash/maphash"
 
 const (
-	// pioneers is how many targets of a kind are its first. All but the very first have lines with slots though nobody else has them yet.
+	// pioneers is how many targets of a kind count as its first. All of them except the very first get lines with slots
+	// although nobody shares these yet.
 	pioneers = 3
-	// mostKinds bounds the kinds of pages for which pioneers are counted.
+	// mostKinds limits the kinds of pages for which pioneers are counted.
 	mostKinds = 1 << 10
 )
 
-// kinds are those of the pages that were looked through for values of their targets' own: a page is of the kind of what it is about.
+// kinds are the kinds of the pages that were searched for own values, each identified by the metric names on the page.
 type kinds struct {
 	pioneers map[uint64]uint8
-	orders   map[ordered]uint64  // of values, hashed: those that the first page had
-	varying  map[string]struct{} // labels that pages of a kind have other values under, or in another order
+	orders   map[ordered]uint64  // hashes of the values on the first page of a kind
+	varying  map[string]struct{} // labels whose values, or their order, differ between pages of a kind
 }
 
-// ordered is the values of a label on pages of a kind.
+// ordered identifies the values of a label on pages of a kind.
 type ordered struct {
 	kind  uint64
 	label string
@@ -29,7 +30,8 @@ func newKinds() kinds {
 	return kinds{pioneers: map[uint64]uint8{}, orders: map[ordered]uint64{}, varying: map[string]struct{}{}}
 }
 
-// noteOrders notes which labels have other values on pages of a kind, or in another order. What all pages have in one order needs no slots.
+// noteOrders records which labels differ between pages of a kind, in their values or the order of these. What all pages
+// have in the same order needs no slots.
 func (k *kinds) noteOrders(kind uint64, about []labelPair) {
 	orders := map[string]uint64{}
 	for _, pair := range about {
@@ -51,13 +53,13 @@ func (k *kinds) noteOrders(kind uint64, about []labelPair) {
 	}
 }
 
-// varies tells whether pages of a kind have other values under a label, or in another order.
+// varies reports whether a label's values, or their order, differ between pages of a kind.
 func (k *kinds) varies(label string) bool {
 	_, ok := k.varying[label]
 	return ok
 }
 
-// isEarly tells whether a page is one of the first of a kind.
+// isEarly reports whether a page is one of the first of a kind.
 func (k *kinds) isEarly(kind uint64) bool {
 	n, ok := k.pioneers[kind]
 	if n >= pioneers || !ok && len(k.pioneers) == mostKinds {
@@ -67,8 +69,9 @@ func (k *kinds) isEarly(kind uint64) bool {
 	return true
 }
 
-// isSecond tells whether a page is one of the first of a kind, and not the very first: by that alone there is no telling what is its target's own. All
-// others may say the same, and would share its lines if it left them as they are. The target is noted as the first, to join others later.
+// isSecond reports whether a page is one of the first of a kind, but not the very first: from that alone, nobody can
+// tell which values are its target's own. All other pages may be the same, and share its lines as they are. The target
+// is recorded as the first, to join the others later.
 func (k *kinds) isSecond(t *Identity, kind uint64) bool {
 	if !k.isEarly(kind) {
 		return false
@@ -80,7 +83,8 @@ func (k *kinds) isSecond(t *Identity, kind uint64) bool {
 	return true
 }
 
-// IsFollowed tells, once, whether a target's page was the first of a kind of which another has shown since that it tells of what is its own.
+// IsFollowed reports, once, that a target's page was the first of a kind, and another page has since shown which values
+// are its target's own.
 func (k *kinds) IsFollowed(t *Identity) bool {
 	if k.pioneers[t.first] <= 1 {
 		return false
@@ -89,22 +93,23 @@ func (k *kinds) IsFollowed(t *Identity) bool {
 	return true
 }
 
-// IsFirst tells whether a target's page was the first of a kind when it was looked through.
+// IsFirst reports whether a target's page was the first of a kind when it was searched.
 func (t *Identity) IsFirst() bool { return t.first != 0 }
 
-// AreStrangers tells whether page after page comes that is about the same as the ones before and has no line in common with them.
+// AreStrangers reports whether page after page is about the same metrics as the ones before but has no line in common
+// with them.
 func (k *kinds) AreStrangers(lines []*Line) bool {
 	kind := aboutOf(lines) ^ strangeSalt
 	return !k.isEarly(kind) && k.pioneers[kind] == pioneers
 }
 
-// What pioneers are counted for, besides slots.
+// What pioneers are counted for, in addition to slots.
 const (
 	severalSalt = 0x9fb21c651e98df25
 	strangeSalt = 0xd6e8feb86659fd93
 )
 
-// aboutOf is what a page is about: its names.
+// aboutOf identifies the kind of a page by its metric names.
 func aboutOf(lines []*Line) (kind uint64) {
 	var last *Name
 	for _, l := range lines {

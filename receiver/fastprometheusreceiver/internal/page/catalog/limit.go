@@ -8,15 +8,15 @@ import (
 	"fmt"
 )
 
-// ErrLimit is what Result.Err is, in the sense of errors.Is, when a page is beyond a limit of its job's.
+// ErrLimit matches Result.Err, by errors.Is, when a page exceeds a limit of its job.
 var ErrLimit = errors.New("limit exceeded")
 
-// A limitError says which limit. It keeps the words Prometheus says it in.
+// A limitError says which limit was exceeded, in Prometheus' words.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// Is makes the error one of ErrLimit.
+// Is makes the error match ErrLimit.
 func (e limitError) Is(target error) bool { return target == ErrLimit }
 
 // The limits of a page as a whole.

@@ -11,22 +11,23 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// A Line is one line of a page, value aside, and what it means to the targets of a cohort. Text, kind and setting never
-// change; the rest belongs to the cohort's lock, except that a plan's own lines keep their point while it lives.
+// A Line is one line of a page, except its value, with its meaning to the targets of a cohort. Text, kind and setting
+// never change; the rest is guarded by the cohort's lock, except that the lines of a plan keep their point while the
+// plan exists.
 type Line struct {
 	text
 
 	Point   *Point
 	ID      uint32
-	Epoch   uint32 // when a pass last saw the line
-	Number  int32  // of its first sample in that pass
+	Epoch   uint32 // the last pass that saw the line
+	Number  int32  // number of its first sample in that pass
 	Kind    lineKind
 	Setting Setting
 	Role    role
 	bound   boundNumber // of a bucket or quantile
 }
 
-// hash is that of the text, unless the line is of one target only.
+// hash is the hash of the text, made specific if the line is of one target only.
 func (l *Line) hash() uint64 { return l.text.hash() ^ l.Name.Cond.pinned() }
 
 type lineKind uint8
@@ -43,8 +44,9 @@ const (
 
 func (k lineKind) IsMetadata() bool { return k == TypeLine || k == HelpLine || k == UnitLine }
 
-// A Setting is what of the page above a line can change its labels: whether the last TYPE was a histogram or a summary.
-// It is anySetting for a line that has no label of a bucket or quantile. A TYPE line holds the one it sets.
+// A Setting is the part of the page above a line that can change its labels: whether the last TYPE was a histogram or a
+// summary. It is anySetting for a line without a label of a bucket or quantile. A TYPE line has the setting that it
+// makes.
 type Setting uint8
 
 // The settings.
@@ -53,10 +55,10 @@ const (
 	PlainSetting
 	histogramSetting
 	summarySetting
-	RefusedSetting // of a line that a target may not have
+	RefusedSetting // of a line that drops a series over the limit
 )
 
-// SettingOf returns the one that a TYPE sets.
+// SettingOf returns the setting that a TYPE makes.
 func SettingOf(t model.MetricType) Setting {
 	switch t {
 	case model.MetricTypeHistogram:
@@ -84,7 +86,7 @@ type role uint8
 
 // The roles.
 const (
-	NoRole role = iota // rejected: counted, but nothing comes of it
+	NoRole role = iota // rejected: counted, but not in the metrics
 	ValueRole
 	BucketRole // or a quantile
 	SumRole
@@ -94,7 +96,7 @@ const (
 	TargetInfoRole
 )
 
-// A Meta is what a line of metadata says.
+// A Meta is the content of a line of metadata.
 type Meta struct {
 	Kind lineKind
 	Type model.MetricType
@@ -104,11 +106,11 @@ type Meta struct {
 // A Name is the name of a metric and, when relabelling changed it, the name it was exposed under.
 type Name struct {
 	Final, exposed string
-	Cond           *Condition // on which it is the name, with all other labels; nil if they are the same for all targets
-	head           string     // of texts in pieces
+	Cond           *Condition // under which it has this name and labels; nil if all targets have them
+	head           string     // shared start of texts in pieces
 	Epoch          uint32
-	First          int32    // of its samples in the marked plan
-	base           [2]*base // in this epoch; the second is for native histograms
+	First          int32    // number of its first sample in the marked plan
+	base           [2]*base // of this epoch; the second is for native histograms
 }
 
 func (n *Name) hash() uint64 {
@@ -119,7 +121,7 @@ func (n *Name) hash() uint64 {
 	return h ^ n.Cond.pinned()
 }
 
-// A Point is the identity of a data point: what makes samples parts of one.
+// A Point is the identity of a data point, which one or more samples make up.
 type Point struct {
 	Family *Family
 	Form   *form
@@ -131,59 +133,61 @@ type Point struct {
 // A form is what many points of a large page have in common.
 type form struct {
 	Keys   *keys
-	values string // where in the line's text they are, packed: one for each key that is not the target's to fill in
+	values string // where the values are in the line's text, packed, one for each key that the target does not fill in
 }
 
-// What a point's bits are: whether a line that is its value or count has been placed, whether more than one has, whether
-// nobody has the line or the point but the page that they came with, and where a layout in the making has the point.
+// The bits of a point: whether a line that is its value or count has been placed, whether more than one has, whether
+// only the page that they came with has the line or the point, and the point's place in a layout being built.
 const (
 	placedBit  = 1
 	severalBit = 2
 	soleBit    = 4
-	orderBits  = 3 // as many are before the order
+	orderBits  = 3 // the number of flags before the order
 )
 
 func (p *Point) claim() { p.bits |= p.bits&placedBit<<1 | placedBit }
 
-// IsSeveral tells whether more than one line has been placed that is the point's value or count.
+// IsSeveral reports whether more than one line was placed as the point's value or count.
 func (p *Point) IsSeveral() bool { return p.bits&severalBit != 0 }
 
-// Order returns where a layout in the making has the point.
+// Order returns the point's place in a layout being built.
 func (p *Point) Order() int32 { return int32(p.bits >> orderBits) }
 
-// SetOrder notes where a layout in the making has the point.
+// SetOrder sets the point's place in a layout being built.
 func (p *Point) SetOrder(n int32) { p.bits = uint32(n)<<orderBits | p.bits&(1<<orderBits-1) }
 
-// keys names the attributes of a point, in order, and says which of the target's labels, if any, holds the value.
+// keys are the names of a point's attributes, in order, with the number of the target's label that has the value, if
+// any.
 type keys struct {
 	id     uint32
 	epoch  uint32
 	Names  []string
-	From   []int16 // -1: the point has it
+	From   []int16 // -1: the point has the value
 	Marked bool    // some value is the target's
-	// Contested says that others have the same names, and a line's own value where these have the target's.
+	// Contested says that there are keys with the same names where a line has a value of its own that the target fills
+	// in here.
 	Contested bool
 }
 
-// A Family is a metric in the tree: a base within a scope of a resource.
+// A Family is a metric: a base within a scope of a resource.
 type Family struct {
 	ID       uint32
 	Base     *base
 	Resource *Resource
 	Scope    *Scope
-	shape    *shape // of a blank, which has no base
+	shape    *shape // of a placeholder, which has no base
 	Epoch    uint32
 	Slot     int32
 }
 
-// A Resource is named by a job and an instance; the empty ones are the target's own.
+// A Resource is named by a job and an instance; empty ones stand for the target's own.
 type Resource struct {
 	job, instance string
 	Epoch         uint32
 	Slot          int32
 }
 
-// IsNamed tells whether lines name it.
+// IsNamed reports whether lines name it.
 func (r *Resource) IsNamed() bool { return r.job != "" || r.instance != "" }
 
 // A Scope is named by labels of lines, or else the default one.
@@ -194,7 +198,8 @@ type Scope struct {
 	epoch                 uint32
 }
 
-// Value returns the value of an attribute, packed at a place unless it is the target's, and where the next one is packed.
+// Value returns the value of an attribute, which is packed at the offset at unless it is the target's, and the offset
+// of the next one.
 func (p *Point) Value(i, at int, t *Identity) (v string, next int) {
 	if from := p.Form.Keys.From[i]; from >= 0 {
 		return t.Value(int(from)), at
@@ -203,12 +208,12 @@ func (p *Point) Value(i, at int, t *Identity) (v string, next int) {
 	return p.text(s), next
 }
 
-// NativeMark ends the text of a native histogram's line, but for its representation. No other text has it.
+// NativeMark ends the text of a native histogram's line, followed by the kind of histogram. No other text contains it.
 const NativeMark = "\xff#"
 
-// Native returns which representation of a histogram the line has.
+// Native returns which kind of native histogram the line is.
 func (l *Line) Native() Native {
-	switch text := string(*l.body); { // which is whole, being the parser's
+	switch text := string(*l.body); { // always whole, since the parser returned it so
 	case strings.HasSuffix(text, NativeMark+"1"):
 		return Exponential
 	case strings.HasSuffix(text, NativeMark+"2"):

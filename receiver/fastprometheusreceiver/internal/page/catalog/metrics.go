@@ -11,15 +11,16 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// metrics are those that lines belong to, each once: names, what metadata makes of these, and the resources and scopes they are in.
+// metrics are the metrics that lines belong to, each once: names, their bases, and the resources and scopes that they
+// are in.
 type metrics struct {
 	names     table[Name, *Name]
 	bases     table[base, *base]
-	families  map[familyID]*Family // beyond the first of a base
+	families  map[familyID]*Family // other than the first of a base
 	resources map[[2]string]*Resource
 	scopes    map[string]*Scope
-	lastID    uint32 // of a family
-	held      int64  // bytes, about
+	lastID    uint32 // of the last family
+	held      int64  // in bytes; an estimate
 }
 
 type familyID struct {
@@ -48,7 +49,7 @@ func (m *metrics) name(final, exposed string, cond *Condition) *Name {
 	return n
 }
 
-// base returns the one that is like another.
+// base returns the known base that equals like, or adds it.
 func (m *metrics) base(like base) *base {
 	hash := like.hash()
 	b := m.bases.find(hash, like.equals)
@@ -71,7 +72,7 @@ func (m *metrics) resource(job, instance string) *Resource {
 	return r
 }
 
-// scope returns the one that labels name, or else the default one, of some version.
+// scope returns the scope that labels name, or else the default one of the given version.
 func (m *metrics) scope(set labels.Labels, version string) *Scope {
 	isDefault := true
 	set.Range(func(l labels.Label) { isDefault = isDefault && !strings.HasPrefix(l.Name, scopePrefix) })
@@ -93,7 +94,7 @@ func (m *metrics) scope(set labels.Labels, version string) *Scope {
 		default:
 			s.Attributes = append(s.Attributes, labels.Label{Name: strings.Clone(l.Name[len(scopePrefix):]), Value: strings.Clone(l.Value)})
 		}
-		key = append(append(key, strconv.Quote(l.Name)...), strconv.Quote(l.Value)...) // AppendQuote copies all that is there
+		key = append(append(key, strconv.Quote(l.Name)...), strconv.Quote(l.Value)...) // AppendQuote would first copy what is in key
 	})
 	k := string(key)
 	if s.isDefault {
@@ -109,7 +110,7 @@ func (m *metrics) scope(set labels.Labels, version string) *Scope {
 	return kept
 }
 
-// DefaultScope is the stock receiver's: dashboards and rules may name it.
+// DefaultScope is that of the stock receiver, which dashboards and rules may name.
 const DefaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 
 func (m *metrics) family(b *base, r *Resource, s *Scope) *Family {

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// OwnPart is the part of a page's series, one in so many, that have a value if it is the target's own.
+	// OwnPart says that a value is the target's own if at least one in so many series of its page has it.
 	OwnPart = 4
-	// manyAbout is how many series tell of a thing that is worth slots, where a label has several.
+	// manyAbout is how many series must be about a thing for it to get slots, where a label has several.
 	manyAbout = 8
-	// FewFresh is how many new lines of a page are not worth a look.
+	// FewFresh is the number of new lines up to which a page is not searched.
 	FewFresh = 16
 )
 
-// OwnValues finds out what pages say of their targets alone, and gives it slots. It belongs to the catalog's lock.
+// OwnValues finds the values that only one target's page has, and gives them slots. It is guarded by the catalog's
+// lock.
 type OwnValues struct {
 	slots
 	kinds
@@ -37,8 +38,8 @@ func newOwnValues(c *Catalog) OwnValues {
 	return OwnValues{catalog: c, slots: slots{byLabel: map[string][]int{}}, kinds: newKinds()}
 }
 
-// Of returns which values are the target's own once a page has many new lines: of each label the one that many lines have or,
-// where `several`, all that tell of a thing of which there are several.
+// Of returns which values are the target's own once a page has many new lines: for each label, the value that many
+// lines have or, if several, all values of things of which there are several.
 func (o *OwnValues) Of(t *Identity, lines []*Line, several bool) []string {
 	series := o.counting.count(&o.catalog.reread, t, lines)
 	defer o.counting.clear()
@@ -74,9 +75,10 @@ func (o *OwnValues) Of(t *Identity, lines []*Line, several bool) []string {
 	return slices.Clip(own)
 }
 
-// several returns the values of a target that has several of a label, each in the slot that it has by the order of the page.
+// several returns the values of a target that has several for one label, each in the slot given by the order of the
+// page.
 func (o *OwnValues) several(often []counted, about []labelPair) []string {
-	values := map[string]int{} // of each label
+	values := map[string]int{} // count by label
 	for _, pair := range about {
 		values[pair.name]++
 	}
@@ -97,8 +99,8 @@ func (o *OwnValues) several(often []counted, about []labelPair) []string {
 	return slices.Clip(own)
 }
 
-// Shares tells whether most lines of a page that have the target's own values were there before the page, or whether the target
-// may be among the first of its kind. Lines with higher numbers than `since` came with the page.
+// Shares reports whether most lines of a page that have the target's own values were known before the page, or whether
+// the target may be one of the first of its kind. Lines with IDs above since came with the page.
 func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several bool, since uint32) bool {
 	was := t.Own
 	t.Own = own
@@ -113,7 +115,7 @@ func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several boo
 		}
 		if template := o.template.write(&o.slots, t, e); template != nil {
 			if have++; l.ID <= since {
-				old++ // others have said the same
+				old++ // other targets have the same line
 			}
 			if l := o.catalog.slotted(t, template, l.Setting); l != nil && l.ID <= since {
 				found++
@@ -130,7 +132,7 @@ func (o *OwnValues) Shares(t *Identity, lines []*Line, own []string, several boo
 	return 4*old <= have && o.isSecond(t, aboutOf(lines))
 }
 
-// canBe tells whether a label is no more than an attribute, whatever its value is.
+// canBe reports whether a label is only an attribute, whatever its value is.
 func (o *OwnValues) canBe(l labelPair) bool {
 	return l.value != "" && len(l.value) <= LongestOwn && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.name, '\\') < 0 && !o.catalog.Rules.IsTooLong(l.value) &&
 		!isApart(l.name) && !o.catalog.Rules.fixes(l.name) && !strings.HasPrefix(l.name, model.ExportedLabelPrefix) &&

@@ -12,27 +12,27 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// points are what samples are parts of, each once, with what many of them have in common: the names of their attributes, and where the
-// values are in the texts of lines.
+// points are the data points, each once, and what many of them have in common: the names of their attributes, and where
+// the values are in the texts of lines.
 type points struct {
 	known      table[Point, *Point]
 	keys       map[string]*keys
 	named      map[string][]*keys // by their names
-	attributes map[string]string  // their names
-	lastID     uint32             // of keys
-	held       int64              // bytes, about
+	attributes map[string]string  // names of attributes
+	lastID     uint32             // of the last keys
+	held       int64              // in bytes; an estimate
 
-	forms       map[string]*form // since the last sweep
-	heldByForms int64            // bytes of those that are there, about
+	forms       map[string]*form // those since the last sweep
+	heldByForms int64            // bytes of the points in use
 
-	packing []byte // used again
+	packing []byte // memory for later calls
 }
 
 func newPoints() points {
 	return points{keys: map[string]*keys{}, named: map[string][]*keys{}, attributes: map[string]string{}, forms: map[string]*form{}}
 }
 
-// of returns the point of a family that has the given labels but those to skip. Most of their values are in the text.
+// of returns the point of a family for the given labels without those to skip. Most of their values are in the text.
 func (ps *points) of(f *Family, l *Line, set labels.Labels, skip func(name string) bool) *Point {
 	var (
 		all  [16]labels.Label
@@ -46,18 +46,18 @@ func (ps *points) of(f *Family, l *Line, set labels.Labels, skip func(name strin
 	return ps.intern(&Point{Family: f, Form: ps.pack(ps.keysOf(kept), &l.text, kept), Line: l})
 }
 
-// intern returns the point that is like one, if it is known, or else the one.
+// intern returns the known point that equals p, or adds p.
 func (ps *points) intern(p *Point) *Point {
 	had := ps.known.intern(p, p.equals)
 	if had == p {
 		ps.held += PointBytes
 	} else {
-		had.bits &^= soleBit // it is another line's, too
+		had.bits &^= soleBit // it belongs to another line, too
 	}
 	return had
 }
 
-// keysOf returns the keys of labels that become attributes.
+// keysOf returns the keys of the labels that become attributes.
 func (ps *points) keysOf(kept []labels.Label) *keys {
 	key := ps.packing[:0]
 	for _, l := range kept {
@@ -79,8 +79,8 @@ func (ps *points) keysOf(kept []labels.Label) *keys {
 	return ks
 }
 
-// contest notes whether there are keys with the same names that have a line's own value where these have the target's. Values of
-// pages do not count: a line that has one always has its slot.
+// contest records whether there are keys with the same names of which one takes a value from the line where another
+// takes the target's. Own values of pages do not count: a line that has one always has its slot.
 func (ps *points) contest(k *keys) {
 	all := strings.Join(k.Names, "\xff")
 	for _, other := range ps.named[all] {
@@ -93,7 +93,7 @@ func (ps *points) contest(k *keys) {
 	ps.named[all] = append(ps.named[all], k)
 }
 
-// attribute keeps the name of an attribute, the same for all keys: then it takes less to see that two are the same.
+// attribute returns one copy of an attribute's name for all keys, which makes comparisons cheaper.
 func (ps *points) attribute(name string) string {
 	kept, ok := ps.attributes[name]
 	if !ok {
@@ -104,15 +104,15 @@ func (ps *points) attribute(name string) string {
 	return kept
 }
 
-// remove forgets a point, if it is there.
+// remove forgets a point, if it is known.
 func (ps *points) remove(p *Point) {
 	if ps.known.remove(p) {
 		ps.held -= PointBytes
 	}
 }
 
-// sweep forgets what has no mark. Forms are for points to share that come at once: those to come have little to share with these, which
-// are left to their points, and about as much of them stays as of lines.
+// sweep forgets what has no mark. Points share forms if they come at the same time; later ones have little in common
+// with them. So the forms are left to their points, and about the same part of them is assumed to stay as of lines.
 func (ps *points) sweep(mark uint32, stays part) {
 	ps.known.retain(func(p *Point) bool { return p.Epoch == mark })
 	ps.held = PointBytes * int64(ps.known.count)
@@ -134,7 +134,7 @@ func (ps *points) sweep(mark uint32, stays part) {
 	}
 }
 
-// equals tells whether two points are the same.
+// equals reports whether two points are the same.
 func (p *Point) equals(q *Point) bool {
 	if p.Family != q.Family || p.Form.Keys != q.Form.Keys {
 		return false
@@ -149,7 +149,7 @@ func (p *Point) equals(q *Point) bool {
 	return true
 }
 
-// hash is one of all that makes the point what it is.
+// hash covers everything that identifies the point.
 func (p *Point) hash() uint64 {
 	h := (uint64(p.Family.ID)<<32 | uint64(p.Form.Keys.id)) * 0x9e3779b97f4a7c15
 	var v span
@@ -161,15 +161,15 @@ func (p *Point) hash() uint64 {
 	return h
 }
 
-// mostForms bounds how many forms are shared. Those of a large page's points are much the same, being lengths.
+// mostForms limits the forms that are shared. The points of a large page need few, since forms are made of lengths.
 const mostForms = 1 << 14
 
-// mostSearched is for how many values a text is searched. Further ones, of which only hostile lines have some, are kept beside
-// it: a search takes as long as the text is.
+// mostSearched is how many values are looked for in a text. Further ones, which only hostile lines have, are stored
+// beside it: each search takes as long as the text is.
 const mostSearched = 64
 
-// pack writes down the values of labels that are not the target's to fill in: their lengths, doubled, and which piece of the
-// text they are in, and where, or, the length being odd, themselves.
+// pack encodes the values of labels that the target does not fill in: twice their length, the piece of the text that
+// they are in, and the offset; or, marked by an odd length, the values themselves.
 func (ps *points) pack(k *keys, t *text, ls []labels.Label) *form {
 	b := k.start(ps.packing[:0])
 	begin := len(b)
@@ -194,10 +194,10 @@ func (ps *points) pack(k *keys, t *text, ls []labels.Label) *form {
 	return ps.form(k, b, begin)
 }
 
-// start begins what a form is known by.
+// start begins the key of a form.
 func (k *keys) start(b []byte) []byte { return binary.AppendUvarint(b, uint64(k.id)) }
 
-// form returns the form with these keys and the values that are packed in b from begin on.
+// form returns the form with these keys and the values packed in b from begin on.
 func (ps *points) form(k *keys, b []byte, begin int) *form {
 	f := ps.forms[string(b)]
 	if f == nil {
@@ -211,7 +211,7 @@ func (ps *points) form(k *keys, b []byte, begin int) *form {
 	return f
 }
 
-// A span is where a value is: in a piece of a line's text or, in noPiece, among the packed values.
+// A span is where a value is: in a piece of a line's text or, for noPiece, among the packed values.
 type span struct{ piece, at, size int }
 
 // text returns a value of the point.
@@ -222,7 +222,7 @@ func (p *Point) text(s span) string {
 	return p.Line.piece(s.piece)[s.at : s.at+s.size]
 }
 
-// unpack returns where the value is that is packed at i, and where the next one is packed.
+// unpack decodes the place of the value packed at i, and returns it with the offset of the next one.
 func unpack(values string, i int) (s span, next int) {
 	if len(values)-i > 2 && values[i]&1 == 0 && values[i]|values[i+1]|values[i+2] < 0x80 { // fast path: nearly all are short
 		return span{int(values[i+1]), int(values[i+2]), int(values[i] >> 1)}, i + 3

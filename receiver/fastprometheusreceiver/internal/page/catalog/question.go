@@ -15,40 +15,41 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// A question is what a rule asks when it reads a label that each target has a value of its own for: what does the rule make
-// of a line? It names the rule and the values that the rule reads, with marks in place of the targets'.
+// A question is what a rule asks when it reads a label whose value each target has for itself: what does the rule do to
+// a line? It consists of the rule and the values that the rule reads, with marks in place of the targets' values.
 type question struct {
 	id      int
 	rule    *relabel.Config // nil asks for the value itself
 	names   []string        // of the labels that are read
 	values  []string
-	answers []string // that were given
-	number  int      // of the target's value, should an answer be one; -1 before the first
+	answers []string // given so far
+	number  int      // of the derived value, if an answer is one; -1 before the first
 }
 
-// What an answer begins with. A line does not change when the answer is empty.
+// First bytes of an answer. An empty answer leaves the line unchanged.
 const (
 	answerDrop   = "-" // the line is dropped
 	answerDelete = "0" // the rule's target label is deleted
-	answerValue  = "v" // it gets a value that each target has for itself
+	answerValue  = "v" // it gets a value derived from each target's
 	answerSet    = "=" // it gets the value that follows
 )
 
 const (
-	// MostQuestions bounds what the targets of a cohort are asked. A rule that reads labels of the target together with many
-	// values of a line's own would ask for each of these.
+	// MostQuestions limits the questions to the targets of a cohort. A rule that reads labels of the target together
+	// with a line's own label would ask one for each value of the latter.
 	MostQuestions = 1 << 9
-	// mostAnswers bounds what a question may split targets into.
+	// mostAnswers limits the groups into which a question may divide targets.
 	mostAnswers = 1 << 10
 )
 
-// errPinned ends a reading that asks too much: the target is to have lines of its own.
+// errPinned says that rules ask too much: the target needs lines of its own.
 var errPinned = errors.New("cannot share lines between targets: rules ask too much of their labels")
 
-// A Condition is the answers that make a line what it is. Targets that answer otherwise have another line of the same text.
+// A Condition is the set of answers on which a line depends. Targets with other answers have another line of the same
+// text.
 type Condition struct {
 	answers []givenAnswer
-	// Of a target whose lines are its own there are no answers but the values of all its labels, and a number that tells its
+	// A target with lines of its own has no answers, but the values of all its labels, and a number that tells its
 	// lines from others'.
 	values []string
 	pin    uint64
@@ -60,7 +61,7 @@ type givenAnswer struct {
 	answer   int
 }
 
-// pinned returns the number that tells the lines of one target from those of others; 0 is that of shared ones.
+// pinned returns the number of the target whose lines these are, 0 for shared lines.
 func (cond *Condition) pinned() uint64 {
 	if cond == nil {
 		return 0
@@ -70,7 +71,7 @@ func (cond *Condition) pinned() uint64 {
 
 const absent = "\x01" // no label has this value
 
-// ask has a rule say what it makes of the target's values.
+// ask returns what the rule does, given the target's values.
 func (q *question) ask(t *Identity) (answer, value string) {
 	if q.rule == nil {
 		return answerSet + t.resolve(q.values[0]), ""
@@ -105,12 +106,12 @@ func (q *question) ask(t *Identity) (answer, value string) {
 	}
 }
 
-// comparesLabels tells whether a rule reads its target label.
+// comparesLabels reports whether a rule reads its target label.
 func comparesLabels(r *relabel.Config) bool {
 	return r.Action == relabel.DropEqual || r.Action == relabel.KeepEqual
 }
 
-// sets tells whether a rule sets its target label.
+// sets reports whether a rule sets its target label.
 func sets(r *relabel.Config) bool {
 	switch r.Action {
 	case relabel.Replace, relabel.Lowercase, relabel.Uppercase, relabel.HashMod:
@@ -120,26 +121,26 @@ func sets(r *relabel.Config) bool {
 	}
 }
 
-// isConstant tells whether a rule sets its label, where it does, to the same value.
+// isConstant reports whether a rule always sets its label to the same value.
 func isConstant(r *relabel.Config) bool {
 	return r.Action == relabel.Replace && !strings.Contains(r.Replacement, "$")
 }
 
-// IsStructural tells whether more than an attribute depends on the value of a label.
+// IsStructural reports whether a label decides more than an attribute.
 func IsStructural(name string) bool {
 	return name == model.MetricNameLabel || name == model.BucketLabel || name == model.QuantileLabel ||
 		strings.HasPrefix(name, scopePrefix)
 }
 
-// asked is what the targets of a cohort are asked, and what they answered.
+// asked has the questions to the targets of a cohort, and their answers.
 type asked struct {
-	variables  int                   // labels that may differ
-	derived    int                   // values that rules make of them
+	variables  int                   // number of labels that may differ
+	derived    int                   // number of values that rules derive from them
 	questions  map[string]*question  // by the rule and what it reads
 	conditions map[string]*Condition // by their answers
-	asking     inquiry               // used again
+	asking     inquiry               // memory for later calls
 
-	heldByConditions int64 // bytes, about
+	heldByConditions int64 // in bytes; an estimate
 }
 
 func newAsked(variables int) asked {
@@ -155,12 +156,12 @@ func (a *asked) sweepConditions(mark uint32) {
 	}
 }
 
-// An inquiry applies rules to the labels of a line, and notes the answers on which the outcome depends.
+// An inquiry applies rules to the labels of a line, and records the answers on which the outcome depends.
 type inquiry struct {
 	*Catalog
 
-	target *Identity  // who answers, or else
-	known  *Condition // what was answered before
+	target *Identity  // whose answers are asked for, or nil
+	known  *Condition // whose answers are already given
 	given  []givenAnswer
 
 	key        []byte
@@ -168,7 +169,8 @@ type inquiry struct {
 	readValues []string
 }
 
-// ask returns the answer to a rule's question about the values of labels. With no rule it is about the value of the first.
+// ask returns the answer to a rule's question about the values of labels. Without a rule, the question is about the
+// value of the first.
 func (q *inquiry) ask(rule int, names, values []string) (*question, string, error) {
 	key := strconv.AppendInt(q.key[:0], int64(rule), 10)
 	for _, v := range values {
@@ -211,7 +213,7 @@ func (q *inquiry) ask(rule int, names, values []string) (*question, string, erro
 	return qu, qu.answers[n], nil
 }
 
-// apply applies the rules to labels of about some number, and tells whether they are kept.
+// apply applies the rules to about so many labels, and reports whether these are kept.
 func (q *inquiry) apply(b *labels.Builder, about int) (isKept bool, err error) {
 	rules := q.Rules.Scrape.MetricRelabelConfigs
 	if q.variables == 0 || q.pin() != nil {
@@ -254,7 +256,7 @@ func (q *inquiry) apply(b *labels.Builder, about int) (isKept bool, err error) {
 	return true, nil
 }
 
-// reads returns the labels that a rule reads, if one of them is a target's.
+// reads returns the labels that a rule reads, if one of them has a target's value.
 func (q *inquiry) reads(b *labels.Builder, r *relabel.Config) (names, values []string) {
 	isMarked := false
 	add := func(n string) {
@@ -275,7 +277,7 @@ func (q *inquiry) reads(b *labels.Builder, r *relabel.Config) (names, values []s
 	return names, values
 }
 
-// spell puts the value of a label that is a target's in the place of its mark.
+// spell replaces the mark of a label by the target's value.
 func (q *inquiry) spell(b *labels.Builder, name, value string) error {
 	if marked(value) < 0 {
 		return nil
@@ -287,7 +289,7 @@ func (q *inquiry) spell(b *labels.Builder, name, value string) error {
 	return err
 }
 
-// pin returns the condition of a line that is of one target only.
+// pin returns the condition of lines that are one target's alone.
 func (q *inquiry) pin() *Condition {
 	switch {
 	case q.known != nil && q.known.pin != 0:
@@ -299,7 +301,7 @@ func (q *inquiry) pin() *Condition {
 	}
 }
 
-// condition returns what the outcome depends on.
+// condition returns the answers on which the outcome depends.
 func (q *inquiry) condition() *Condition {
 	switch pin := q.pin(); {
 	case pin != nil:
@@ -324,7 +326,7 @@ func (q *inquiry) condition() *Condition {
 	return cond
 }
 
-// spelled returns the labels that rules have left, none that is more than an attribute with a mark.
+// spelled returns the labels that rules have left, with the values of structural labels in place of their marks.
 func (q *inquiry) spelled(b *labels.Builder) (labels.Labels, error) {
 	set := b.Labels()
 	var err error

@@ -5,15 +5,16 @@ package catalog
 
 import "slices"
 
-// Of the things that a target has for itself, some go and others come: a pod is replaced. Whatever comes where another was, in the order
-// of the page, takes its slots, so that the page has the lines that it had. Only what the slots were about is put in other words.
+// When one of the things that only this target has replaces another, as a new pod does, it takes the other one's slots,
+// by the order of the page, so that the page has the same lines as before. Only lines about the slots change.
 
-// A renaming is what the target's own values come to on a page. Its memory is used again, under the cohort's lock.
+// A renaming works out the target's own values on a page where some were replaced. Its memory is used again, under the
+// cohort's lock.
 type renaming struct {
-	counts map[labelPair]int // of lines that were not expected
-	taken  map[string]int    // slots of each label, in the order of the page
-	used   []bool            // slots that the page has taken
-	fresh  []labelPair       // values that have taken a slot of others
+	counts map[labelPair]int // labels of lines that were not expected
+	taken  map[string]int    // number of slots by label, in the order of the page
+	used   []bool            // by slot, whether the page has it
+	fresh  []labelPair       // new values that took a slot
 }
 
 func (r *renaming) reset(slots int) {
@@ -27,8 +28,9 @@ func (r *renaming) reset(slots int) {
 	r.fresh = r.fresh[:0]
 }
 
-// Renamed returns the target's own values once some lines of its page came that were not expected and tell of new things. It returns
-// nil if these do not take the slots of others: then nothing is new that has slots, or the page has it in another order.
+// Renamed returns the target's own values after some lines of its page came that were not expected and are about new
+// things. It returns nil if these do not take the slots of others: nothing new has slots, or the page's order has
+// changed.
 func (o *OwnValues) Renamed(t *Identity, lines, came []*Line) []string {
 	r := &o.renaming
 	r.reset(len(o.labels))
@@ -58,7 +60,7 @@ func (o *OwnValues) Renamed(t *Identity, lines, came []*Line) []string {
 	for name, n := range r.taken {
 		for _, slot := range o.byLabel[name][n:] {
 			if slot < len(own) {
-				own[slot] = "" // there are fewer than there were
+				own[slot] = "" // there are fewer things than before
 			}
 		}
 	}
@@ -85,7 +87,7 @@ func (o *OwnValues) countNew(t *Identity, l *Line) {
 	}
 }
 
-// keepAll takes the slots of a text. It is false where these are not the next ones.
+// keepAll keeps the slots of a text. It returns false if these are not the next ones.
 func (r *renaming) keepAll(s *slots, t *text) bool {
 	b := string(*t.body)
 	for i := 0; ; {
@@ -100,7 +102,7 @@ func (r *renaming) keepAll(s *slots, t *text) bool {
 	}
 }
 
-// keep takes a slot, if the page has not taken it yet. It is false if another one of its label is next.
+// keep keeps a slot, unless the page has it already. It returns false if another slot of its label is next.
 func (r *renaming) keep(s *slots, slot int) bool {
 	if r.used[slot] {
 		return true
@@ -114,7 +116,8 @@ func (r *renaming) keep(s *slots, slot int) bool {
 	return true
 }
 
-// rename takes the slots of a line that was not expected: those of what it tells of that was there, and the next ones for what is new.
+// rename assigns slots to a line that was not expected: the old ones to things that were there, the next ones to new
+// things.
 func (o *OwnValues) rename(t *Identity, l *Line, own *[]string) bool {
 	r := &o.renaming
 	e, ok := o.catalog.reread.line(l, t.Own)

@@ -5,14 +5,14 @@ package catalog
 
 import "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 
-// A reread takes the texts of known lines apart once more. Its memory is used again under the cohort's lock: what it returns
-// is valid until the next line.
+// A reread parses the texts of known lines once more. Its memory is used again, under the cohort's lock: what it
+// returns is valid until the next call.
 type reread struct {
 	text  []byte
 	entry expo.Entry
 }
 
-// line reads a line, with values in place of its slots.
+// line parses a line, with values in place of its slots.
 func (r *reread) line(l *Line, own []string) (*expo.Entry, bool) {
 	r.text = append(l.AppendSpelled(r.text[:0], own), " 0\n"...)
 	for _, p := range [...]expo.Parser{{}, {OpenMetrics: true}} {
@@ -23,7 +23,7 @@ func (r *reread) line(l *Line, own []string) (*expo.Entry, bool) {
 	return &r.entry, false
 }
 
-// AppendSpelled appends the text of a line as the page of a target has it, given what the target's own values are.
+// AppendSpelled appends the text of a line as on the page of a target with the given own values.
 func (l *Line) AppendSpelled(dst []byte, own []string) []byte {
 	if !l.IsSlotted() {
 		for _, p := range l.pieces {

@@ -5,9 +5,9 @@ package catalog
 
 import "slices"
 
-// Once values of a target are others than they were, its lines are others, too: here they are stated anew.
+// When a target's own values change, so do its lines. The functions below return the lines for the new values.
 
-// restate returns what a line is once the target's own values are others than they were.
+// restate returns the line for the target's new own values; was are the old ones.
 func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 	if l.Kind != SeriesLine && l.Kind != DroppedLine || l.Setting == RefusedSetting {
 		return l
@@ -37,7 +37,7 @@ func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 	return c.addSeries(Whole(c.nameOf(exposed, final, cond), e.Text), l.Setting, final, true)
 }
 
-// RestateAll returns what lines are once the target's own values are others than they were.
+// RestateAll returns the lines for the target's new own values.
 func (o *OwnValues) RestateAll(t *Identity, lines []*Line, was []string) []*Line {
 	out := make([]*Line, len(lines))
 	for i, l := range lines {
@@ -48,8 +48,8 @@ func (o *OwnValues) RestateAll(t *Identity, lines []*Line, was []string) []*Line
 	return out
 }
 
-// RestateRenamed returns what the lines of the last page and of this one are once some of the target's own values are others than they
-// were. Most lines are not about these. Those of this page that the last had not came unexpected.
+// RestateRenamed returns the lines of the last page and of this one for the target's new own values, when these
+// replaced some old ones. Most lines are not about them. came are the lines of this page that were not expected.
 func (o *OwnValues) RestateRenamed(t *Identity, last, lines, came []*Line, was []string) (restatedLast, restated []*Line) {
 	r := &o.replaced
 	if r.compare(o.labels, t.Own, was); len(r.values) > mostReplaced || slices.ContainsFunc(last, r.mayBeIn) {
@@ -76,17 +76,17 @@ func (o *OwnValues) restateSome(t *Identity, lines []*Line, was []string, some f
 	return out
 }
 
-// replaced is in which slots a target has other values than it had. Its memory is used again, under the cohort's lock.
+// replaced lists the slots whose values changed. Its memory is used again, under the cohort's lock.
 type replaced struct {
 	slots   []bool
-	values  []labelPair // that are in these now
-	ofLabel []uint64    // of each slot, whether the values are of its label: a bit for each
+	values  []labelPair // values that are in these slots now
+	ofLabel []uint64    // by slot, a bitmap of the values that are of its label
 }
 
-// mostReplaced bounds the values that have a bit.
+// mostReplaced limits the values that have a bit.
 const mostReplaced = 64
 
-// compare finds out what was replaced.
+// compare finds the slots whose values changed.
 func (r *replaced) compare(names, own, was []string) {
 	r.slots, r.ofLabel = slices.Grow(r.slots[:0], len(names))[:len(names)], slices.Grow(r.ofLabel[:0], len(names))[:len(names)]
 	r.values = r.values[:0]
@@ -115,7 +115,7 @@ func (r *replaced) compare(names, own, was []string) {
 	}
 }
 
-// mayBeIn tells whether a line may have one of the values, under a label that has no slot in it.
+// mayBeIn reports whether a line may have one of the values for a label without a slot.
 func (r *replaced) mayBeIn(l *Line) bool {
 	if l.Kind != SeriesLine && l.Kind != DroppedLine {
 		return false

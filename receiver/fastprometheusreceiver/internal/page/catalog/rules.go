@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// A Config is what decides what the lines of a job mean.
+// A Config is the configuration that decides the meaning of a job's lines.
 type Config struct {
 	// Scrape gives honor_labels, metric_relabel_configs, the limits of labels and the naming scheme.
 	Scrape *promconfig.ScrapeConfig
@@ -27,22 +27,24 @@ type Config struct {
 	TrimSuffixes bool
 	// Report names the series that a scrape reports about itself.
 	Report []string
-	// KeepIdentity has series that have no job or instance in the end have none, as in Prometheus, in place of the target's.
+	// KeepIdentity leaves series without a job or an instance if rules removed it, as Prometheus does, instead of using
+	// the target's.
 	KeepIdentity bool
 }
 
-// Rules are a job's, for all its catalogs. They tell which labels of a line can decide what becomes of it, besides their names. Of
-// the target's labels a line knows but that they are there, and takes the values from the target when it is emitted; see question.
+// Rules are those of a job, for all its catalogs. They determine which labels of a line, besides its name, can change
+// what becomes of it. Of a target's labels a line only stores that they exist; the values are taken from the target
+// when metrics are made; see question.
 type Rules struct {
 	Config
 
-	opaque   bool            // all labels can decide
-	IsMapped bool            // a label may get another's value
-	read     map[string]bool // by the names that labels had when they were exposed
+	opaque   bool            // every label can
+	IsMapped bool            // a label may get another label's value
+	read     map[string]bool // by the names under which labels were exposed
 
-	MostWhole     int // texts of a catalog before they are cut
-	MostShapes    int // that a catalog knows
-	MostQuestions int // that it asks
+	MostWhole     int // texts that a catalog keeps whole before it starts to cut them
+	MostShapes    int // that a catalog keeps
+	MostQuestions int // that a catalog asks
 }
 
 // NewRules makes the rules of a job.
@@ -52,13 +54,13 @@ func NewRules(cfg Config) Rules {
 	for _, c := range cfg.Scrape.MetricRelabelConfigs {
 		switch c.Action {
 		case relabel.LabelDrop, relabel.LabelKeep:
-			continue // look at names only
+			continue // these read names only
 		case relabel.LabelMap:
 			r.IsMapped = true
 			continue
 		default:
 		}
-		// A rule may read, or write, what was another label.
+		// A rule may read, or write, a label that was renamed.
 		r.opaque = r.opaque || r.IsMapped
 		r.IsMapped = r.IsMapped || strings.Contains(c.TargetLabel, "$")
 		for _, n := range c.SourceLabels {
@@ -69,7 +71,7 @@ func NewRules(cfg Config) Rules {
 	return r
 }
 
-// exposedName returns the name of a label without what is put before it to make way for a target's.
+// exposedName returns a label's name without the prefix that was added because the target has a label of that name.
 func exposedName(name string) string {
 	for strings.HasPrefix(name, model.ExportedLabelPrefix) {
 		name = name[len(model.ExportedLabelPrefix):]
@@ -77,22 +79,22 @@ func exposedName(name string) string {
 	return name
 }
 
-// fixes tells whether the value of a line's own label can decide what becomes of the line.
+// fixes reports whether the value of a line's own label can change what becomes of the line.
 func (r *Rules) fixes(name string) bool {
 	return r.read[exposedName(name)] || strings.HasPrefix(name, scopePrefix) ||
 		name == model.BucketLabel || name == model.QuantileLabel
 }
 
-// A mark stands for the value of a label, followed by its number. Nobody exposes it, or it would be guessed.
+// A mark, followed by a number, stands for the value of a label. It is random, so that no page can contain it.
 type mark string
 
 var (
-	// OfTarget marks values of a target's.
+	// OfTarget marks values of a target.
 	OfTarget = mark("\x01" + rand.Text() + "\x02")
 	ofLine   = mark("\x01" + rand.Text() + "\x02")
 )
 
-// number returns which label a value stands for, or -1.
+// number returns the number of the label that a value stands for, or -1.
 func (m mark) number(v string) int {
 	if len(v) != len(m)+3 || !strings.HasPrefix(v, string(m)) {
 		return -1
@@ -101,22 +103,22 @@ func (m mark) number(v string) int {
 	return int(n[0]-'0')<<10 + int(n[1]-'0')<<5 + int(n[2]-'0')
 }
 
-// Of returns the mark with a number, in digits of which none has to be escaped: texts with marks are read.
+// Of returns the mark with a number, in digits that need no escape, since texts with marks are parsed.
 func (m mark) Of(i int) string {
 	return string(m) + string([]byte{'0' + byte(i>>10), '0' + byte(i>>5&31), '0' + byte(i&31)})
 }
 
-// noLabel stands for the job or the instance of series that have none, though their target has: nobody exposes that either.
+// noLabel stands for the job or the instance of series that have none although their target has. It is random, too.
 var noLabel = "\x01" + rand.Text() + "\x03"
 
-// marked returns which of the target's labels a value stands for, or -1.
+// marked returns the number of the target's label that a value stands for, or -1.
 func marked(v string) int { return OfTarget.number(v) }
 
-// MostVariables bounds how many labels of a target a mark can name; targets with more have a cohort of their own.
+// MostVariables limits the labels of a target that marks can name; a target with more has a cohort of its own.
 const MostVariables = 64 * 64
 
 // final returns the labels of a sample after honor_labels, metric_relabel_configs and external labels, as Prometheus
-// and the stock receiver set them, with marks for what the target is to fill in. Nothing is left of a dropped sample.
+// and the stock receiver set them, with marks for values that the target fills in. A dropped sample has no labels.
 func (c *Catalog) final(exposed labels.Labels, t *Identity) (labels.Labels, *Condition, error) {
 	q := &c.asking
 	q.target, q.known, q.given = t, nil, q.given[:0]
@@ -124,14 +126,14 @@ func (c *Catalog) final(exposed labels.Labels, t *Identity) (labels.Labels, *Con
 	return set, q.condition(), err
 }
 
-// finalAgain returns them once more, under the condition on which they were what they are.
+// finalAgain returns the final labels once more, under the condition that applied the first time.
 func (c *Catalog) finalAgain(exposed labels.Labels, cond *Condition) (labels.Labels, error) {
 	q := &c.asking
 	q.target, q.known, q.given = nil, cond, q.given[:0]
 	return q.final(exposed)
 }
 
-// valueOf returns the value of a target's label, as lines with the condition have it.
+// valueOf returns the value of a target's label under the condition.
 func (cond *Condition) valueOf(l labels.Label) string {
 	if i := marked(l.Value); i >= 0 && cond.pinned() != 0 {
 		return cond.values[i]
@@ -195,11 +197,11 @@ func (q *inquiry) final(exposed labels.Labels) (labels.Labels, error) {
 	return set, nil
 }
 
-// manyLabels is from how many labels on relabeling keeps its builder short: a builder compares each label with all that were set
-// and deleted, and rules about names may set or delete them all.
+// manyLabels is the number of labels from which on relabeling keeps its builder short: a builder compares each label
+// with all that were set and deleted, and rules about names may set or delete them all.
 const manyLabels = 64
 
-// applyRules applies rules to labels of about some number, and tells whether they are kept.
+// applyRules applies rules to about so many labels, and reports whether these are kept.
 func applyRules(b *labels.Builder, about int, rules []*relabel.Config) bool {
 	if about <= manyLabels {
 		return relabel.ProcessBuilder(b, rules...)
@@ -216,8 +218,8 @@ func applyRules(b *labels.Builder, about int, rules []*relabel.Config) bool {
 	return true
 }
 
-// mapNames does what a rule with the action labelmap does: labels are copied to other names, the last that goes by a name to it,
-// and one without a value removes it.
+// mapNames applies a labelmap rule: labels are copied to other names. If several labels are copied to one name, the
+// last one counts, and removes the name if it is empty.
 func mapNames(set labels.Labels, r *relabel.Config) labels.Labels {
 	mapped := map[string]string{}
 	set.Range(func(l labels.Label) {
@@ -273,7 +275,7 @@ func (c *Catalog) withinLimits(set labels.Labels) error {
 	})
 }
 
-// IsTooLong tells whether a label's value is beyond a limit.
+// IsTooLong reports whether a label's value exceeds the limit.
 func (r *Rules) IsTooLong(value string) bool {
 	most := int(r.Scrape.LabelValueLengthLimit)
 	return most > 0 && len(value) > most

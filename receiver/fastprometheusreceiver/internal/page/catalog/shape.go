@@ -20,48 +20,49 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// A shape is what lines have in common that differ in nothing but the values of labels which cannot decide what becomes of
-// a line. It is worked out once, with marks in place of those values; of the next such line only the values are taken.
+// A shape is what lines have in common that differ only in the values of labels which cannot change what becomes of a
+// line. It is worked out once, with marks in place of those values; for the next such line only the values are filled
+// in.
 type shape struct {
 	key    string
 	cond   *Condition
-	other  *shape // that the line has under another condition
-	plain  bool   // or else lines of it take the long way
+	other  *shape // the line's shape under another condition
+	plain  bool   // else lines of this shape are worked out one by one
 	kind   lineKind
 	name   *Name
 	keys   *keys
-	values []shapedValue // one for each key that is not the target's to fill in
-	blank  Family        // of the points of lines that are not placed yet
-	limit  string        // the label that is a bound, if there is one: of a bucket or quantile
+	values []shapedValue // one for each key that the target does not fill in
+	blank  Family        // stands for the family of points whose lines are not placed yet
+	limit  string        // the label that is a bound or quantile, if there is one
 	bound  float64
-	alone  bool // most likely, a line has a point of its own
+	alone  bool // each line most likely has a point of its own
 }
 
-// A shapedValue is that of one of the line's labels, or, label being -1, always the same.
+// A shapedValue is the value of one of the line's labels, or a constant if label is -1.
 type shapedValue struct {
 	label int
 	fixed string
 }
 
-// shapes are those that lines have shown since the last sweep.
+// shapes are those seen since the last sweep.
 type shapes struct {
-	known map[uint64]*shape // by the hash of their keys; nil until the second line
-	count int               // about: of keys, and of conditions
-	held  int64             // bytes, about
-	key   []byte            // used again
+	known map[uint64]*shape // by the hash of their keys; nil until a line of the shape came twice
+	count int               // of keys and conditions; an estimate
+	held  int64             // in bytes; an estimate
+	key   []byte            // memory for later calls
 }
 
 func newShapes() shapes { return shapes{known: map[uint64]*shape{}} }
 
-// mostShapes bounds the shapes a cohort knows. Lines of others take the long way.
+// mostShapes limits the shapes that a cohort keeps. Lines of other shapes are worked out one by one.
 const mostShapes = 1 << 12
 
-// mostShapedLabels is how many labels a line has at most that has a shape. To work out one of more takes long: each label is
-// compared with all others.
+// mostShapedLabels is the most labels that a line with a shape has. With more, working a shape out takes long: each
+// label is compared with all others.
 const mostShapedLabels = 64
 
-// shape returns the shape of a line, or nil when it is not known to come again: it is worked out when it comes for the
-// second time. isSlotted tells that some values of the line are the target's own.
+// shape returns the shape of a line, nil if it came for the first time: a shape is worked out when it comes again.
+// isSlotted says that some values of the line are the target's own.
 func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) *shape {
 	if c.Rules.opaque || t.Pin != nil || e.Labels() > mostShapedLabels || bytes.IndexByte(e.Text, '\\') >= 0 {
 		return nil
@@ -77,7 +78,7 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) 
 				continue
 			}
 		}
-		if len(value) == 0 || c.Rules.fixes(string(name)) { // no value is no label
+		if len(value) == 0 || c.Rules.fixes(string(name)) { // a label without a value does not exist
 			key = append(append(key, value...), 0xff)
 		}
 	}
@@ -122,7 +123,7 @@ func (c *Catalog) shape(t *Identity, e *expo.Entry, in Setting, isSlotted bool) 
 	return sh
 }
 
-// shapeOf works a shape out. It is not plain when there is more to the line than a shape can say.
+// shapeOf works out a shape. It is not plain if a shape cannot describe the line.
 func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting, isSlotted bool) (*shape, error) {
 	sh := &shape{}
 	exposed := c.expose(e, in)
@@ -189,7 +190,7 @@ func (c *Catalog) shapeOf(t *Identity, e *expo.Entry, in Setting, isSlotted bool
 	return sh, nil
 }
 
-// isApart tells whether a label says something else about a point than its attributes do.
+// isApart reports whether a label says more about a point than an attribute.
 func isApart(name string) bool {
 	switch name {
 	case model.MetricNameLabel, model.InstanceLabel, model.JobLabel, model.SchemeLabel, model.MetricsPathLabel:
@@ -198,7 +199,7 @@ func isApart(name string) bool {
 	return strings.HasPrefix(name, scopePrefix)
 }
 
-// mould makes a line of a shape. Its point is complete but for the family.
+// mould makes a line of a shape. Its point is complete except for the family.
 func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
 	if sh.kind == DroppedLine {
 		return c.NewLine(t, sh.kind, in)
@@ -207,8 +208,8 @@ func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
 	return c.fill(sh, e, c.makeLine(l, t, sh.kind, in), p)
 }
 
-// mouldSole makes a line of a shape and a point that is most likely no other's, with a text in one piece, with slots or without: all in one
-// go, since they will last as long. Many such lines are seen once.
+// mouldSole makes a line of a shape with a point that is most likely no other line's, and a text in one piece, with
+// slots or without: all in one allocation, since they live equally long. Many such lines are seen only once.
 func (c *Catalog) mouldSole(sh *shape, e *expo.Entry, in Setting, body, tail *piece) *Line {
 	var all struct {
 		line  Line
@@ -220,10 +221,10 @@ func (c *Catalog) mouldSole(sh *shape, e *expo.Entry, in Setting, body, tail *pi
 	return c.fill(sh, e, c.makeLine(&all.line, text{Name: sh.name, body: &all.body, tail: tail}, sh.kind, in), &all.point)
 }
 
-// isSole tells whether a line of the shape most likely has a point of its own.
+// isSole reports whether a line of the shape most likely has a point of its own.
 func (sh *shape) isSole() bool { return sh.alone && sh.kind == SeriesLine }
 
-// fill fills in the point of a line of a shape, but for the family.
+// fill sets the point of a line of a shape, except for the family.
 func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 	b := sh.keys.start(c.points.packing[:0])
 	begin := len(b)
@@ -249,7 +250,7 @@ func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 	return l
 }
 
-// allocate makes the memory of a line and of its point, in one go if they will last as long.
+// allocate allocates a line and its point, together if they live equally long.
 func (sh *shape) allocate() (*Line, *Point) {
 	if !sh.alone {
 		return new(Line), new(Point)
@@ -261,7 +262,7 @@ func (sh *shape) allocate() (*Line, *Point) {
 	return &both.line, &both.point
 }
 
-// settle places a line as its shape says. It returns false when the shape does not say it.
+// settle places a line as its shape says. It returns false if the shape does not say.
 func (c *Catalog) settle(l *Line, b *base) bool {
 	p := l.Point
 	if p == nil || p.Family.shape == nil {

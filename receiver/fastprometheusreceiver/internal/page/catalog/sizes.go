@@ -3,7 +3,8 @@
 
 package catalog
 
-// What things take that a catalog knows, in bytes, besides their texts: with their slots in tables and their share of maps.
+// What the things in a catalog take, in bytes, without their texts, but with their slots in tables and their share of
+// maps.
 const (
 	slotBytes        = 14
 	LineBytes        = 48 + slotBytes
@@ -51,19 +52,19 @@ func (s *Scope) bytes(key int) int64 {
 	return scopeBytes + 2*int64(key) + attributeBytes*int64(len(s.Attributes))
 }
 
-// Held returns how many bytes the catalog knows, about.
+// Held returns about how many bytes the catalog takes.
 func (c *Catalog) Held() int64 {
 	return c.size + c.pieces.held + c.shapes.held + c.metrics.held + c.points.held + c.points.heldByForms + c.heldByConditions + c.Own.held
 }
 
-// Counts is how much a catalog has.
+// Counts is how many of each thing a catalog has.
 type Counts struct {
 	Lines, Points, Pieces, Shapes int
-	RareBounds                    int // of lines whose bound is not among the common ones
-	Swept                         int // lines that the last sweep left
+	RareBounds                    int // lines whose bound is not a common one
+	Swept                         int // lines left by the last sweep
 }
 
-// Counts tells how much the catalog has.
+// Counts returns how many of each thing the catalog has.
 func (c *Catalog) Counts() Counts {
 	return Counts{
 		Lines: c.Lines.count, Points: c.points.known.count, Pieces: c.pieces.known.count, Shapes: len(c.shapes.known), RareBounds: len(c.Bounds.rare),
@@ -71,8 +72,8 @@ func (c *Catalog) Counts() Counts {
 	}
 }
 
-// Weigh returns what memory a page of lines takes, about, whatever of it is known already, and so much besides
-// for each line and each metric.
+// Weigh returns about how many bytes a page of lines takes, whether they are known already or not, with so much in
+// addition for each line and each metric.
 func (c *Catalog) Weigh(lines []*Line, perLine, perMetric int64) (n int64) {
 	mark := c.MarkLines()
 	for _, l := range lines {

@@ -3,30 +3,31 @@
 
 package catalog
 
-// Programs tell on every line who they are: a pod, an instance of an application. Such a value is the target's own, as are its
-// labels, though the page has it: lines have a slot in its place and are the same for all targets. Others tell of a few things that
-// no other target has, each on many lines: the pods of a node, and their containers. Then a label has several slots, one for each
-// of its values, in the order of the page: so pages about other pods have the same lines. A target has no value in two slots of
-// a label, and a line that has a value of the target's own always has its slot.
+// Programs put on every line who they are: a pod, an instance of an application. Such a value is the target's own, as
+// its labels are, although the page has it: lines have a slot in its place and are the same for all targets. Other
+// programs report about a few things that no other target has, each on many lines: the pods of a node, and their
+// containers. Then a label has several slots, one for each of its values, in the order of the page: so pages about
+// other pods have the same lines. A target never has the same value in two slots of a label, and a line with a value of
+// the target's own always has its slot.
 
 const (
-	// ownBase is from where on the values that a target has for itself are its pages', not discovery's and not the rules'.
+	// ownBase is the number of the first own value that comes from a page, after those from discovery and from rules.
 	ownBase = MostVariables
-	// MostOwn bounds the slots.
+	// MostOwn limits the slots.
 	MostOwn = 512
-	// LongestOwn bounds a value: targets keep theirs beside their lines.
+	// LongestOwn limits the length of a value, since each target stores its own.
 	LongestOwn = 256
 )
 
-// slots are those that the lines of a cohort have.
+// slots are those of a cohort's lines.
 type slots struct {
 	byLabel map[string][]int
-	labels  []string // their names, by slot
+	labels  []string // label names by slot
 	index   slotIndex
-	held    int64 // bytes of the values that targets have in slots
+	held    int64 // bytes of the targets' values in slots
 }
 
-// of returns the slot of the target's that a value has, or -1.
+// of returns the target's slot for a value, or -1.
 func (s *slots) of(t *Identity, name, value []byte) int {
 	all := s.byLabel[string(name)]
 	if len(all) == 0 || len(value) == 0 {
@@ -43,13 +44,13 @@ func (s *slots) of(t *Identity, name, value []byte) int {
 	return -1
 }
 
-// fewSlots is how many slots of a label are looked through. More are found by an index, which is of the target that was last asked for:
-// one page asks for many.
+// fewSlots is the number of a label's slots that are searched one by one. More are found by an index, built for the
+// target that was asked for last, since a page asks many times.
 const fewSlots = 4
 
 // slotIndex finds slots by their labels and values.
 type slotIndex struct {
-	own   []string // whose it is: values are never written to once a target has them
+	own   []string // the target's values it was built for, which are never modified
 	slots map[labelPair]int
 }
 
@@ -74,7 +75,7 @@ func (x *slotIndex) slot(s *slots, own []string, name, value []byte) int {
 	return -1
 }
 
-// nth returns a slot of a label, the first or one after it, or -1 if there are too many.
+// nth returns the n-th slot of a label, or -1 if there are too many.
 func (s *slots) nth(name string, n int) int {
 	all := s.byLabel[name]
 	if n < len(all) {
@@ -92,7 +93,7 @@ func (s *slots) nth(name string, n int) int {
 // ownBytes is what a value takes besides its text.
 const ownBytes = 24
 
-// Count adds up what the target's own values take, since they were last counted.
+// Count counts what the target's own values take, in place of the last count.
 func (s *slots) Count(t *Identity) {
 	n := int64(0)
 	for _, v := range t.Own {
@@ -102,13 +103,13 @@ func (s *slots) Count(t *Identity) {
 	t.ownCounted = n
 }
 
-// Discount counts them no more: the target is leaving.
+// Discount removes them from the count, when the target leaves.
 func (s *slots) Discount(t *Identity) { s.held, t.ownCounted = s.held-t.ownCounted, 0 }
 
-// AreApart tells whether two slots are of different labels, so that they may have the same value.
+// AreApart reports whether two slots are of different labels, so that they may have the same value.
 func (s *slots) AreApart(a, b int) bool { return s.labels[a] != s.labels[b] }
 
-// HasSeveral tells whether the target has values in several slots of a label.
+// HasSeveral reports whether the target has values in several slots of a label.
 func (s *slots) HasSeveral(t *Identity) bool {
 	for slot, value := range t.Own {
 		if value != "" && s.byLabel[s.labels[slot]][0] != slot {
@@ -118,7 +119,7 @@ func (s *slots) HasSeveral(t *Identity) bool {
 	return false
 }
 
-// slotMarks are what stands for the values in slots.
+// slotMarks stand for the values in slots.
 var slotMarks = func() (marks []string) {
 	for slot := range MostOwn {
 		marks = append(marks, OfTarget.Of(ownBase+slot))

@@ -36,7 +36,7 @@ func (t *text) Parts(yield func(before string, slot int) bool) {
 	}
 }
 
-// matchOwn returns the length of a text with slots if b starts with it, or 0.
+// matchOwn returns the length of a text with slots if b starts with it, else 0.
 func (t *text) matchOwn(b []byte, own []string) int {
 	s, end := string(*t.body), 0
 	for i := 0; ; {
@@ -69,7 +69,7 @@ func (t *text) contains(s string) bool {
 	return strings.Contains(string(*t.body), s) || strings.Contains(string(*t.tail), s)
 }
 
-// hasOneOf tells whether a text with slots has one of some.
+// hasOneOf reports whether a text has one of the slots.
 func (t *text) hasOneOf(slots []bool) bool {
 	s := string(*t.body)
 	for i := 0; ; {

@@ -5,15 +5,16 @@ package catalog
 
 import "slices"
 
-// A SlotUse is how the lines of a page use slots: which have which, and which values they spell out under the labels that have slots.
+// A SlotUse describes how the lines of a page use slots: which lines have which, and which values they spell out for
+// labels that have slots.
 type SlotUse struct {
-	names   []string            // of the labels, by slot
-	lines   [][]int32           // by slot
-	spelled map[labelPair]bool  // values
+	names   []string            // of labels, by slot
+	lines   [][]int32           // numbers by slot
+	spelled map[labelPair]bool  // values that are spelled out
 	labels  map[string]struct{} // that have slots
 }
 
-// UseOf finds out how lines use slots. It returns nil where a line does not say.
+// UseOf finds out how lines use slots. It returns nil if that cannot be told.
 func (o *OwnValues) UseOf(lines []*Line) *SlotUse {
 	u := &SlotUse{names: o.labels, lines: make([][]int32, len(o.labels)), spelled: map[labelPair]bool{}, labels: map[string]struct{}{}}
 	for i, l := range lines {
@@ -48,7 +49,7 @@ func (o *OwnValues) UseOf(lines []*Line) *SlotUse {
 	return u
 }
 
-// First returns the first line that has a slot, or -1.
+// First returns the first line with a slot, or -1.
 func (u *SlotUse) First(slot int) int {
 	if slot >= len(u.lines) || len(u.lines[slot]) == 0 {
 		return -1
@@ -56,10 +57,10 @@ func (u *SlotUse) First(slot int) int {
 	return int(u.lines[slot][0])
 }
 
-// Lines returns those that have a slot, in order.
+// Lines returns the lines with a slot, in order.
 func (u *SlotUse) Lines(slot int) []int32 { return u.lines[slot] }
 
-// IsTaken tells whether a line says a value under the label of a slot without it: it is spelled out, or in another slot.
+// IsTaken reports whether a line has a value for the label of a slot in another way: spelled out, or in another slot.
 func (u *SlotUse) IsTaken(slot int, value []byte, own []string) bool {
 	name := u.names[slot]
 	if u.spelled[labelPair{name, string(value)}] {
@@ -87,7 +88,7 @@ func (u *SlotUse) Bytes() (n int64) {
 	return n
 }
 
-// HasOneOf tells whether the text has one of some slots.
+// HasOneOf reports whether the text has one of the slots.
 func (t *text) HasOneOf(slots []int) bool {
 	if !t.IsSlotted() {
 		return false
@@ -100,7 +101,7 @@ func (t *text) HasOneOf(slots []int) bool {
 	return false
 }
 
-// HasOneOf tells whether an attribute of the point is what the target has in one of some slots.
+// HasOneOf reports whether the target has the value of one of the point's attributes in one of the slots.
 func (p *Point) HasOneOf(slots []int) bool {
 	return slices.ContainsFunc(p.Form.Keys.From, func(from int16) bool { return slices.Contains(slots, int(from)-ownBase) })
 }

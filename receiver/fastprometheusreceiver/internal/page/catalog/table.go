@@ -3,30 +3,31 @@
 
 package catalog
 
-// A table finds things by a hash. It takes less than half of the memory of a map: it keeps half of the hash, so that it looks at nothing to
-// grow, and nearly all of its slots may be in use, for it takes no look at a thing to see that it is another. What a thing's hash is made
-// of may be texts all over the memory: to ask again for those of a million took a second.
+// A table finds things by their hash. It takes less than half of the memory of a map. It keeps half of each hash, so
+// that it can grow without looking at the things, and nearly all of its slots may be in use, since it can tell things
+// apart without looking at them. What a hash is made of may be texts all over the memory: hashing a million of them
+// again took a second.
 type table[T any, P interface {
 	*T
 	hash() uint64
 }] struct {
-	hashes []uint32 // of what is in slots: 0 of a free one
+	hashes []uint32 // of the things in slots, 0 if free
 	slots  []P
 	count  int
 }
 
-// A table has at most 15 things in 16 slots, and less than 8 in 9 where their number was known beforehand. So a free slot
+// A table has at most 15 things in 16 slots, and less than 8 in 9 if their number was known beforehand. So a free slot
 // ends every search.
 func isFull(count, slots int) bool { return 16*count > 15*slots }
 
 func slotsFor(n int) int { return n + n/8 + 8 }
 
-// half is what is kept of a hash, never 0. Hashes may differ in their last bits only.
+// half is the part of a hash that is kept, never 0. Hashes may differ in their last bits only.
 func half(hash uint64) uint32 { return max(uint32(hash*0x9e3779b97f4a7c15>>32), 1) }
 
 func (t *table[T, P]) start(half uint32) int { return int(uint64(half) * uint64(len(t.slots)) >> 32) }
 
-// find returns what has the hash and is the one asked for.
+// find returns the thing with the hash for which is returns true.
 func (t *table[T, P]) find(hash uint64, is func(P) bool) P {
 	if t.count == 0 {
 		return nil
@@ -47,7 +48,7 @@ func (t *table[T, P]) find(hash uint64, is func(P) bool) P {
 	}
 }
 
-// intern returns what is as asked for, or else adds something.
+// intern returns the known thing for which is returns true, or adds p.
 func (t *table[T, P]) intern(p P, is func(P) bool) P {
 	hash := p.hash()
 	if had := t.find(hash, is); had != nil {
@@ -57,7 +58,7 @@ func (t *table[T, P]) intern(p P, is func(P) bool) P {
 	return p
 }
 
-// Add adds what is not there yet.
+// Add adds a thing that is not known yet.
 func (t *table[T, P]) Add(p P) { t.insert(p, p.hash()) }
 
 func (t *table[T, P]) insert(p P, hash uint64) {
@@ -67,7 +68,7 @@ func (t *table[T, P]) insert(p P, hash uint64) {
 	t.place(p, half(hash))
 }
 
-// makeRoom empties the table and makes slots for so many things.
+// makeRoom empties the table and makes slots for n things.
 func (t *table[T, P]) makeRoom(n int) {
 	slots := slotsFor(n)
 	t.hashes, t.slots, t.count = make([]uint32, slots), make([]P, slots), 0
@@ -83,8 +84,8 @@ func (t *table[T, P]) resize(n int) {
 	}
 }
 
-// retain keeps what stays, in as many slots as that takes. These are made beforehand: things come in the order of their
-// hashes, so they would all be at the front of a table that grows with them, each looking past all that came before.
+// retain keeps what stays, in as many slots as needed. These are made beforehand: things come in the order of their
+// hashes, so in a table that grows with them they would all be at the front, each behind all that came before.
 func (t *table[T, P]) retain(stays func(P) bool) {
 	kept := 0
 	for i, half := range t.hashes {
@@ -99,7 +100,7 @@ func (t *table[T, P]) retain(stays func(P) bool) {
 	t.resize(kept)
 }
 
-// remove takes something out, if it is there: what is behind it moves up to where it will be looked for.
+// remove removes a thing, if it is there: things after it move up to where they will be looked for.
 func (t *table[T, P]) remove(p P) bool {
 	if t.count == 0 {
 		return false
@@ -133,7 +134,7 @@ func (t *table[T, P]) after(i int) int {
 	return i
 }
 
-// isBetween tells whether a slot is behind one and not behind another, around the end.
+// isBetween reports whether a slot is after one and not after other, cyclically.
 func (t *table[T, P]) isBetween(one, slot, other int) bool {
 	if one < other {
 		return one < slot && slot <= other
@@ -141,7 +142,7 @@ func (t *table[T, P]) isBetween(one, slot, other int) bool {
 	return one < slot || slot <= other
 }
 
-// place puts something into a free slot, of which there is one.
+// place puts a thing into a free slot, which must exist.
 func (t *table[T, P]) place(p P, half uint32) {
 	i := t.start(half)
 	for t.hashes[i] != 0 {
@@ -153,7 +154,7 @@ func (t *table[T, P]) place(p P, half uint32) {
 	t.count++
 }
 
-// all visits everything.
+// all visits all things.
 func (t *table[T, P]) all(yield func(P) bool) {
 	for i, half := range t.hashes {
 		if half != 0 && !yield(t.slots[i]) {

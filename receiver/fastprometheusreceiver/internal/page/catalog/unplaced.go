@@ -9,23 +9,23 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// unplaced has the final labels of lines from when they are seen to when they are placed, and of those whose text cannot give them
-// again for as long as they are known.
+// unplaced keeps the final labels of new lines until these are placed, and for good if the text of a line does not
+// determine them.
 type unplaced struct {
 	labels    map[*Line]labels.Labels
-	most      int // that it has held
+	most      int // the most that it has held
 	unspelled map[*Line]struct{}
 }
 
-// mostUnplaced bounds the lines whose labels are kept. Beyond, as on the first of a large page, a line is read again, if its text tells
-// them.
+// mostUnplaced limits the lines whose labels are kept. Beyond that, as on the first large page, a line is parsed again
+// if its text determines the labels.
 const mostUnplaced = 1 << 12
 
 func newUnplaced() unplaced {
 	return unplaced{labels: map[*Line]labels.Labels{}, unspelled: map[*Line]struct{}{}}
 }
 
-// keep keeps the labels of a line whose text gives them, if there is room.
+// keep keeps the labels of a line whose text determines them, if there is room.
 func (u *unplaced) keep(l *Line, set labels.Labels) {
 	if len(u.labels) < mostUnplaced {
 		u.put(l, set)
@@ -45,7 +45,7 @@ func (u *unplaced) put(l *Line, set labels.Labels) {
 	u.most = max(u.most, len(u.labels))
 }
 
-// isUnspelled tells whether the text of a line cannot give its labels.
+// isUnspelled reports whether the text of a line does not determine its labels.
 func (u *unplaced) isUnspelled(l *Line) bool {
 	_, ok := u.unspelled[l]
 	return ok
@@ -65,7 +65,7 @@ func (u *unplaced) forget(l *Line) {
 	delete(u.unspelled, l)
 }
 
-// slim gives back what a page of new lines took: a map does not shrink by itself.
+// slim frees what a page of new lines took, since a map does not shrink.
 func (u *unplaced) slim() {
 	if u.most <= 1000+4*len(u.labels) {
 		return

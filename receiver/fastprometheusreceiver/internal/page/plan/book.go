@@ -5,28 +5,28 @@ package plan
 
 import "github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 
-// A Config is what a job's plans go by.
+// A Config is the part of a job's configuration that its plans depend on.
 type Config struct {
-	// Round is how many points the parts of a large page's metrics have that are about the same things.
+	// Round is how many points about the same things are in consecutive parts of a large page's metrics.
 	Round int
-	// NoStaleMarkers leaves series that vanish without a last word.
+	// NoStaleMarkers leaves out the stale markers of series that vanish.
 	NoStaleMarkers bool
-	// Sharing is how many targets share a plan whose lines are worth a Text.
+	// Sharing is the number of targets that must share a plan for it to have a Text.
 	Sharing int
 }
 
-// A Book has the plans of targets that share a catalog. It is used under the catalog's lock.
+// A Book has the plans of targets that share a catalog. The caller must hold the catalog's lock.
 type Book struct {
 	*catalog.Catalog
 
 	cfg       *Config
 	Plans     map[uint64]*Plan
-	Ended     func(*Plan) // is called with a plan that no target has any more
+	Ended     func(*Plan) // called with a plan that no target uses any more
 	latest    *Plan
-	marked    *Plan // whose lines know their number, as long as nobody else has marked lines since markEpoch
+	marked    *Plan // whose lines know their numbers, unless other lines were marked since markEpoch
 	markEpoch uint32
 	differing map[*History]struct{}         // from their plans
-	said      []map[string]catalog.Metadata // by pages of late, each unlike the others; the last one first
+	said      []map[string]catalog.Metadata // what recent pages said, each different from the others; the most recent first
 	Scratch   Pass
 	builder   builder
 }
@@ -37,10 +37,10 @@ func (b *Book) Init(c *catalog.Catalog, cfg *Config) {
 	b.Scratch.Book = b
 }
 
-// IsLarge tells whether metrics of so many points come in parts.
+// IsLarge reports whether metrics of so many points are made in parts.
 func (b *Book) IsLarge(points int) bool { return points > 2*b.cfg.Round }
 
-// Borrow returns the plan that was adopted last, if its lines mean to a target what they mean to others. It is to be abandoned.
+// Borrow returns the plan that was adopted last, if its lines mean the same to the target. It must be abandoned.
 func (b *Book) Borrow(t *catalog.Identity) *Plan {
 	if b.latest == nil || !t.MeetsAll(b.latest.conds) {
 		return nil
@@ -49,7 +49,7 @@ func (b *Book) Borrow(t *catalog.Identity) *Plan {
 	return b.latest
 }
 
-// Adopt makes a plan the one that a target's pages are compared with.
+// Adopt makes a plan the one with which a target's pages are compared.
 func (b *Book) Adopt(h *History, p *Plan) {
 	if h.Plan != nil && h.Plan != p {
 		b.Lose(h.Diff.missed())
@@ -67,7 +67,7 @@ func (b *Book) Adopt(h *History, p *Plan) {
 	h.Plan, b.latest = p, p
 }
 
-// Abandon gives up one use of a plan.
+// Abandon ends one use of a plan.
 func (b *Book) Abandon(p *Plan) {
 	if p == nil {
 		return
@@ -85,7 +85,7 @@ func (b *Book) Abandon(p *Plan) {
 	b.Ended(p)
 }
 
-// Leave gives up what a target has.
+// Leave ends all uses of a target.
 func (b *Book) Leave(h *History) {
 	if h.Plan != nil && h.Plan.refs == 1 {
 		b.Lose(len(h.Plan.Body))
@@ -95,7 +95,7 @@ func (b *Book) Leave(h *History) {
 	h.Plan, h.Settled, h.Past, h.Alive, h.Failed = nil, false, false, false, nil
 }
 
-// Differ notes how a target's page differs from its plan.
+// Differ records how a target's page differs from its plan.
 func (b *Book) Differ(h *History, d difference) {
 	h.Diff = d
 	if d.IsEmpty() {
@@ -106,14 +106,14 @@ func (b *Book) Differ(h *History, d difference) {
 }
 
 const (
-	// mostSaid bounds how many kinds of pages share what they say of their metrics, across plans.
+	// mostSaid limits the different pages whose metadata is shared across plans.
 	mostSaid = 16
-	// mostShared is of how many metrics: it is held a little longer than the pages are there.
+	// mostShared is up to how many metrics: metadata is held a little longer than the pages are in use.
 	mostShared = 1 << 12
 )
 
-// Alike returns what an earlier page has said, if that is what this one says, or nil. Where each target has a plan of its own, for its series come
-// and go, all say the same of their metrics.
+// Alike returns an earlier page's metadata if it equals that of this page, or nil. Where each target has a plan of its
+// own, because its series come and go, all pages still have the same metadata.
 func (b *Book) Alike(said map[string]catalog.Metadata) map[string]catalog.Metadata {
 	for i, m := range b.said {
 		if Same(m, said) {
@@ -125,7 +125,7 @@ func (b *Book) Alike(said map[string]catalog.Metadata) map[string]catalog.Metada
 	return nil
 }
 
-// Recollect keeps what a page has said, which no earlier one has, for others to share.
+// Recollect keeps the metadata of a page, different from that of earlier ones, for others to share.
 func (b *Book) Recollect(said map[string]catalog.Metadata) {
 	if len(said) == 0 || len(said) > mostShared {
 		return
@@ -137,7 +137,7 @@ func (b *Book) Recollect(said map[string]catalog.Metadata) {
 	b.said[0] = said
 }
 
-// number lets the lines of a plan know where they stand in it, and names where they stand first.
+// number sets the number of each line of a plan, and of each name that of its first line.
 func (b *Book) number(p *Plan) {
 	if b.marked == p && b.markEpoch == b.LinesEpoch {
 		return
@@ -151,7 +151,7 @@ func (b *Book) number(p *Plan) {
 	}
 }
 
-// HeldLines visits the lines of plans, and those that pages have besides.
+// HeldLines visits the lines of plans, and further lines of pages.
 func (b *Book) HeldLines(yield func([]*catalog.Line) bool) {
 	for h := range b.differing {
 		if !yield(h.Diff.Extras) {

@@ -10,32 +10,32 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A difference is how a page departs from a plan: lines that are missing, and extra ones.
+// A difference is how a page differs from a plan: lines that are missing, and extra ones.
 type difference struct {
 	edits  []edit
 	Extras []*catalog.Line
 }
 
-// A lineSet is some of the lines of a plan, by their numbers.
+// A lineSet is a bitmap of lines of a plan.
 type lineSet []uint64
 
 func (s lineSet) Has(i int32) bool { return i >= 0 && int(i/64) < len(s) && s[i/64]&(1<<(i%64)) != 0 }
 
 func (s lineSet) add(i int32) { s[i/64] |= 1 << (i % 64) }
 
-// none returns an empty set that has room for so many lines, in the memory of another.
+// none returns an empty set for so many lines, in the memory of s.
 func (s lineSet) none(lines int) lineSet {
 	s = slices.Grow(s[:0], (lines+63)/64)[:(lines+63)/64]
 	clear(s)
 	return s
 }
 
-// An edit leaves out lines of the plan, from one on, and has the next of the extras in their place.
+// An edit skips lines of the plan, starting at one, and inserts the next extra lines there.
 type edit struct{ at, gone, extra int32 }
 
 func (d *difference) IsEmpty() bool { return len(d.edits) == 0 }
 
-// First returns how many lines of the plan there are before the first that is missing or has others before it.
+// First returns how many lines of the plan come before the first difference.
 func (d *difference) First() int {
 	if len(d.edits) == 0 {
 		return math.MaxInt
@@ -43,7 +43,7 @@ func (d *difference) First() int {
 	return int(d.edits[0].at)
 }
 
-// Apply appends the lines of the page that differs so from the plan's.
+// Apply appends the lines of the page, given those of the plan.
 func (d *difference) Apply(dst, plan []*catalog.Line) []*catalog.Line {
 	i, x := int32(0), int32(0)
 	for _, e := range d.edits {
@@ -53,7 +53,7 @@ func (d *difference) Apply(dst, plan []*catalog.Line) []*catalog.Line {
 	return append(dst, plan[i:]...)
 }
 
-// Compare finds how a page differs from a plan, by about as many extras as some; ok is false when there is too much of it.
+// Compare finds how a page differs from a plan, with about some extra lines; ok is false if they differ too much.
 func Compare(p *Plan, page []*catalog.Line, some int) (d difference, ok bool) {
 	d.Extras = make([]*catalog.Line, 0, some)
 	plan, look := p.Body, p.Among(nil)
@@ -91,14 +91,14 @@ func Compare(p *Plan, page []*catalog.Line, some int) (d difference, ok bool) {
 	return d, sum <= len(plan)+8
 }
 
-// A Search looks for lines of a page among those of the last that are to come.
+// A Search looks for lines of a page among the following lines of the last page.
 type Search struct {
-	newest uint32 // of those lines
+	newest uint32 // highest ID of those lines
 	Tried  int    // lines that were looked for
-	Wasted int    // lines looked at for nothing
+	Wasted int    // lines compared without a match
 }
 
-// Among prepares to search lines, of which some are not the plan's.
+// Among prepares to search lines of the plan and extras.
 func (p *Plan) Among(extras []*catalog.Line) Search {
 	s := Search{newest: p.newest}
 	for _, l := range extras {
@@ -108,19 +108,19 @@ func (p *Plan) Among(extras []*catalog.Line) Search {
 }
 
 const (
-	// near is how far a search always looks.
+	// near is the distance that is always searched.
 	near = 64
-	// vainPages and vainLines bound what it looks at for nothing beyond that: so many pages, and for each line it looks for
-	// so many more.
+	// vainPages and vainLines limit the lines that are compared without a match beyond that: so many pages, and so many
+	// lines for each one that is looked for.
 	vainPages = 8
 	vainLines = 2 * near
 )
 
-// MostWasted bounds how many lines are looked at for nothing when so many were looked for among others.
+// MostWasted is the limit of lines that are compared without a match when tried lines are looked for.
 func MostWasted(lines, tried int) int { return vainPages*lines + vainLines*tried }
 
-// Ahead returns where a line is, or -1. What is new on the page is not looked for. The more lines in a row were not the
-// next, the further it looks, until most of that was in vain.
+// Ahead returns where a line is, or -1. New lines are not looked for. The more consecutive lines were not the next, the
+// further it searches, until the limit of comparisons without a match.
 func (s *Search) Ahead(lines []*catalog.Line, next, lost int, l *catalog.Line) int {
 	if l.ID > s.newest {
 		return -1
@@ -139,12 +139,12 @@ func (s *Search) Ahead(lines []*catalog.Line, next, lost int, l *catalog.Line) i
 	return -1
 }
 
-// Align brings the values of the page into the order of the plan's lines. Those missing are stale markers.
+// Align brings the values of the page into the order of the plan's lines. Missing ones become stale markers.
 func (d *difference) Align(dst, values []float64, lines int) []float64 {
 	return align(d, dst, values, lines, StaleMarker)
 }
 
-// AlignTimes does so with the times of samples. Those missing have none.
+// AlignTimes does the same with timestamps. Missing ones become NoTime.
 func (d *difference) AlignTimes(dst, times []int64, lines int) []int64 {
 	return align(d, dst, times, lines, NoTime)
 }
@@ -162,7 +162,7 @@ func align[T any](d *difference, dst, values []T, lines int, missing T) []T {
 	return append(dst, values[from:from+lines-i]...)
 }
 
-// missing adds the lines of the plan that the page has not.
+// missing adds the lines of the plan that the page lacks.
 func (d *difference) missing(to lineSet) {
 	for _, e := range d.edits {
 		for i := e.at; i < e.at+e.gone; i++ {
@@ -171,7 +171,7 @@ func (d *difference) missing(to lineSet) {
 	}
 }
 
-// missed returns how many lines of the plan the page has not.
+// missed returns how many lines of the plan the page lacks.
 func (d *difference) missed() (n int) {
 	for _, e := range d.edits {
 		n += int(e.gone)
@@ -179,10 +179,10 @@ func (d *difference) missed() (n int) {
 	return n
 }
 
-// Beyond appends the values of the extras.
+// Beyond appends the values of the extra lines.
 func (d *difference) Beyond(dst, values []float64) []float64 { return beyond(d, dst, values) }
 
-// TimesBeyond appends their times.
+// TimesBeyond appends the timestamps of the extra lines.
 func (d *difference) TimesBeyond(dst, times []int64) []int64 { return beyond(d, dst, times) }
 
 func beyond[T any](d *difference, dst, values []T) []T {
@@ -195,7 +195,7 @@ func beyond[T any](d *difference, dst, values []T) []T {
 	return dst
 }
 
-// divide takes bits of the lines of a page apart: those of the plan's lines, and those of the extras.
+// divide splits a bitmap of the page's lines into those of the plan and the extra ones.
 func (d *difference) divide(page lineSet, lines int) (plan, extras lineSet) {
 	if len(page) == 0 || d.IsEmpty() {
 		return page, nil
@@ -223,7 +223,8 @@ func (d *difference) divide(page lineSet, lines int) (plan, extras lineSet) {
 	return plan, extras
 }
 
-// Renumber names samples of the page, in order, as align and beyond place them.
+// Renumber changes the sample numbers of exemplars, which are in order, from those of the page to those that Align and
+// Beyond give.
 func (d *difference) Renumber(xs []PlacedExemplar, all int) {
 	i, from, x, extras := 0, 0, 0, 0
 	shift := func(end, by int) {

@@ -9,13 +9,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// Same tells whether lines that a pass has placed would be placed alike with what a target knows.
+// Same reports whether lines that a pass has placed would have the same place given what a target knows.
 func (p *Pass) Same(t *catalog.Identity, h *History, lines []*catalog.Line, natives map[int32]NativeValue) bool {
 	p.Begin(t, h)
 	return p.Page(lines, nil, 0, natives).placed == 0
 }
 
-// failedSeries are texts, hashed, of series that only failed pages had, since the last good one.
+// failedSeries are hashes of the texts of series that only failed pages had, since the last good one.
 type failedSeries map[uint64]struct{}
 
 func (f failedSeries) HasHash(hash uint64) bool {
@@ -27,7 +27,8 @@ func (f failedSeries) has(t *catalog.Identity, l *catalog.Line) bool {
 	return len(f) > 0 && f.HasHash(t.SeriesHash(l))
 }
 
-// With adds the series of another failed page. When there are many more than the last good page had, only those stay.
+// With adds the series of another failed page. If there are many more than the last good page had, only those of the
+// new page are kept.
 func (f failedSeries) With(hashes []uint64, good int) failedSeries {
 	if len(hashes) == 0 {
 		return f
@@ -41,7 +42,7 @@ func (f failedSeries) With(hashes []uint64, good int) failedSeries {
 	return f
 }
 
-// Gone appends the lines whose series the target had and the page of this pass has not.
+// Gone appends the lines whose series the target had and the page of this pass lacks.
 func (p *Pass) Gone(dst []*catalog.Line) []*catalog.Line {
 	h := p.history
 	if !h.Alive || h.Plan == nil || p.cfg.NoStaleMarkers {
@@ -52,12 +53,12 @@ func (p *Pass) Gone(dst []*catalog.Line) []*catalog.Line {
 		if l.Kind != catalog.SeriesLine || l.Epoch == p.Epoch || h.Timed != nil && h.Timed[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}
-		l.Epoch = p.Epoch // once
+		l.Epoch = p.Epoch // only once
 		if points == nil {
 			points = h.points()
 		}
 		if points[i] < 0 {
-			continue // nothing came of it
+			continue // it had no series
 		}
 		if p.end(l); l.Role != catalog.NoRole && l.Role != catalog.TargetInfoRole {
 			dst = append(dst, l)
@@ -66,7 +67,7 @@ func (p *Pass) Gone(dst []*catalog.Line) []*catalog.Line {
 	return dst
 }
 
-// end places a line whose series ends, as the page now has it.
+// end places a line whose series ends under the metadata that the page has now.
 func (p *Pass) end(l *catalog.Line) {
 	as := l.Native()
 	b := p.Base(l.Name, as)
@@ -74,13 +75,13 @@ func (p *Pass) end(l *catalog.Line) {
 		p.Place(l, b, as)
 	}
 	if as == catalog.Classic && l.Role == catalog.NoRole && b.Kind == pmetric.MetricTypeHistogram && l.Name.Final == b.Name {
-		// What was another metric is now a histogram of that name, which has no such part: it ends as a native one.
+		// The name is now that of a histogram, which has no such part: the line ends as a native histogram.
 		p.Place(l, p.Base(l.Name, catalog.Exponential), catalog.Exponential)
 	}
 }
 
-// points returns for each line of the target's last page the point that it was part of, or -1 for none. Points that the plan
-// has not are 0.
+// points returns the point of each line of the target's last page, -1 if it was part of none. Points that the plan does
+// not have are 0.
 func (h *History) points() []int32 {
 	owner := h.Plan.Owners()
 	if h.Diff.IsEmpty() {

@@ -9,22 +9,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A History is what a target's last pages came to: what the next is compared with.
+// A History is what is known of a target's last pages, to compare the next one with.
 type History struct {
 	Plan    *Plan
-	Diff    difference // of the last page from the plan
-	Carried int        // extras that pages had in common, since the plan was made
-	Settled bool       // the plan needs no pass: nothing the target knows besides it can change what it means
-	// Restated has the lines of the last page by the values that the target has now.
+	Diff    difference // between the last page and the plan
+	Carried int        // extra lines that consecutive pages had, since the plan was made
+	Settled bool       // the plan needs no pass: nothing else that the target knows can change its meaning
+	// Restated has the lines of the last page for the target's current own values.
 	Restated []*catalog.Line
-	Timed    []uint64     // lines of the last page that had timestamps of their own, and so no end to mark; nil if none
-	Alive    bool         // the last scrape went well
+	Timed    []uint64     // lines of the last page that had timestamps, and so get no stale marker; nil if none
+	Alive    bool         // the last scrape succeeded
 	Past     bool         // there was a scrape
-	Failed   failedSeries // since then
+	Failed   failedSeries // since the last good one
 
 	Iteration uint64
-	good      uint64                      // the last scrape that went well
-	Said      map[string]catalog.Metadata // by the last page; shared with its plan
+	good      uint64                      // the last scrape that succeeded
+	Said      map[string]catalog.Metadata // metadata of the last page; shared with its plan
 	Lingering map[string]lingering
 }
 
@@ -35,13 +35,13 @@ type lingering struct {
 	last uint64
 }
 
-// MetadataScrapes is for how many successful scrapes metadata outlives its last mention.
+// MetadataScrapes is the number of successful scrapes after its last mention for which metadata is kept.
 const MetadataScrapes = 10
 
-// Succeed notes that the scrape went well.
+// Succeed records that the scrape succeeded.
 func (h *History) Succeed() { h.Alive, h.Past, h.Failed, h.good = true, true, nil, h.Iteration }
 
-// known returns what earlier pages said of a family.
+// known returns what earlier pages said about a family.
 func (h *History) known(family string) (catalog.Metadata, bool) {
 	if md, ok := h.Said[family]; ok {
 		return md, true
@@ -50,7 +50,8 @@ func (h *History) known(family string) (catalog.Metadata, bool) {
 	return l.Metadata, ok
 }
 
-// Learn replaces what the last page said by what this one did. It tells whether that makes a difference to the next.
+// Learn replaces what the last page said by what this one said. It reports whether that can make a difference to the
+// next page.
 func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool) {
 	for family, md := range h.Said {
 		if _, ok := said[family]; !ok {
@@ -64,7 +65,7 @@ func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool)
 	differs := !Same(h.Said, said)
 	changed = changed || differs
 	switch {
-	case Same(shared, said): // also where the target has a copy: of many targets that learnt a page together one is enough
+	case Same(shared, said): // even if the target has a copy: one is enough for all targets that learned a page at the same time
 		h.Said = shared
 	case differs:
 		h.Said = fitted(said)
@@ -77,15 +78,14 @@ func (h *History) Learn(said, shared map[string]catalog.Metadata) (changed bool)
 	return h.Forget() || changed
 }
 
-// fitted copies what a page said into a map that is no larger than that takes: a clone has the room of the one it was made of, which is
-// that of the largest page.
+// fitted copies metadata into a map without spare room: a clone would be as large as the map of the largest page.
 func fitted(said map[string]catalog.Metadata) map[string]catalog.Metadata {
 	fit := make(map[string]catalog.Metadata, len(said))
 	maps.Copy(fit, said)
 	return fit
 }
 
-// Same tells whether two pages have said the same.
+// Same reports whether two pages have the same metadata.
 func Same(a, b map[string]catalog.Metadata) bool {
 	if len(a) != len(b) {
 		return false
@@ -98,7 +98,7 @@ func Same(a, b map[string]catalog.Metadata) bool {
 	return true
 }
 
-// Forget drops metadata that lingered long enough, and tells whether there was any.
+// Forget drops metadata that lingered long enough, and reports whether there was any.
 func (h *History) Forget() (changed bool) {
 	for family, l := range h.Lingering {
 		if h.Iteration-l.last > MetadataScrapes {
@@ -109,7 +109,7 @@ func (h *History) Forget() (changed bool) {
 	return changed
 }
 
-// Follows tells whether what the target knows makes of a plan's lines what the plan does.
+// Follows reports whether the plan's lines have the plan's meaning given what the target knows.
 func (h *History) Follows(p *Plan) bool {
 	if h.Plan != nil {
 		return h.Plan == p && h.Settled

@@ -13,18 +13,18 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A Layout is the tree that the samples of a page make, without their values. Samples are named by their number in the
-// page, none is -1.
+// A Layout is the structure of the metrics that the samples of a page make, without their values. Samples are named by
+// their number on the page, -1 if there is none.
 type Layout struct {
 	Resources []PlacedResource
 	Scopes    []placedScope
 	Metrics   []PlacedMetric   // in the order of their first samples
 	Points    []*catalog.Point // metric by metric
-	At        []int32          // the sample that each takes its value from; of a histogram or a summary, a group
-	Created   []int32          // and the one that says since when it is; nil if there is none for any
+	At        []int32          // the sample that has each point's value; for a histogram or a summary, its group
+	Created   []int32          // the sample that has each point's start time; nil if no point has one
 	Groups    []Group          // the parts of histograms and summaries
-	Marked    int              // of how many points some attribute is the target's to fill in
-	Runs      []Run            // in which order a large page's points are handed on
+	Marked    int              // how many points have an attribute that the target fills in
+	Runs      []Run            // the order in which a large page's points are handed on
 }
 
 // A PlacedResource is a resource in a layout.
@@ -42,11 +42,11 @@ type placedScope struct {
 type PlacedMetric struct {
 	Family *catalog.Family
 	Scope  int32
-	First  int32 // of its points
+	First  int32 // index of its first point
 	Points int32
 }
 
-// A PlacedPoint is what a layout has of a point.
+// A PlacedPoint is a point in a layout.
 type PlacedPoint struct {
 	Point       *catalog.Point
 	At, Created int32
@@ -61,10 +61,10 @@ func (l *Layout) Placed(i int) PlacedPoint {
 	return p
 }
 
-// A Group is where the numbers of a histogram or a summary are.
+// A Group has the numbers of the samples of a histogram or a summary.
 type Group struct {
 	Count, Sum int32
-	rest       int32  // the bucket without a bound: its value is the count's, its exemplars are its own
+	rest       int32  // the bucket without a bound: its value is the count's, but it has its own exemplars
 	Parts      []part // by bound
 	Bounds     []float64
 }
@@ -79,40 +79,41 @@ func (p PlacedPoint) isGrouped() bool {
 	return Grouped(p.Point.Family.Base.Kind) && !p.Point.Family.Base.Custom
 }
 
-// A builder makes layouts. Its memory is used again, under the cohort's lock.
+// A builder builds layouts. Its memory is used again, under the cohort's lock.
 type builder struct {
 	epoch     uint32
 	resources []PlacedResource
 	scopes    []placedScope
-	nearest   int32                 // of the scopes: nearly always that of the next metric, too
+	nearest   int32                 // the scope found last: nearly always that of the next metric, too
 	places    map[placedScope]int32 // of scopes
 	metrics   []builtMetric
 	points    []builtPoint
 	groups    []Group
 	splits    map[split]int32
-	stale     int32 // samples from here on are stale markers
+	stale     int32 // samples from this number on are stale markers
 	bounds    *catalog.Bounds
 	anchored  int
 	grouped   int
-	created   bool // a point has it
+	created   bool // a point has a start time
 }
 
 type builtMetric struct {
 	family      *catalog.Family
 	scope       int32
-	first, last int32 // of its points
+	first, last int32 // indexes of its points
 }
 
-// A builtPoint may be the only one of its metric, so metrics have no lists of theirs.
+// A builtPoint is a point in a list linked by next: most metrics have one point only, so they have no slices of their
+// own.
 type builtPoint struct {
 	point       *catalog.Point
 	time        int64
 	at, created int32
 	group       int32 // -1: none
-	next        int32 // point of the metric, or -1
+	next        int32 // next point of the metric, or -1
 }
 
-// A split is a point that is there more than once, at different times.
+// A split is a point that occurs more than once, at different times.
 type split struct {
 	point *catalog.Point
 	time  int64
@@ -126,7 +127,7 @@ func (b *builder) reset(epoch uint32, stale int, bounds *catalog.Bounds) {
 	b.splits, b.places = catalog.Cleared(b.splits), catalog.Cleared(b.places)
 }
 
-// add places sample number i.
+// add places sample i.
 func (b *builder) add(l *catalog.Line, i int, time int64) {
 	switch l.Role {
 	case catalog.NoRole:
@@ -144,7 +145,7 @@ func (b *builder) add(l *catalog.Line, i int, time int64) {
 	m := &b.metrics[f.Slot]
 	order := b.find(l.Point, time)
 	if at >= b.stale && order < 0 && l.Role == catalog.CreatedRole {
-		return // a marker of no value
+		return // a stale marker of no value
 	}
 	if order < 0 {
 		order = b.open(m, l.Point, time)
@@ -154,9 +155,10 @@ func (b *builder) add(l *catalog.Line, i int, time int64) {
 	if at >= b.stale && (p.at >= 0 && p.at < b.stale || count >= 0 && count < b.stale || l.Role == catalog.CreatedRole) {
 		isLastSum := l.Role == catalog.SumRole && f.Base.Kind == pmetric.MetricTypeSummary && b.group(p).Sum < 0
 		if !isLastSum {
-			return // the point lives: what it lost is no reason to declare it stale
+			return // the point goes on: losing a part does not make it stale
 		}
-		// But a summary cannot say that it has no sum, and 0 would be one: so it ends, and is another from the next page on.
+		// But a summary cannot say that it has no sum, and 0 would be a value: so it ends, and is a new point from the
+		// next page on.
 	}
 	switch l.Role {
 	case catalog.ValueRole, catalog.NativeRole:
@@ -174,7 +176,7 @@ func (b *builder) add(l *catalog.Line, i int, time int64) {
 	}
 }
 
-// count returns the sample that is the count of a histogram or a summary, or -1.
+// count returns the sample with the count of a histogram or a summary, or -1.
 func (b *builder) count(p *builtPoint) int32 {
 	if p.group < 0 {
 		return -1
@@ -182,7 +184,7 @@ func (b *builder) count(p *builtPoint) int32 {
 	return b.groups[p.group].Count
 }
 
-// group returns the group of a point, for a moment.
+// group returns the group of a point, valid until the next call.
 func (b *builder) group(p *builtPoint) *Group {
 	if p.group < 0 {
 		n := len(b.groups)
@@ -226,7 +228,7 @@ func (b *builder) scope(s placedScope) int32 {
 	return at
 }
 
-// find returns which point is the one at a time, or -1.
+// find returns the index of the point at this time, or -1.
 func (b *builder) find(p *catalog.Point, time int64) int32 {
 	if p.Epoch != b.epoch {
 		return -1
@@ -261,13 +263,13 @@ func (b *builder) open(m *builtMetric, p *catalog.Point, time int64) int32 {
 	return order
 }
 
-// Grouped tells whether points of a kind are histograms or summaries.
+// Grouped reports whether points of this type are histograms or summaries.
 func Grouped(k pmetric.MetricType) bool {
 	return k == pmetric.MetricTypeHistogram || k == pmetric.MetricTypeSummary
 }
 
-// finish copies what was built into a layout of its own. A point without a value, or without the count that a histogram
-// or a summary must have, is left out.
+// finish copies what was built into a layout of its own. Points without a value are left out, and histograms and
+// summaries without a count.
 func (b *builder) finish() *Layout {
 	for i := range b.points {
 		p := &b.points[i]
@@ -322,8 +324,8 @@ func (b *builder) finish() *Layout {
 	return l
 }
 
-// finish sorts the parts and takes the bounds out of them, sharing last when they are the same. Of parts with one bound, as
-// relabeling may make them, the last on the page counts.
+// finish sorts the parts and extracts their bounds, sharing last if those are the same. If several parts have the same
+// bound, as relabeling can cause, the last one on the page counts.
 func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
 	slices.SortStableFunc(g.Parts, func(a, b part) int { return cmp.Compare(a.Bound, b.Bound) })
 	parts := make([]part, 0, len(g.Parts))
@@ -345,7 +347,7 @@ func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
 	return Group{Count: g.Count, Sum: g.Sum, rest: g.rest, Parts: parts, Bounds: last}
 }
 
-// IsTogether tells whether the samples of each point have one time.
+// IsTogether reports whether the samples of each point have the same time.
 func (l *Layout) IsTogether(times []int64) bool {
 	for i := range l.Groups {
 		g := &l.Groups[i]

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// Width is how many buckets there are, those between spans included.
+// Width is the number of buckets, including those between spans.
 func Width(spans []histogram.Span) (n int) {
 	for i, s := range spans {
 		if n += int(s.Length); i > 0 {
@@ -29,13 +29,13 @@ func (v NativeValue) Totals() (count, sum float64) {
 	return v.Floats.Count, v.Floats.Sum
 }
 
-// Stale tells whether it is a stale marker.
+// Stale reports whether it is a stale marker.
 func (v NativeValue) Stale() bool {
 	_, sum := v.Totals()
 	return IsStale(sum)
 }
 
-// Coarsest returns the largest schema whose buckets grow by at least a factor.
+// Coarsest returns the largest schema whose buckets grow by at least factor.
 func Coarsest(factor float64) int32 {
 	if factor <= 1 {
 		return histogram.ExponentialSchemaMax
@@ -76,7 +76,7 @@ func (v NativeValue) Limit(most int, schema int32) error {
 	return nil
 }
 
-// Counts tells whether its numbers are counts, less what is behind the point of floats: none that is below zero, or no number.
+// Counts reports whether its numbers, fractions aside, are counts: none is negative or NaN.
 func (v NativeValue) Counts() bool {
 	if h := v.Integers; h != nil {
 		return areDeltas(h.PositiveBuckets) && areDeltas(h.NegativeBuckets)
@@ -85,7 +85,7 @@ func (v NativeValue) Counts() bool {
 	return isCount(h.Count) && isCount(h.ZeroCount) && areCounts(h.PositiveBuckets) && areCounts(h.NegativeBuckets)
 }
 
-// areDeltas tells it of buckets of which each says how much more it has than the one before.
+// areDeltas does the same for buckets given as differences.
 func areDeltas(deltas []int64) bool {
 	bucket := int64(0)
 	for _, d := range deltas {
@@ -121,7 +121,7 @@ func (v NativeValue) buckets() int {
 	return len(v.Floats.PositiveBuckets) + len(v.Floats.NegativeBuckets)
 }
 
-// Bytes is what a native histogram takes, and what it comes to: buckets between spans have counts, too.
+// Bytes is what a native histogram takes, here and in metrics, where buckets between spans have counts, too.
 func (v NativeValue) Bytes() int64 {
 	n := int64(nativeBytes)
 	for _, spans := range v.spans() {
@@ -139,8 +139,8 @@ func (v NativeValue) spans() [2][]histogram.Span {
 
 // What native histograms take, in bytes.
 const (
-	// nativeBytes are of a native histogram, spanBytes and bucketBytes of its parts. There are countBytes in metrics of each
-	// bucket and of those between two spans.
+	// nativeBytes is what a native histogram takes, spanBytes and bucketBytes what its parts take. In metrics, each
+	// bucket takes countBytes, including those between spans.
 	nativeBytes = 512
 	spanBytes   = 16
 	bucketBytes = 8
@@ -153,7 +153,7 @@ type NativeValue struct {
 	Floats   *histogram.FloatHistogram
 }
 
-// Representation tells what kind of histogram it is.
+// Representation returns which kind of native histogram it is.
 func (v NativeValue) Representation() catalog.Native {
 	if v.Integers != nil && v.Integers.Schema == histogram.CustomBucketsSchema || v.Floats != nil && v.Floats.Schema == histogram.CustomBucketsSchema {
 		return catalog.Custom

@@ -9,19 +9,19 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A Run is points of a metric that follow each other on a large page.
+// A Run is a sequence of points of one metric on a large page.
 type Run struct {
 	Metric, Points int32
-	Ends           bool // and with it the round
+	Ends           bool // the round ends with it
 }
 
-// order decides in which order the points of a large page are handed on: the report's last. Such a page says one thing
-// after the other about all pods, say. Who takes its parts would meet the texts of each pod again with every metric, long
-// after they were last seen. So what is said of a pod goes together: a round has, of every metric, the points about the same
-// few of them. Points of a metric stay in their order.
+// order decides the order in which the points of a large page are handed on: the report's come last. Such a page lists
+// one metric after another, each for all pods, say. A consumer of its parts would meet the texts of each pod again with
+// every metric, long after they have left the CPU's caches. So points about the same pods are kept together: a round
+// has, of every metric, the points about the same few pods. Points of a metric stay in their order.
 func (b *Book) order(l *Layout) {
 	var (
-		about = make([]int32, len(l.Points)) // numbers, as they come first
+		about = make([]int32, len(l.Points)) // what each point is about, numbered by first occurrence
 		known = map[string]int32{}
 		sizes []int
 	)
@@ -53,7 +53,7 @@ func (b *Book) order(l *Layout) {
 		round[i] = last
 		room -= n
 	}
-	rounds := make([][]Run, last+1) // filled metric by metric: most of many metrics have nothing to say in most of many rounds
+	rounds := make([][]Run, last+1) // filled metric by metric; most rounds lack most metrics
 	for i := range l.Metrics {
 		m := &l.Metrics[i]
 		if m.isReport(b.Rules) {
@@ -83,7 +83,7 @@ func (b *Book) order(l *Layout) {
 // aboutNothing is what the report's points are about.
 const aboutNothing = -1
 
-// InTurn is the order of the page, but for the report.
+// InTurn returns the order of the page, with the report last.
 func (l *Layout) InTurn(r *catalog.Rules) []Run {
 	runs := make([]Run, 0, len(l.Metrics))
 	for i := range l.Metrics {
@@ -103,7 +103,7 @@ func (l *Layout) reported(r *catalog.Rules, runs []Run) []Run {
 	return runs
 }
 
-// isReport tells whether a metric is the report's.
+// isReport reports whether a metric is one of the report.
 func (m *PlacedMetric) isReport(r *catalog.Rules) bool {
 	return slices.Contains(r.Report, m.Family.Base.Name)
 }

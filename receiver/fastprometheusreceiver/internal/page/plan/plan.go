@@ -12,54 +12,54 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A Plan is a page, values aside: its lines in order, the report's last, and what they come to. Targets with the same
-// page share it. It never changes but for its trees.
+// A Plan is a page without its values: its lines in order, the report's last, and their meaning. Targets with the same
+// page share it. Only its trees change.
 type Plan struct {
-	Tally // of its pages, when nothing is new
+	Tally // of its pages, when no line is new
 
 	hash  uint64
 	Lines []*catalog.Line
-	Body  []*catalog.Line             // without those of the report
-	Said  map[string]catalog.Metadata // by the page
-	// SaidBefore tells whether that is what another plan's page has said, in the same memory.
+	Body  []*catalog.Line             // Lines without those of the report
+	Said  map[string]catalog.Metadata // metadata of the page
+	// SaidBefore says that Said is shared with other plans.
 	SaidBefore bool
-	Repeats    int    // lines that were there before
-	newest     uint32 // the highest number of a line
+	Repeats    int    // lines that occurred earlier on the page
+	newest     uint32 // the highest ID of a line
 
-	Layout      *Layout // nil until a page has come out as the plan says
-	owner       []int32 // of each sample its point, when somebody asked
-	HasUnplaced bool    // a sample has none: parts of a point that may yet come
+	Layout      *Layout // nil until a page matched the plan
+	owner       []int32 // the point of each sample, once needed
+	HasUnplaced bool    // some samples have no point: they are parts of a point that is not complete yet
 
-	Pure      bool // a target that knows nothing yet would make the same of the page
-	Steady    bool // and one that knows what the page says, and nothing else
+	Pure      bool // the page means the same to a target that knows no metadata
+	Steady    bool // and to one that knows the page's metadata, and no other
 	Contested bool // lines might be the same series for another target
 	conds     []*catalog.Condition
-	refs      int         // targets
-	isShared  atomic.Bool // it has been that of several targets
-	mu        sync.Mutex  // of owner and text
-	text      *Text       // when somebody asked
+	refs      int         // number of targets
+	isShared  atomic.Bool // several targets have used it
+	mu        sync.Mutex  // guards owner and text
+	text      *Text       // once needed
 
-	slotUse   *catalog.SlotUse // likewise, under the catalog's lock
-	usesSlots bool             // that was asked for
+	slotUse   *catalog.SlotUse // once needed; guarded by the catalog's lock
+	usesSlots bool             // slotUse was needed
 }
 
-// IsOlder tells whether the plan was made of lines that were there before one.
+// IsOlder reports whether the plan was made before the line.
 func (p *Plan) IsOlder(l *catalog.Line) bool { return l.ID > p.newest }
 
-// A Pass reads the lines of a whole page, once they are known.
+// A Pass goes through the lines of a whole page, once they are known.
 type Pass struct {
 	*Book
 	catalog.PageMetadata
 
 	identity *catalog.Identity
 	history  *History
-	Most     int64           // that the catalog may hold, when the page is not to take more
+	Most     int64           // the size up to which the catalog may grow, if the page's memory is limited
 	LastPage []*catalog.Line // the target's last page
-	// Contested says that lines might be the same series for the target, and not for others.
+	// Contested says that lines which are different series for others might be the same series for the target.
 	Contested bool
 }
 
-// Begin starts a pass. The lines of the target's last page bear the mark before it until the page has them.
+// Begin starts a pass. The lines of the target's last page have the epoch before, until the page has them.
 func (p *Pass) Begin(t *catalog.Identity, h *History) {
 	c := p.Catalog
 	before := c.MarkLines()
@@ -78,7 +78,7 @@ func (p *Pass) Begin(t *catalog.Identity, h *History) {
 	p.Most = math.MaxInt64
 }
 
-// Page resolves the lines of a page and counts them. Afterwards each line's number is that of its first sample.
+// Page resolves the lines of a page and counts them. Afterwards each line has the number of its first sample.
 func (p *Pass) Page(lines []*catalog.Line, times []int64, latest int64, natives map[int32]NativeValue) (c Counts) {
 	for i, l := range lines {
 		switch l.Kind {
@@ -129,17 +129,17 @@ func (p *Pass) Page(lines []*catalog.Line, times []int64, latest int64, natives 
 	return c
 }
 
-// Counts are those of the lines of a page.
+// Counts are the numbers of samples on a page.
 type Counts struct {
 	Tally
 
-	Late    int // samples of too far in the future
+	Late    int // too far in the future
 	placed  int
-	repeats int // of a line that was there before
-	Ignored int // of those, the ones without a timestamp: they are not taken
+	repeats int // lines that occurred earlier on the page
+	Ignored int // of those, the ones without a timestamp: they are not used
 }
 
-// Plan returns the plan of a page that was just passed.
+// Plan returns the plan of the page that was just passed.
 func (p *Pass) Plan(lines []*catalog.Line, c Counts) *Plan {
 	h := uint64(len(lines))
 	for _, l := range lines {
@@ -177,7 +177,7 @@ func (p *Pass) Plan(lines []*catalog.Line, c Counts) *Plan {
 	return q
 }
 
-// Lay builds the layout of lines, the samples of which are numbered from first on, and of the markers of lines that are
+// Lay builds the layout of lines, whose samples are numbered from first on, and of the stale markers of lines that are
 // gone, which come after them.
 func (p *Pass) Lay(first int, lines []*catalog.Line, times []int64, gone []*catalog.Line, latest int64) *Layout {
 	b := &p.builder
@@ -191,7 +191,7 @@ func (p *Pass) Lay(first int, lines []*catalog.Line, times []int64, gone []*cata
 			time = times[i]
 		}
 		if time == NoTime && first == 0 && int(l.Number) != i {
-			continue // exposed before: the first counts
+			continue // repeated: the first one counts
 		}
 		if time > latest {
 			continue
@@ -214,19 +214,19 @@ func (p *Pass) Lay(first int, lines []*catalog.Line, times []int64, gone []*cata
 // A Tally counts the samples of a page.
 type Tally struct {
 	Samples int
-	Dropped int // by relabeling, or for the series limit
-	Limited int // for that
-	Added   int // of series that the last page had not
+	Dropped int // by relabeling, or by the series limit
+	Limited int // by the series limit
+	Added   int // of series that the last page lacked
 }
 
-// HasMetricsOf tells whether two layouts have the same metrics.
+// HasMetricsOf reports whether two layouts have the same metrics.
 func (l *Layout) HasMetricsOf(other *Layout) bool {
 	return l == other || slices.Equal(l.Scopes, other.Scopes) &&
 		slices.EqualFunc(l.Resources, other.Resources, func(a, b PlacedResource) bool { return a.Resource == b.Resource }) &&
 		slices.EqualFunc(l.Metrics, other.Metrics, func(a, b PlacedMetric) bool { return a.Family == b.Family && a.Scope == b.Scope })
 }
 
-// IsComplete tells whether a list, if there is one, has all points of a metric and no others.
+// IsComplete reports whether list, unless nil, has all points of a metric and no others.
 func (l *Layout) IsComplete(m *PlacedMetric, list []int32) bool {
 	if list == nil {
 		return true

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A PlacedExemplar is an exemplar, the sample it came with and, once a layout has said so, the point it goes to. One that has ids and
-// nothing else, as most have, has no labels: then it takes no memory of its own.
+// A PlacedExemplar is an exemplar with the sample that it came with and, once a layout has set it, its point. With
+// trace and span ID only, as most have, it has no labels and takes no further memory.
 type PlacedExemplar struct {
 	exemplar.Exemplar
 
@@ -26,7 +26,7 @@ type PlacedExemplar struct {
 	Sample, Point int32
 }
 
-// Owners returns the point of each of a number of samples, from one on, or -1.
+// Owners returns the point of each of so many samples, starting at first, or -1.
 func (l *Layout) Owners(first, samples int) []int32 {
 	owner := make([]int32, samples)
 	for i := range owner {
@@ -64,7 +64,7 @@ func (l *Layout) samples(point int, f func(sample int32)) {
 	}
 }
 
-// Owners returns the point of each of the plan's samples.
+// Owners returns the point of each sample of the plan.
 func (p *Plan) Owners() []int32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Plan) Owners() []int32 {
 	return p.owner
 }
 
-// Deal finds the point of each exemplar and puts them in the order of points; of one point they stay in that of the page.
+// Deal finds the point of each exemplar and sorts them by points; those of one point stay in the order of the page.
 func Deal(xs []PlacedExemplar, owner []int32) []PlacedExemplar {
 	for i := range xs {
 		xs[i].Point = owner[xs[i].Sample]
@@ -88,15 +88,15 @@ func Deal(xs []PlacedExemplar, owner []int32) []PlacedExemplar {
 	return xs
 }
 
-// NoTime is the timestamp of a sample that has none of its own.
+// NoTime is the timestamp of a sample that has none.
 const NoTime = -1 << 63
 
-// A stale marker ends a series. A page in protobuf may say it too, and any other NaN: so what the scrape knows of a line is
-// never told by its value.
+// A stale marker ends a series. A protobuf page may contain one, as any other NaN: so the state of a line is never
+// stored in its value.
 var (
 	StaleMarker = math.Float64frombits(value.StaleNaN)
 	staleBits   = math.Float64bits(StaleMarker)
 )
 
-// IsStale tells whether a value is a stale marker.
+// IsStale reports whether a value is a stale marker.
 func IsStale(v float64) bool { return math.Float64bits(v) == staleBits }

@@ -12,39 +12,40 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// Text is that of a plan's page, each line less what it begins with as the line before does. Lines are objects here and there in memory,
-// and there are more of them than caches hold: to compare a page with their texts is to wait for memory. This is a third as long,
-// and in one piece. What a line has in common with the one before is compared with the page itself, which is at hand.
+// A Text is the text of a plan's page, where each line lacks what it has in common with the start of the line before.
+// Lines are objects spread over the memory, and there are more than the CPU's caches hold: comparing a page with them
+// means waiting for memory. A Text is a third as long, and in one piece. What a line has in common with the line before
+// is compared with the page itself, which is in the cache.
 //
-// A line that tells of several things of the target's own, as those of pods do, has the labels of an earlier line, as a rule: the metric
-// before told of the same pod. Of such a line all labels are compared with the page at once, where that has the earlier line; only what
-// tells of a pod for the first time is compared with the line itself.
+// A line about one of several things of the target's own, such as a pod, usually has the same labels as an earlier
+// line, because the metric before was about the same pod. The labels of such a line are compared as a whole with the
+// earlier line on the page; only the first line about a pod is compared with the line itself.
 //
-// It is made for plans that many targets share: it takes memory, if little for each of them.
+// Texts are made for plans that many targets share: they take memory, but little for each target.
 type Text struct {
-	lines []lineText // one more than the plan has
-	rest  []byte     // of all lines
+	lines []lineText // and a last one, for its end
+	rest  []byte     // of all lines, one after the other
 }
 
 // lineText is a line's part of a Text.
 type lineText struct {
-	from   uint32 // where its rest begins; it ends where the next one's does
-	shared uint16 // bytes in common with the line before, the target's own value aside
-	slotAt uint16 // where in the rest the target's own value is, or slotShared, or noSlot
+	from   uint32 // where its rest begins; it ends where the next one begins
+	shared uint16 // bytes in common with the line before, without the target's own value
+	slotAt uint16 // offset of the target's own value in the rest, or slotShared, or noSlot
 	slot   uint16
 	kind   TextKind
-	like   int32  // the line that it has labels of, or -1. Then there is no slotAt, and no slot, but:
-	head   uint16 // what of the rest is before them
-	begin  uint16 // where they begin in the text of the other line
-	less   uint16 // how much that has behind them
+	like   int32  // the earlier line with the same labels, or -1. If set, the fields below are used instead of slotAt
+	head   uint16 // bytes of the rest before the labels
+	begin  uint16 // offset of the labels in the earlier line
+	less   uint16 // bytes after the labels in the earlier line
 }
 
-// TextKind says what has to be known of a line that is as expected.
+// A TextKind is what must be known about an expected line.
 type TextKind uint8
 
 // The kinds of lines.
 const (
-	OtherText  TextKind = iota // the line has to be looked at
+	OtherText  TextKind = iota // the line itself must be looked at
 	SampleText                 // a number follows
 	TypeText                   // TYPE
 	SaidText                   // HELP or UNIT
@@ -59,14 +60,14 @@ const (
 	mostText   = slotShared - 1
 )
 
-// Kind returns what kind of line there is in a place.
+// Kind returns the kind of line i.
 func (t *Text) Kind(i int) TextKind { return t.lines[i].kind }
 
-// Like returns the line whose text has the labels of a line, or -1.
+// Like returns the earlier line whose text has the same labels, or -1.
 func (t *Text) Like(i int) int { return int(t.lines[i].like) }
 
-// Match returns the length of a line's text if b starts with it, or 0. The line before, in the page, is as expected, and so is the text of
-// the line that has its labels, if there is one. own is for slots.
+// Match returns the length of a line's text if b starts with it, else 0. before is the line before on the page, which
+// matched; like is the line with the same labels, if there is one, which matched, too. own has the values for slots.
 func (t *Text) Match(i int, before, like, b []byte, own []string) int {
 	l := &t.lines[i]
 	rest := t.rest[l.from:t.lines[i+1].from]
@@ -104,7 +105,7 @@ func (t *Text) Match(i int, before, like, b []byte, own []string) int {
 	return endOf(b, n, rest)
 }
 
-// endOf returns where the rest of a text ends, 0 if it is not there.
+// endOf returns the offset at which rest ends if it starts at n, 0 if it does not.
 func endOf(b []byte, n int, rest []byte) int {
 	end := n + len(rest)
 	if len(b) < end || string(b[n:end]) != string(rest) {
@@ -113,10 +114,10 @@ func endOf(b []byte, n int, rest []byte) int {
 	return end
 }
 
-// ManySharing is how many targets share a plan that has a text.
+// ManySharing is the number of targets from which on a shared plan has a text.
 const ManySharing = 32
 
-// Text returns the text of the plan's page, nil if it is not for many targets.
+// Text returns the text of the plan's page, nil if the plan has too few targets.
 func (p *Plan) Text() *Text {
 	if !p.isShared.Load() {
 		return nil
@@ -147,20 +148,20 @@ func newText(lines []*catalog.Line) *Text {
 type maker struct {
 	*Text
 
-	like map[string]labelled // by their labels with slots
+	like map[string]labelled // by their labels, with slots
 }
 
 // labelled is a line with several slots.
 type labelled struct {
 	line  int
-	begin int    // of its labels
-	tail  string // what is behind the last slot
+	begin int    // offset of its labels
+	tail  string // what follows the last slot
 }
 
 func (t *maker) add(before, is *spelled, l *catalog.Line) {
 	x := lineText{from: uint32(len(t.rest)), slotAt: noSlot, kind: OtherText, like: -1}
 	if is.isLong || before.isLong || len(t.rest)+len(is.text) > math.MaxUint32 {
-		t.lines = append(t.lines, x) // nothing is known of it, and its kind says so
+		t.lines = append(t.lines, x) // nothing else is known about it, as its kind says
 		return
 	}
 	n := is.shared(before)
@@ -192,8 +193,8 @@ func (t *maker) add(before, is *spelled, l *catalog.Line) {
 	t.lines = append(t.lines, x)
 }
 
-// likeOther finds an earlier line with the labels of one with several slots, that shares so many bytes with the line before it. It
-// returns what is the line's own.
+// likeOther finds an earlier line with the same labels as a line with several slots that has shared bytes in common
+// with the line before it. It returns what is the line's own.
 func (t *maker) likeOther(x *lineText, is *spelled, shared int) (text []byte, found bool) {
 	if is.labelsAt < 0 {
 		return nil, false
@@ -217,13 +218,13 @@ func (t *maker) likeOther(x *lineText, is *spelled, shared int) (text []byte, fo
 	return append(append([]byte(nil), head...), tail[same:]...), true
 }
 
-// spelled is a line's text without the target's own values, and where those are, if it has some.
+// spelled is a line's text without the target's own values, and where these are, if it has any.
 type spelled struct {
 	text         []byte
 	slots        int
-	slotAt, slot int    // the first
-	lastAt       int    // the last
-	labelsAt     int    // where the labels begin, if that is before all slots; else -1
+	slotAt, slot int    // the first slot
+	lastAt       int    // offset of the last slot
+	labelsAt     int    // offset of the labels if they come before all slots; else -1
 	labels       []byte // from there to the last slot, with marks for slots
 	isLong       bool
 }
@@ -244,15 +245,15 @@ func (s *spelled) spell(l *catalog.Line) {
 				begin = max(s.labelsAt, 0)
 			}
 			s.lastAt = len(s.text)
-			const mark = 0xff // which no text has
+			const mark = 0xff // a byte that no text has
 			s.labels = binary.AppendUvarint(append(append(s.labels, s.text[begin:]...), mark), uint64(slot))
 		}
 	}
 	s.isLong = len(s.text) > mostText
 }
 
-// shared returns how many bytes a text has in common with the one before. The value is among them if both have it in the same place
-// and something behind it is shared, too.
+// shared returns how many bytes a text has in common with the one before. This includes the value if both have it at
+// the same place and something after it is shared, too.
 func (s *spelled) shared(before *spelled) (n int) {
 	same := s.slots <= 1 && before.slots <= 1 && s.slotAt == before.slotAt && s.slot == before.slot
 	for n < min(len(s.text), len(before.text)) && s.text[n] == before.text[n] && (same || n != s.slotAt && n != before.slotAt) {

@@ -14,33 +14,34 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// A Variation is what a difference makes of a plan's layout: some points are absent, and there are extra ones.
+// A Variation is the effect of a difference on a plan's layout: some points are absent, and there are extra ones.
 type Variation struct {
 	difference
 
 	missing lineSet // lines of the plan that are not on the page
-	Absent  lineSet // and of those the ones that have ended before: they have no point
-	Extra   *Layout // of extras and of those that end; its samples are numbered from the plan's last on
-	Ended   int     // how many of its samples end
-	Carried int     // extras the last page had too
+	Absent  lineSet // of these, the ones that have ended before: they have no point
+	Extra   *Layout // of extra lines and of those that end; its samples are numbered after the plan's
+	Ended   int     // how many of its samples are stale markers
+	Carried int     // extra lines that the last page had, too
 	Changes []Change
 }
 
-// A Change is what is to be done to a metric of the plan: points are absent, and extra ones follow.
+// A Change is what a variation changes in a metric of the plan: some points are absent, and Count extra ones follow.
 type Change struct{ Metric, Absent, First, Count int32 }
 
-// A VaryingRoom is memory that variations are made in, one after the other.
+// A VaryingRoom is memory for variations, made one after the other.
 type VaryingRoom struct {
 	Missing lineSet
 	Absent  lineSet
-	Gone    []*catalog.Line // that end
-	Lost    []*catalog.Line // extras of the page before that this one has not
+	Gone    []*catalog.Line // lines that end
+	Lost    []*catalog.Line // extra lines of the last page that this one lacks
 }
 
-// Vary finds out what a difference means for a target, and counts the page's samples. It returns nil when it means more than some points.
+// Vary works out what a difference means for a target, and counts the page's samples. It returns nil if more changes
+// than some points.
 func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room *VaryingRoom) (*Variation, Tally) {
 	n := p.Tally
-	if p.Owners(); p.HasUnplaced { // from here on, owner is read without its lock: it stays as it is
+	if p.Owners(); p.HasUnplaced { // from here on, owner is read without its lock, since it no longer changes
 		return nil, n
 	}
 	b.number(p)
@@ -66,7 +67,7 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 		}
 		for _, l := range came {
 			if l.Epoch == b.markEpoch || l.Epoch == now {
-				return nil, n // it is there elsewhere, too
+				return nil, n // the line is elsewhere on the page, too
 			}
 			switch {
 			case l.Epoch == was:
@@ -83,7 +84,7 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 		}
 	}
 	if len(d.Extras) > len(p.Lines)/16 && h.Carried+x.Carried > len(p.Lines) {
-		return nil, n // by now a plan of its own would have paid
+		return nil, n // a plan of its own is cheaper by now
 	}
 	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
@@ -135,8 +136,8 @@ func (b *Book) SlotUse(p *Plan) *catalog.SlotUse {
 	return p.slotUse
 }
 
-// Replace varies a plan's layout by the points that end when other things have come into some slots, and counts the series that are new.
-// It returns nil when more is different than that.
+// Replace varies a plan's layout by the points that end because slots have new values, and counts the series that are
+// new. It returns nil if more changes than that.
 func (b *Book) Replace(p *Plan, use *catalog.SlotUse, slots []int, room *VaryingRoom) (x *Variation, added int) {
 	owner := p.Owners()
 	if p.HasUnplaced {
@@ -171,7 +172,7 @@ func (b *Book) Replace(p *Plan, use *catalog.SlotUse, slots []int, room *Varying
 	return x, added
 }
 
-// add counts a line that is a sample so many times.
+// add counts the samples of a line.
 func (n *Tally) add(l *catalog.Line, times int) {
 	n.Samples += times
 	if l.Kind == catalog.DroppedLine {
@@ -182,8 +183,8 @@ func (n *Tally) add(l *catalog.Line, times int) {
 	}
 }
 
-// inOrder tells whether names still come in the order they have in the plan: the first sample of a name decides what
-// its family is, given what the page said before.
+// inOrder reports whether names still come in the plan's order: the first sample of a name decides its family, given
+// what the page said before.
 func (b *Book) inOrder(p *Plan, e *edit, came []*catalog.Line) bool {
 	var room [2][8]*catalog.Name
 	had, has := room[0][:0], room[1][:0]
@@ -216,7 +217,7 @@ func (b *Book) inOrder(p *Plan, e *edit, came []*catalog.Line) bool {
 	return slices.Equal(had, has)
 }
 
-// fits places a line that the plan has not among its families, if it makes a point of its own, or a part of one.
+// fits places a line that the plan lacks in one of its families, if it makes a point of its own, or a part of one.
 func (b *Book) fits(p *Plan, l *catalog.Line) bool {
 	at := p.owner[l.Name.First]
 	if at < 0 {
@@ -239,8 +240,9 @@ func (b *Book) fits(p *Plan, l *catalog.Line) bool {
 	}
 }
 
-// markAbsent marks points whose stale marker was sent, or that get none since they had a time of their own, and notes which metrics have
-// some. It returns how many series are back that the last page had not; ok is false where only a part of a point had such a time.
+// markAbsent marks points whose stale marker was sent, or that get none because their samples had timestamps, and
+// records the metrics that have some. It returns how many series are back that the last page lacked; ok is false if
+// only a part of a point had a timestamp.
 func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool, timed lineSet) (back int, ok bool) {
 	body := int32(len(p.Body))
 	for _, e := range h.Diff.edits {
@@ -272,7 +274,7 @@ func (h *History) markAbsent(p *Plan, x *Variation, isEnding bool, timed lineSet
 	return back, true
 }
 
-// remove notes that a point is absent.
+// remove records that a point is absent.
 func (x *Variation) remove(l *Layout, point int32) {
 	if n := len(x.Changes); n > 0 {
 		if last := &x.Changes[n-1]; l.Metrics[last.Metric].has(point) {
@@ -285,9 +287,9 @@ func (x *Variation) remove(l *Layout, point int32) {
 
 func (m *PlacedMetric) has(point int32) bool { return point >= m.First && point < m.First+m.Points }
 
-// find finds the metrics of a layout that change. It returns false when a metric has nothing left, or would be new.
+// find finds the metrics of a layout that change. It returns false if a metric has nothing left, or would be new.
 func (x *Variation) find(l *Layout) bool {
-	for k := range x.Extra.Metrics { // so that none is looked for: they come in any order
+	for k := range x.Extra.Metrics { // so that no search is needed: they come in any order
 		x.Extra.Metrics[k].Family.Slot = int32(k)
 	}
 	left := len(x.Extra.Metrics)
@@ -323,8 +325,8 @@ func (x *Variation) find(l *Layout) bool {
 	return true
 }
 
-// Without varies the layout of lines by the points of others that end. It returns nil when a point goes on without them, or a
-// metric ends.
+// Without varies the layout of lines by the points of lines that are gone. It returns nil if a point continues without
+// some of its lines, or a metric ends.
 func (p *Pass) Without(l *Layout, lines, gone []*catalog.Line) *Variation {
 	mark := p.Mark()
 	for _, l := range lines {
@@ -344,13 +346,13 @@ func (p *Pass) Without(l *Layout, lines, gone []*catalog.Line) *Variation {
 	return x
 }
 
-// metricOf returns which metric a point belongs to.
+// metricOf returns the metric of a point.
 func (l *Layout) metricOf(point int32) int32 {
 	i, _ := slices.BinarySearchFunc(l.Metrics, point+1, func(m PlacedMetric, p int32) int { return cmp.Compare(m.First+m.Points, p) })
 	return int32(i)
 }
 
-// Anchor returns the sample without which a point is none.
+// Anchor returns the sample without which there is no point.
 func (l *Layout) Anchor(point int32) int32 {
 	p := l.Placed(int(point))
 	if p.isGrouped() {
@@ -359,7 +361,7 @@ func (l *Layout) Anchor(point int32) int32 {
 	return p.At
 }
 
-// isMissing tells whether no sample of a point is left.
+// isMissing reports whether no sample of a point is left.
 func (l *Layout) isMissing(point int32, missing lineSet) bool {
 	all := point >= 0
 	if all {
@@ -368,7 +370,7 @@ func (l *Layout) isMissing(point int32, missing lineSet) bool {
 	return all
 }
 
-// Behind makes a layout's groups follow those of another.
+// Behind renumbers a layout's groups to follow those of another.
 func (l *Layout) Behind(other *Layout) {
 	for i := range l.Points {
 		if l.Placed(i).isGrouped() {
