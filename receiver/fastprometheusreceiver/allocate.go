@@ -12,20 +12,20 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 )
 
-// An offer is what a target allocator would have the jobs be, besides those of the configuration.
+// An offer is the list of jobs that a target allocator wants scraped, in addition to those of the configuration.
 type offer struct {
 	allocator.Answer
 
-	answer chan verdict // has room for the one
+	answer chan verdict // buffered, for one answer
 }
 
-// A verdict is what came of an offer: jobs that cannot be used, by name, or why none of it can be.
+// A verdict is the result of an offer: why jobs cannot be used, by name, or why the whole offer cannot.
 type verdict struct {
 	broken map[string]error
 	err    error
 }
 
-// newAllocator makes the client of the target allocator, if there is one.
+// newAllocator makes the client of the target allocator, if one is configured.
 func (r *scraper) newAllocator(ctx context.Context, host component.Host) error {
 	if !r.cfg.TargetAllocator.HasValue() {
 		return nil
@@ -38,7 +38,7 @@ func (r *scraper) newAllocator(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// allocate passes on what the target allocator says, until the receiver no longer follows it.
+// allocate passes on the answers of the target allocator, until the receiver no longer follows it.
 func (r *scraper) allocate() {
 	r.allocator.Run(r.following, func(answer allocator.Answer) (map[string]error, error) {
 		o := offer{Answer: answer, answer: make(chan verdict, 1)}

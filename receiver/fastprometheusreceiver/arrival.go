@@ -12,15 +12,15 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// An arrival is a page on its way from a target into metrics. Most come in one piece. Of those that come in parts, each is
-// read when it is there, inside a slot, and nothing is made of any of them until the last has come.
+// An arrival is a page that is being received. Most pages come in one piece. If one comes in parts, each is read when
+// it is there, inside a slot, and no metrics are made before the last one has come.
 type arrival struct {
 	target *target
 	at     time.Time
 	start  time.Time // of the request
 	body   fetch.Body
-	scrape *page.Scrape // nil until something has come
-	fault  error        // the page's own, not one of how it came
+	scrape *page.Scrape // nil until something was received
+	fault  error        // of the page's content, not of the transfer
 	wire   int64        // bytes, as transferred
 	size   int64        // as read
 
@@ -28,12 +28,12 @@ type arrival struct {
 
 	slot  *slot // while it reads
 	began time.Time
-	read  time.Duration // time that reading took until it began
-	fed   int           // bytes since others could have their turn
+	read  time.Duration // time spent on reading before that
+	fed   int           // bytes since others last had their turn
 	late  bool          // reading takes too long
 }
 
-// part reads a part of a page, and more is to come.
+// part reads a part of a page that is not the last.
 func (in *arrival) part(r fetch.Response) error {
 	if err := in.learn(); err != nil {
 		return err
@@ -49,7 +49,8 @@ func (in *arrival) part(r fetch.Response) error {
 	return err
 }
 
-// learn waits, before a further part of a page that is not the one that was expected, until there is room for what it holds.
+// learn waits, before a further part of a page with unexpected lines, until there is memory for the lines that it
+// holds.
 func (in *arrival) learn() error {
 	t := in.target
 	if in.scrape == nil || !in.scrape.IsLearning() {
@@ -84,7 +85,7 @@ func (in *arrival) resume() *slot {
 	return in.slot
 }
 
-// pause stops the time that reading takes.
+// pause stops the clock of reading.
 func (in *arrival) pause() {
 	took := time.Since(in.began)
 	in.read += took
@@ -92,7 +93,7 @@ func (in *arrival) pause() {
 	in.target.enter(phaseTarget)
 }
 
-// checkpoint lets others go first, if it is their turn. It returns an error when reading has taken too long.
+// checkpoint lets others go first, if it is their turn. It returns an error if reading has taken too long.
 func (in *arrival) checkpoint() error {
 	t := in.target
 	if limit := t.have.Timeout; in.read+time.Since(in.began) > limit {
@@ -107,14 +108,14 @@ func (in *arrival) checkpoint() error {
 	return nil
 }
 
-// A lateError says that a page has come in time, and takes too long to read.
+// A lateError says that a page came in time, but took too long to read.
 type lateError struct{ limit time.Duration }
 
 func (e *lateError) Error() string {
 	return fmt.Sprintf("cannot read page within `scrape_timeout` (%v)", e.limit)
 }
 
-// Is makes it one of those that other timeouts are.
+// Is makes the error match other timeouts.
 func (*lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (in *arrival) begin(contentType string) error {
@@ -124,7 +125,7 @@ func (in *arrival) begin(contentType string) error {
 	return in.fault
 }
 
-// piece is what is read of a page until others may have their turn.
+// piece is how much of a page is read before others may have their turn.
 const piece = 256 << 10
 
 func (in *arrival) feed(chunk []byte) error {
@@ -145,8 +146,8 @@ func (in *arrival) feed(chunk []byte) error {
 	}
 }
 
-// end reads the page, or what was not read of it yet, unless an error says that it has not come. It returns what came
-// of the scrape, and if it failed why.
+// end reads the rest of the page, unless err says that it did not come. It returns the result of the scrape, and the
+// error if it failed.
 func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.Decoder) (result page.Result, why string, _ error) {
 	defer in.learner.end()
 	t := in.target
@@ -164,7 +165,7 @@ func (in *arrival) end(start time.Time, r fetch.Response, err error, d *fetch.De
 	case why == fetch.ReasonBodySize:
 		report.BodyBytes = -1
 	case err != nil && in.fault == nil:
-		report.BodyBytes = 0 // a page that has not come has no size, however much of it there was
+		report.BodyBytes = 0 // a page that did not come has no size, even if parts of it came
 	}
 	if in.scrape == nil {
 		result = t.page.Fail(in.at, report)

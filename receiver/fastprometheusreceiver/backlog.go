@@ -10,19 +10,19 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// backlogShare is how much of the memory there is metrics may take that wait in a pipeline.
+// backlogShare is the share of the memory that metrics waiting in a pipeline may take.
 var backlogShare = memlimit.Share{Part: 4, Least: 16 << 20, Most: 4 << 30}
 
-// What a scrape takes that waits in the pipeline, in bytes: its goroutine, a point with what attributes points have on
-// average, and the value of one that is yet to be made.
+// What a scrape that waits in the pipeline takes, in bytes: its goroutine, a point with the usual number of attributes,
+// and the value of a point that is yet to be made.
 const (
 	scrapeWeight  = 16 << 10
 	pointWeight   = 512
 	pendingWeight = 16
 )
 
-// A backlog is the metrics that a pipeline is slow to take, by the memory they hold: two hundred small pages are nothing,
-// two large ones are much.
+// A backlog is the memory held by metrics that a slow pipeline has not taken yet. It counts bytes, since two hundred
+// small pages are little and two large ones are much.
 type backlog struct {
 	most int64
 	held atomic.Int64
@@ -33,7 +33,7 @@ func weigh(result page.Result, points int) int64 {
 	return scrapeWeight + pointWeight*int64(points) + pendingWeight*int64(result.Pending())
 }
 
-// enter reports whether there is room. There always is for one, however large.
+// enter reports whether there is room. A first one always fits, however large.
 func (b *backlog) enter(weight int64) bool {
 	if held := b.held.Add(weight); held <= b.most || held == weight {
 		return true
@@ -44,8 +44,8 @@ func (b *backlog) enter(weight int64) bool {
 
 func (b *backlog) leave(weight int64) { b.held.Add(-weight) }
 
-// isFull tells whether to leave a scrape out, since there would be no room for its metrics. Those that were left out the
-// last time come first: the last quarter is theirs.
+// isFull reports whether to skip a scrape because there would be no room for its metrics. The last quarter is reserved
+// for targets that were skipped the last time.
 func (b *backlog) isFull(leftOut bool) bool {
 	most := b.most
 	if !leftOut {

@@ -13,29 +13,30 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// Sizes of the buffers that are used again, in powers of two. Larger ones are made for the body that needs one.
+// Sizes of the buffers that are used again, in powers of two. Larger ones are allocated when needed.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 4 << 20
 )
 
-// bodiesShare is how much of the memory the bodies in flight may hold together, besides fetch.Share for each of them.
+// bodiesShare is the share of the memory that all bodies in flight may take together, in addition to fetch.Share for
+// each of them.
 var bodiesShare = memlimit.Share{Part: 8, Least: 16 << 20, Most: 128 << 20}
 
-// bodyPart is how many parts that has of which one body may hold one.
+// bodyPart says that one body may take one in so many parts of that.
 const bodyPart = 8
 
-// buffers are what all targets receive bodies into. Those that nobody takes for a while go to the garbage collector, so that
-// no page that was huge once pins memory for ever.
+// buffers are shared by all targets to receive bodies. The garbage collector takes those that are idle for a while, so
+// that one huge page does not hold memory for ever.
 type buffers struct {
 	sizes   [11]sync.Pool // of *[]byte, from minBuffer to maxBuffer
 	holders sync.Pool     // of *[]byte without a buffer
 
-	most int64 // what may be lent of buffers larger than fetch.Share
+	most int64 // the most that may be lent in buffers larger than fetch.Share
 
 	mu    sync.Mutex
 	lent  int64
-	freed chan struct{} // closed when something comes back; nil if nobody waits for that
+	freed chan struct{} // closed when a buffer comes back; nil if nobody waits for that
 }
 
 // Take implements [fetch.Memory].
@@ -63,7 +64,7 @@ func (b *buffers) Wait(ctx context.Context, size int) ([]byte, error) {
 			b.freed = make(chan struct{})
 		}
 		freed := b.freed
-		fits := b.lent+int64(size) <= b.most // it may have come back meanwhile
+		fits := b.lent+int64(size) <= b.most // one may have come back meanwhile
 		b.mu.Unlock()
 		if fits {
 			continue
@@ -89,7 +90,7 @@ func (b *buffers) Give(buf []byte) {
 	}
 	class := sizeClass(cap(buf))
 	if minBuffer<<class > cap(buf) {
-		class-- // of something between two sizes: it serves the smaller
+		class-- // between two sizes: it serves the smaller one
 	}
 	if class < 0 || cap(buf) > maxBuffer {
 		return
@@ -102,8 +103,8 @@ func (b *buffers) Give(buf []byte) {
 	b.sizes[class].Put(holder)
 }
 
-// lend notes that a buffer is lent, unless that were too much: for one body, or for all of them. Small ones are lent in
-// any case.
+// lend records that a buffer is lent, and reports whether the limits for one body and for all of them allow it. Small
+// ones are always lent.
 func (b *buffers) lend(size int) bool {
 	if size <= fetch.Share {
 		return true
@@ -132,14 +133,14 @@ func (b *buffers) buffer(size int) []byte {
 	return buf[:size:size]
 }
 
-// held returns how many bytes are lent, but for small buffers.
+// held returns how many bytes are lent, without small buffers.
 func (b *buffers) held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lent
 }
 
-// bufferSize is how large a buffer is lent to whom size bytes are enough.
+// bufferSize is the size of the buffer that is lent for a body of size bytes.
 func bufferSize(size int) int {
 	if size > maxBuffer {
 		return size

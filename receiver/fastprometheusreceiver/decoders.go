@@ -9,12 +9,12 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// decoders are those that no page is being read with. One holds the largest page it has read, so only as many are kept as
-// pages are read at a time; many more scrapes may wait for their place. Of more, those are kept that hold the most: what they do not hold,
-// the next large pages would make anew. The lock of the slots guards them.
+// decoders are those not in use. A decoder keeps the memory of the largest page it has read, so only as many are kept
+// as pages are read at a time; many more scrapes may wait for their turn. Those with the most memory are kept: the next
+// large pages would have to allocate it again. They are guarded by the lock of the slots.
 type decoders struct {
 	keep int
-	idle []*fetch.Decoder // the last one back is the first one out: its memory is in the caches
+	idle []*fetch.Decoder // used last in, first out: the last one's memory is in the CPU's caches
 }
 
 func (d *decoders) take() *fetch.Decoder {

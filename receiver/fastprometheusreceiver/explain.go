@@ -27,12 +27,13 @@ const (
 	jobsSection   = "scrape_configs"
 	jobNameKey    = "job_name"
 	regexKey      = "regex"
-	// maxBlamed bounds how many jobs an error is about.
+	// maxBlamed limits how many jobs an error names.
 	maxBlamed = 5
 )
 
-// explain says where in a configuration its fault is. Prometheus tells it by a line of YAML that is not the user's, or not at
-// all. So its parts are read one by one until the smallest is found that is refused by itself.
+// explain finds the place of an error in a configuration. Prometheus reports a line of YAML that the user did not
+// write, or none at all. So the parts of the configuration are loaded one by one, down to the smallest that fails by
+// itself.
 func explain(tree map[string]any, fault error) error {
 	if global, ok := tree[globalSection]; ok {
 		if err := tryLoad(map[string]any{globalSection: global}); err != nil {
@@ -67,13 +68,13 @@ func explain(tree map[string]any, fault error) error {
 		if name := sameName.FindStringSubmatch(fault.Error()); name != nil {
 			return fmt.Errorf("two jobs have the name %q%s", name[1], strings.ReplaceAll(typo.PlaceIn(jobNameKey, name[1], jobNameKey), " or ", " and "))
 		}
-		return inWords(fault) // only the whole is refused
+		return inWords(fault) // only the whole fails
 	}
 	return errors.Join(errs...)
 }
 
-// blame finds the key of a part that is refused by itself, or with what no part can be without, and the element where that is
-// a list.
+// blame finds the key of a part that fails by itself, or together with what it always needs, and the element if it is a
+// list.
 func blame(where string, part any, needed map[string]any, fault error, try func(part any) error) error {
 	keys := asMap(part)
 	only := func(key string, value any) error {
@@ -99,7 +100,7 @@ func blame(where string, part any, needed map[string]any, fault error, try func(
 				break
 			}
 		}
-		if !unknownField.MatchString(fault.Error()) { // these come with their place
+		if !unknownField.MatchString(fault.Error()) { // these name their place
 			name, _ := keys[jobNameKey].(string)
 			where += placeOf(name, path, fault)
 		}
@@ -111,7 +112,7 @@ func blame(where string, part any, needed map[string]any, fault error, try func(
 	return fmt.Errorf("%s: %w", where, inWords(fault))
 }
 
-// placeOf is where the user has written what is wrong with a job, or with the global section if there is no name.
+// placeOf is the place where the user wrote what is wrong with a job, or with the global section if there is no name.
 func placeOf(job string, path []string, fault error) string {
 	in := func(path []string) string {
 		if job == "" {
@@ -141,7 +142,7 @@ func tryLoad(tree map[string]any) error {
 	return err
 }
 
-// asMap is a mapping of YAML, of which the keys may be of any type.
+// asMap returns a mapping of YAML, whose keys may be of any type.
 func asMap(v any) map[string]any {
 	switch m := v.(type) {
 	case map[string]any:
@@ -160,11 +161,12 @@ var (
 	unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 	wrongKind    = regexp.MustCompile("(?s)^yaml: unmarshal errors:\n  line \\d+: cannot unmarshal !!(\\w+)( `.*?`)? into (\\S+)$")
 	sameName     = regexp.MustCompile(`found multiple scrape configs with job name "([^"]*)"`)
-	ofJob        = regexp.MustCompile(` for scrape config with job name ".*"$`) // the job is named already
+	ofJob        = regexp.MustCompile(` for scrape config with job name ".*"$`) // the job is already named
 	kinds        = map[string]string{"str": "the text", "int": "the number", "float": "the number", "bool": "the word", "seq": "a list", "map": "a mapping"}
 )
 
-// inWords names unknown keys, and those that were meant, instead of lines and types that nobody has written.
+// inWords rewrites an error about unknown keys to name these and the keys that were likely meant, instead of line
+// numbers and Go types.
 func inWords(fault error) error {
 	found := unknownField.FindAllStringSubmatch(fault.Error(), -1)
 	if found == nil {
@@ -193,11 +195,11 @@ func inWords(fault error) error {
 	return errors.New(strings.Join(parts, "; "))
 }
 
-// discoveries are those of Prometheus, which a build may leave out.
+// discoveries are the mechanisms of Prometheus that a build may leave out.
 var discoveries = strings.Fields("aws azure consul digitalocean dns docker dockerswarm ec2 eureka gce hetzner http ionos kubernetes kuma lightsail " +
 	"linode marathon nerve nomad openstack ovhcloud puppetdb scaleway serverset stackit triton uyuni vultr xds")
 
-// knownKeys are those of Prometheus' configuration that is about scraping.
+// knownKeys are the keys of Prometheus' configuration that are about scraping.
 func knownKeys() []string {
 	keys := []string{"static_configs", "file_sd_configs"}
 	for _, discovery := range discoveries {

@@ -14,7 +14,7 @@ import (
 )
 
 // failureLogs are the open files of scrape_failure_log_file, by path. Jobs may share one. Each change of the
-// configuration opens them anew, so they can be moved away.
+// configuration opens them again, so that log rotation may move them away.
 type failureLogs map[string]*os.File
 
 // logger returns the one for the job, nil if it has none.

@@ -14,22 +14,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// said is what a page says of its metrics: a name, a type, a help text and a unit for each, all quoted. Targets whose
-// pages say the same share it.
+// said is what a page says about its metrics: name, type, help text and unit of each, all quoted. Targets whose pages
+// say the same share it.
 type said = unique.Handle[string]
 
-// describe notes what was said of the metrics of a page.
+// describe records what a page says about its metrics.
 func describe(t *page.Target, result page.Result) said {
 	var text []byte
 	t.Families(result, func(f page.Family) {
 		for _, part := range [...]string{f.Name, f.Type, f.Help, f.Unit} {
-			text = append(text, strconv.Quote(part)...) // AppendQuote copies all that is there
+			text = append(text, strconv.Quote(part)...) // AppendQuote would first copy what is in text
 		}
 	})
 	return unique.Make(string(text))
 }
 
-// families returns what the target's last pages said of their metrics, each metric once.
+// families returns what the target's last pages said about their metrics, each metric once.
 func (t *target) families() []api.Family {
 	t.mu.Lock()
 	said := t.said

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
 )
 
-// A follower takes up what discovery finds, what scrape_config_files become and what the target allocator offers.
+// A follower applies changes: of what discovery finds, of scrape_config_files and of what the target allocator offers.
 type follower struct {
 	*scraper
 
@@ -23,10 +23,10 @@ type follower struct {
 	offered allocator.Answer // the last one
 	broken  map[string]error // jobs of it that cannot be used
 
-	wrong bool // the files as they are cannot be used
+	wrong bool // the current files cannot be used
 }
 
-// run follows until the source closes.
+// run applies changes until the source closes.
 func (f *follower) run() {
 	var check <-chan time.Time
 	if f.cfg.ReloadInterval > 0 && f.cfg.Prometheus.hasFiles() {
@@ -49,18 +49,18 @@ func (f *follower) run() {
 	}
 }
 
-// sync brings all jobs up to date with discovery.
+// sync gives all jobs the targets of an update.
 func (f *follower) sync(update discover.Update) {
 	for _, j := range f.allJobs() {
-		// An update from before a change of the configuration does not know the jobs that came with it, or knows more.
+		// An update from before a change of the configuration lacks the new jobs, and may have removed ones.
 		if found, known := update.Groups[j.name]; known && !j.ended {
 			j.sync(found, update.At, update.Orphans)
 		}
 	}
 }
 
-// reload applies the configuration as it is in its files, if that is not how it is applied already. What could not be used is tried again and again:
-// other files that it names may come later.
+// reload applies the configuration in the files, unless it is applied already. After a failure it tries again each
+// time, since other files that the configuration names may come later.
 func (f *follower) reload() {
 	next, err := f.cfg.read()
 	isTold := next.sum == f.current.sum
@@ -68,7 +68,7 @@ func (f *follower) reload() {
 		return
 	}
 	if isTold && err == nil && f.cfg.sum() != next.sum {
-		return // it was written while it was read, and comes the next time
+		return // it was being written while it was read; the next call will find it complete
 	}
 	if err == nil {
 		var s *setup
@@ -90,7 +90,7 @@ func (f *follower) reload() {
 	f.current = next
 }
 
-// tellBroken tells of jobs of the target allocator that a change of the configuration has made wrong.
+// tellBroken logs the jobs of the target allocator that a change of the configuration has made invalid.
 func (f *follower) tellBroken(now map[string]error) {
 	for name, err := range now {
 		if f.broken[name] == nil {
@@ -100,7 +100,7 @@ func (f *follower) tellBroken(now map[string]error) {
 	f.broken = now
 }
 
-// accept applies an offer. Jobs of it that cannot be used stay as they were, if they were there.
+// accept applies an offer. Jobs of it that cannot be used stay as they were, if they existed before.
 func (f *follower) accept(offered allocator.Answer) verdict {
 	s, err := f.prepare(f.current.jobs, offered)
 	if err != nil {
@@ -121,15 +121,15 @@ func (f *follower) accept(offered allocator.Answer) verdict {
 	return verdict{s.broken, err}
 }
 
-// isAsBroken tells whether the same jobs are wrong as before, and some are.
+// isAsBroken reports whether the same jobs are wrong as before, and at least one.
 func isAsBroken(now, before map[string]error) bool {
 	return len(now) > 0 && maps.EqualFunc(now, before, func(error, error) bool { return true })
 }
 
-// errBroken is what counts as a change for the worse, though some of it was applied.
+// errBroken marks a change of the configuration as failed, although some of it was applied.
 var errBroken = errors.New("some jobs of the target allocator cannot be used")
 
-// count notes what came of a change of the configuration.
+// count records whether a change of the configuration succeeded.
 func (f *follower) count(err error) {
 	if err != nil {
 		f.counters.rejected.Add(1)

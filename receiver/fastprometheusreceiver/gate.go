@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// evidence is how many targets must have been refused, and none taken between, until it is the pipeline that refuses
-	// and not a verdict on what one target says.
+	// evidence is how many targets must be refused, with none accepted in between, for the pipeline to count as
+	// refusing, rather than the metrics of one target as bad.
 	evidence = 16
-	// probeInterval is how often a scrape is let through while the pipeline refuses metrics.
+	// probeInterval is how often one scrape is let through while the pipeline refuses metrics.
 	probeInterval = time.Second
 )
 
-// A gate keeps scrapes from being made for nothing, while a pipeline refuses whatever it is given, most likely because
-// memory is short. It holds a target back only if
+// A gate avoids useless scrapes while a pipeline refuses all metrics, most likely because memory is short. It holds a
+// target back only if
 //
-//   - metrics of many targets were refused since any were last taken,
-//   - this target's were among them: one that was not refused, or was never heard, is always scraped, and
-//   - it is known of each refusal that nobody took the metrics. An error of several pipelines or exporters does not say
-//     that: one of them may be well.
+//   - metrics of many targets were refused since any were last accepted,
+//   - the target's own metrics were among them: a target that was not refused, or not scraped yet, is always scraped, and
+//   - for each refusal it is certain that nobody took the metrics. An error of several pipelines or exporters is not
+//     enough: one of them may work.
 //
-// Those that are held back come through at random, one of all each probeInterval. As soon as the metrics of one are taken,
-// all are scraped again.
+// Targets that are held back are let through at random, one per probeInterval in all. As soon as the metrics of one are
+// accepted, all are scraped again.
 type gate struct {
 	behind paths
 
-	faced atomic.Bool // targets were refused in this era; spares those that are taken the lock
+	faced atomic.Bool // targets were refused in this era; checked without the lock by those that are accepted
 
 	mu      sync.Mutex
 	era     uint64 // ends when metrics are taken
@@ -45,7 +45,7 @@ type gate struct {
 	partly  bool   // metrics were refused in this era that somebody may have taken
 }
 
-// A refusal is what the gate knows of a target. Its scrape in flight guards it.
+// A refusal is what the gate knows about a target. It is guarded by the target's scrape in flight.
 type refusal struct {
 	era  uint64    // in which the target was refused; 0 if never
 	next time.Time // when it comes through though held back
@@ -64,8 +64,8 @@ func (g *gate) admits(r *refusal) bool {
 	return g.refused < evidence || g.partly || r.era != g.era || !time.Now().Before(r.next)
 }
 
-// refuse notes that a target's metrics were refused. It reports whether that makes it the pipeline that refuses, from now
-// on or since before, and whether the gate holds targets back for it.
+// refuse records that a target's metrics were refused. It reports whether the pipeline counts as refusing from now on,
+// whether it does at all, and whether the gate holds targets back for it.
 func (g *gate) refuse(r *refusal, err error) (begins, refusing, holding bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +81,7 @@ func (g *gate) refuse(r *refusal, err error) (begins, refusing, holding bool) {
 	return begins, g.refused >= evidence, g.refused >= evidence && !g.partly
 }
 
-// take notes that metrics were taken. It reports whether the pipeline was refusing until now.
+// take records that metrics were accepted. It reports whether the pipeline counted as refusing until now.
 func (g *gate) take() bool {
 	if !g.faced.Load() {
 		return false
@@ -95,10 +95,11 @@ func (g *gate) take() bool {
 	return was
 }
 
-// paths are the ways that metrics go from a receiver: its pipelines, and their exporters. They are zero if nobody knows.
+// paths are the ways from a receiver to its exporters: the numbers of its pipelines and of their exporters. They are
+// zero if not known.
 type paths struct{ pipelines, exporters int }
 
-// pathsBehind reads the host's graph. Behind a connector there are more pipelines, so nothing is known then.
+// pathsBehind reads the host's graph. After a connector there are further pipelines, so the result is then zero.
 func pathsBehind(host component.Host, receiver component.ID) paths {
 	behind, err := hostgraph.Behind(host, receiver)
 	if err != nil {
@@ -116,7 +117,7 @@ func pathsBehind(host component.Host, receiver component.ID) paths {
 	return p
 }
 
-// refuse tells whether an error says that all of them refused, and may not next time.
+// refuse reports whether an error says that all paths refused the metrics, and that they may accept them later.
 func (p paths) refuse(err error) bool {
 	switch {
 	case consumererror.IsPermanent(err):
@@ -128,10 +129,11 @@ func (p paths) refuse(err error) bool {
 	}
 }
 
-// memoryLimited is what memory_limiter says, which has no type that others could know. It comes before all exporters.
+// memoryLimited is the text of memory_limiter's error, which has no exported type. It is returned before any exporter
+// is called.
 const memoryLimited = "data refused due to high memory usage"
 
-// limited counts the memory limiters whose words are in an error.
+// limited counts how many memory limiters an error is from.
 func limited(err error) (n int) {
 	if err == nil {
 		return 0

@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// inspection is what the receiver shows to whoever looks.
+// inspection is what the receiver shows on request.
 func (r *scraper) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
@@ -79,7 +79,7 @@ func (j *job) inspect() (inspect.Job, bool) {
 	return out, !now.ended
 }
 
-// identify makes the hash of a target one that no other job's target has.
+// identify makes the ID of a target, unique over all jobs.
 func (j *job) identify(hash uint64) string {
 	id := strconv.FormatUint(hash^xxhash.Sum64String(j.owner.settings.ID.String()+"\xff"+j.name), 16)
 	return "0000000000000000"[len(id):] + id
@@ -102,7 +102,7 @@ func (t *target) inspect(id string) inspect.Target {
 	return out
 }
 
-// withoutUser takes credentials out of a URL.
+// withoutUser removes credentials from a URL.
 func withoutUser(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
@@ -112,7 +112,7 @@ func withoutUser(text string) string {
 	return u.String()
 }
 
-// assignmentLabels are a target's labels for people.
+// assignmentLabels are a target's labels, for display.
 type assignmentLabels assignment
 
 func (a *assignmentLabels) Labels() []inspect.Label {
@@ -127,7 +127,7 @@ func (a *assignmentLabels) Labels() []inspect.Label {
 
 func (a *assignmentLabels) Discovered() []inspect.Label { return inspectLabels(a.Target.Discovered()) }
 
-// droppedLabels are those of a target that is none.
+// droppedLabels are the labels of a target that relabelling dropped.
 type droppedLabels func() labels.Labels
 
 func (droppedLabels) Labels() []inspect.Label       { return nil }
@@ -150,13 +150,13 @@ func rulesText(rules []*relabel.Config) string {
 	return string(text)
 }
 
-// looker fetches the pages of targets for people.
+// looker fetches the pages of targets for display.
 type looker struct{ *scraper }
 
-// errEnough ends the reading of a page that is longer than anybody wants to see.
+// errEnough ends the reading of a page that is longer than is shown.
 var errEnough = errors.New("enough")
 
-// Look implements inspect.Looker. It has a connection of its own, so that the target's scrapes do not wait.
+// Look implements inspect.Looker. It has a connection of its own, so that it does not delay the target's scrapes.
 func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, error) {
 	a := l.find(id)
 	if a == nil {
@@ -201,7 +201,7 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	return page, nil
 }
 
-// find returns what the target with this ID is scraped with; nil if there is none.
+// find returns the assignment of the target with this ID; nil if there is none.
 func (r *scraper) find(id string) *assignment {
 	for _, j := range r.allJobs() {
 		j.mu.Lock()

@@ -20,10 +20,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
 )
 
-// mostAdopting is how long the scrapes of many orphans are spread over.
+// mostAdopting is the time over which the extra scrapes of many orphans are spread.
 const mostAdopting = time.Second
 
-// A job is a scrape configuration at work.
+// A job is a scrape configuration in use.
 type job struct {
 	owner   *scraper
 	name    string
@@ -35,7 +35,7 @@ type job struct {
 	deriver *discover.Deriver
 	seed    uint64
 	targets map[uint64]*target
-	leaving map[uint64]*target // gone, but not yet for as long as it takes to call their series stale
+	leaving map[uint64]*target // gone, but not long enough for stale markers
 	found   discover.Set       // without its targets, which are above
 
 	moves moves
@@ -45,7 +45,7 @@ func newJob(owner *scraper, name string) *job {
 	return &job{owner: owner, name: name, targets: map[uint64]*target{}, leaving: map[uint64]*target{}}
 }
 
-// equip gives the job a new configuration. Targets get it with the next update of discovery.
+// equip gives the job a new configuration. Targets get it with the next update from discovery.
 func (j *job) equip(g *tools) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -54,15 +54,15 @@ func (j *job) equip(g *tools) {
 	j.seed = j.owner.seedOf(g.cfg)
 }
 
-// failures is the log of scrape_failure_log_file, nil without. It is not that of a target's assignment, whose file a reload has
-// closed when discovery has yet to say what the targets are.
+// failures is the log of scrape_failure_log_file, nil if there is none. A target's assignment must not be used for it:
+// a reload has closed its file before discovery gives the target a new one.
 func (j *job) failures() *slog.Logger {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.tools.failures
 }
 
-// end lets all targets leave.
+// end removes all targets.
 func (j *job) end() {
 	j.mu.Lock()
 	j.ended = true
@@ -70,7 +70,8 @@ func (j *job) end() {
 	j.sync(nil, time.Time{}, false)
 }
 
-// sync makes the targets those that the groups come to. Since when they are, members may have agreed on: zero means now. Those that come may be orphans, of a member that has gone.
+// sync replaces the targets by those of groups. since is the time from which on members have agreed to scrape these,
+// zero for now. orphans says that new targets may be those of a member that has gone.
 func (j *job) sync(groups []*targetgroup.Group, since time.Time, orphans bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -106,13 +107,14 @@ func (j *job) arrive(hash uint64) *target {
 	if t == nil {
 		return &target{job: j}
 	}
-	delete(j.leaving, hash) // from here on its retirement does nothing
+	delete(j.leaving, hash) // its pending retirement now does nothing
 	j.owner.clock.Cancel(t.task)
 	t.interval = 0
 	return t
 }
 
-// schedule sees to it that the target is scraped at its interval. What has been due since others gave it away is made up for, but for what is an interval ago.
+// schedule has the target scraped at its interval. Scrapes that were due since another member gave it away are caught
+// up on, if they are less than an interval ago.
 func (j *job) schedule(t *target, f *discover.Target, since time.Time, orphans bool) {
 	if t.interval == f.Interval {
 		return
@@ -140,8 +142,8 @@ func (j *job) schedule(t *target, f *discover.Target, since time.Time, orphans b
 	}
 }
 
-// adopt has an orphan scraped at once, and not only when it is its turn: the member that has gone may have left out its last scrape. If it has not, one more does no harm.
-// It is not done where its turn comes soon.
+// adopt scrapes an orphan at once, in addition to its turn: the member that has gone may have missed its last scrape.
+// If it has not, one more does no harm. It does nothing if the turn comes soon.
 func (j *job) adopt(t *target, f *discover.Target, turn time.Time) {
 	soon := time.Now().Add(time.Duration(f.Hash % uint64(max(min(f.Interval/10, mostAdopting), 1))))
 	if turn.Sub(soon) > f.Interval/4 {
@@ -149,8 +151,9 @@ func (j *job) adopt(t *target, f *discover.Target, turn time.Time) {
 	}
 }
 
-// leave calls the target's series stale when it has missed two scrapes, unless it is given to another collector by then, or back to this one. Until then it may come back as if nothing had
-// happened, but for its connection: a change of labels makes all targets others, which have connections of their own.
+// leave retires the target, with stale markers, when it has missed two scrapes, unless it is assigned to another
+// collector by then, or back to this one. Until then it may come back as if nothing had happened, except for its
+// connection: a change of labels makes all targets new, with new connections.
 func (j *job) leave(hash uint64, t *target) {
 	missed, _ := j.owner.clock.Cancel(t.task)
 	left := time.Now()
@@ -186,7 +189,7 @@ func (j *job) checkLimit() {
 	j.tooMany.Store(&err)
 }
 
-// A moment is what a job is at a time.
+// A moment is a copy of a job's state.
 type moment struct {
 	cfg     *promconfig.ScrapeConfig
 	found   discover.Set
@@ -194,7 +197,7 @@ type moment struct {
 	ended   bool
 }
 
-// now returns what is shown of the job. To put that into words takes a while, and nobody is to wait for it.
+// now returns a copy of the job's state, so that rendering it, which takes a while, delays nobody.
 func (j *job) now() moment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -208,7 +211,7 @@ func (j *job) all() []*target {
 	return slices.AppendSeq(slices.Collect(maps.Values(j.targets)), maps.Values(j.leaving))
 }
 
-// halt keeps the targets that are not leaving from being scraped again, and returns them.
+// halt stops the scraping of targets that are not leaving, and returns them.
 func (j *job) halt() []*target {
 	j.mu.Lock()
 	defer j.mu.Unlock()

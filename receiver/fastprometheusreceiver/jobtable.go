@@ -10,18 +10,20 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 )
 
-// A jobTable has the jobs that are scraped, and those that have ended and still have something to do. What is scraped is a setup.
+// A jobTable has the jobs that are scraped, and ended ones that still have something to do. The former come from a
+// setup.
 type jobTable struct {
 	mu        sync.Mutex
 	jobs      map[string]*job
-	made      int                        // jobs, ever
+	made      int                        // number of jobs so far
 	logs      failureLogs                // of the setup
-	allocated []*promconfig.ScrapeConfig // of it, by the target allocator
+	allocated []*promconfig.ScrapeConfig // jobs of the setup that come from the target allocator
 	applied   time.Time                  // when it came
-	rejected  bool                       // a change since then was wrong
+	rejected  bool                       // a later change was wrong
 }
 
-// set equips jobs with a setup, makes those that are new, and returns the logs of the setup before. Jobs that are not in it stay.
+// set gives jobs the configuration of a setup, makes new ones, and returns the logs of the setup before. Jobs that are
+// not in it stay.
 func (t *jobTable) set(s *setup, newJob func(name string) *job) failureLogs {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,13 +39,13 @@ func (t *jobTable) set(s *setup, newJob func(name string) *job) failureLogs {
 	return old
 }
 
-// forget drops a job that has ended and has nothing left to do.
+// forget removes a job that has ended and has nothing left to do.
 func (t *jobTable) forget(j *job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if t.jobs[j.name] != j { // it was dropped before; by now there may be another one of its name
+	if t.jobs[j.name] != j { // it was removed before; there may be another one of its name by now
 		return
 	}
 	if j.ended && len(j.targets)+len(j.leaving) == 0 {
@@ -69,7 +71,7 @@ func (t *jobTable) allocatedJobs() []*promconfig.ScrapeConfig {
 	return t.allocated
 }
 
-// toolsOf returns what the targets of a job are scraped with, nil if there is no such job.
+// toolsOf returns what targets of a job are scraped with, nil if there is no such job.
 func (t *jobTable) toolsOf(name string) *tools {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// learnersFactor is how many learners, by processors, go on when there is no more room.
+	// learnersFactor is how many learners per processor continue when there is no room left.
 	learnersFactor = 2
-	// learningTurn is how long one of these keeps its place: one whose page comes slowly may not keep others waiting.
+	// learningTurn is how long one of these may take: a page that comes slowly must not keep others waiting.
 	learningTurn = 200 * time.Millisecond
-	// heldLineBytes is what a line takes that is held.
+	// heldLineBytes is what a held line takes.
 	heldLineBytes = 56
 )
 
-// learningShare is how much of the memory lines may take that are held until their pages have ended.
+// learningShare is the share of the memory that held lines may take.
 var learningShare = memlimit.Share{Part: 128, Least: 2 << 20, Most: 8 << 20}
 
-// learners bounds what pages hold that come in parts and are not those that were expected. Each line that is read of such a page is held
-// until the page's end has come; of one that is known, next to nothing is. After a start, or a rollout, all targets of a kind come at
-// once. Once they hold more than there is room for, a few go on and the bodies of the others wait with their senders; nearly always
-// the few make known what the others have.
+// learners limits what pages hold that come in parts and are not as expected. Each unexpected line of such a page is
+// held until the page's end; expected lines take next to nothing. After a start or a rollout, all targets of a kind
+// come at once. When they hold more than there is room for, a few continue, and the others stop reading, so that their
+// senders wait; nearly always, what the few learn makes the lines of the others known.
 type learners struct {
 	most int64 // bytes
 
 	mu      sync.Mutex
 	held    int64
-	free    int        // places beyond that
-	waiting []*learner // the first for the longest time
+	free    int        // places in excess of that
+	waiting []*learner // the one that waits longest first
 }
 
 // A learner is a page that holds lines. Its zero value holds none.
 type learner struct {
 	home     *learners
 	held     int64
-	goesOn   chan struct{} // while it waits
+	goesOn   chan struct{} // closed when it may continue; nil unless it waits
 	isPlaced bool
 	turn     *time.Timer
 }
@@ -50,7 +50,7 @@ func newLearners(processors int, most int64) *learners {
 	return &learners{most: most, free: learnersFactor * processors}
 }
 
-// hold notes how many lines a page holds.
+// hold records how many lines a page holds.
 func (l *learner) hold(lines int) {
 	h := l.home
 	h.mu.Lock()
@@ -59,7 +59,7 @@ func (l *learner) hold(lines int) {
 	l.held = heldLineBytes * int64(lines)
 }
 
-// wait returns when the page may go on, and tells whether it may within a limit.
+// wait returns when the page may continue, and reports whether that was within limit.
 func (l *learner) wait(ctx context.Context, limit time.Duration) bool {
 	h := l.home
 	h.mu.Lock()
@@ -86,7 +86,7 @@ func (l *learner) wait(ctx context.Context, limit time.Duration) bool {
 	return false
 }
 
-// fill lets those go on for whom there is room.
+// fill lets learners continue for which there is room.
 func (h *learners) fill() {
 	for len(h.waiting) > 0 && (h.held <= h.most || h.free > 0) {
 		l := h.waiting[0]
@@ -115,7 +115,7 @@ func (l *learner) leavePlace() {
 	}
 }
 
-// end gives back what the page has held.
+// end releases what the page has held.
 func (l *learner) end() {
 	h := l.home
 	if h == nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// The shares of memory that a page may have where the configuration does not say.
+// Shares of the memory for a page, where the configuration sets no limit.
 var (
 	bodyShare = memlimit.Share{Part: 4, Least: 32 << 20, Most: 256 << 20}
 	pageShare = memlimit.Share{Part: 2, Least: 64 << 20, Most: 2 << 30}
 )
 
-// limits are those on pages, and why they are what they are.
+// limits are the limits of pages, and where they come from.
 type limits struct {
 	body, page       int64  // of one page: its text, and what is made of it
 	bodyWhy, pageWhy string // "" if the configuration says so, or the memory there is does not matter
-	bodies           int64  // of all pages on their way
+	bodies           int64  // of all pages in flight
 }
 
 func newLimits(cfg *Config, memory int64) limits {
@@ -43,7 +43,8 @@ func (l limits) applied(cfg *Config) *Config {
 	return &out
 }
 
-// explain says of a page beyond a limit where the limit comes from, and what to do about it. most is that of its job.
+// explain adds to an error about a page beyond a limit where the limit comes from, and what to do about it. most is the
+// limit of its job.
 func (l limits) explain(err error, most int64) error {
 	switch {
 	case errors.As(err, new(page.MemoryError)) && l.pageWhy != "" && !isExplained(err):
@@ -62,7 +63,7 @@ func (l limits) explain(err error, most int64) error {
 		fetch.ErrBodySize, size)}
 }
 
-// An explained error says the same in more words.
+// An explained error is another one, with more words.
 type explained struct {
 	err  error
 	text string

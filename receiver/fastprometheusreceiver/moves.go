@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// movesWait bounds a question to the target allocator about a target that has left: meanwhile it keeps a scrape's place.
+	// movesWait limits a question to the target allocator about a target that has left, since it occupies the place of
+	// a scrape meanwhile.
 	movesWait = 5 * time.Second
-	// movesRetry is how soon the allocator is asked again when it did not answer.
+	// movesRetry is when the allocator is asked again after it did not answer.
 	movesRetry = 10 * time.Second
 )
 
-// moves are the targets of a job that the target allocator has given to collectors. It is asked once about all targets
-// that left together.
+// moves are the targets of a job that the target allocator has assigned to collectors. It is asked once about all
+// targets that left together.
 type moves struct {
 	mu     sync.Mutex
 	asked  time.Time
@@ -32,7 +33,7 @@ type moves struct {
 	hashes map[uint64]struct{}
 }
 
-// has tells whether a target that left at a time is some collector's now. Where the allocator does not say, it is not.
+// has reports whether a target that left is assigned to a collector now. If the allocator does not answer, it is not.
 func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}, error)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,14 +46,15 @@ func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}
 	return has
 }
 
-// divides tells whether the targets of a job are those that the target allocator gives to this collector.
+// divides reports whether the target allocator decides which of a job's targets this collector has.
 func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
 	return r.allocator != nil && r.allocator.Has(job)
 }
 
-// isGiven tells whether the target allocator has given a target that left the job to another collector, or meanwhile back to this one. That one goes on
-// with its series, and nobody is to call them stale. A job that has ended is scraped here no more, whatever the allocator still lists for this collector.
-// Where the receiver stops before there is an answer nobody knows, and nothing ends by a shutdown.
+// isGiven reports whether the target allocator has assigned a target that left the job to another collector, or back to
+// this one. That collector continues its series, so they must not get stale markers. A job that has ended is not
+// scraped here any more, whatever the allocator still assigns to this collector. If the receiver stops before there is
+// an answer, nothing gets stale markers.
 func (j *job) isGiven(hash uint64, left time.Time) bool {
 	j.mu.Lock()
 	cfg, ended := j.tools.cfg, j.ended
@@ -74,7 +76,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 	return has || r.fetching.Err() != nil
 }
 
-// hashesOf are those of the targets that groups come to.
+// hashesOf returns the hashes of the targets of groups.
 func hashesOf(cfg *promconfig.ScrapeConfig, groups []*targetgroup.Group) map[uint64]struct{} {
 	hashes := map[uint64]struct{}{}
 	for _, target := range discover.NewDeriver(cfg, discover.Shard{}).Derive(groups).Targets {

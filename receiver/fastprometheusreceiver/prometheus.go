@@ -38,7 +38,7 @@ var (
 	_ confmap.Marshaler   = (*Prometheus)(nil)
 )
 
-// sections are those that this receiver honours.
+// sections are the top-level keys that this receiver supports.
 var sections = []string{"global", "scrape_configs", "scrape_config_files"}
 
 // LoadPrometheus reads a configuration from YAML. Relative paths in it are relative to the working directory.

@@ -41,7 +41,7 @@ const lastScrapes = 256
 type scraper struct {
 	jobTable
 
-	cfg       *Config // with limits in place of those that nobody has set
+	cfg       *Config // with limits for what the user has not limited
 	limits    limits
 	settings  receiver.Settings
 	next      consumer.Metrics
@@ -51,16 +51,16 @@ type scraper struct {
 
 	shard   discover.Shard
 	reuse   bool
-	changes handback.Changes // that are put back if it is
-	unread  bool             // and attributes of points may be owed
-	later   bool             // and it comes back after the pipeline has returned
+	changes handback.Changes // what must be restored if memory is used again
+	unread  bool             // attributes of points may be left out until asked for
+	later   bool             // metrics come back after the pipeline has returned
 	host    string
 
 	source   *discover.Source
 	clock    *schedule.Clock
 	slots    *slots
 	learners *learners
-	backlog  *backlog // of the pipeline
+	backlog  *backlog // in the pipeline
 	buffers  buffers
 	gate     *gate
 	refusals refusals
@@ -71,9 +71,9 @@ type scraper struct {
 	abort    context.CancelFunc
 	watch    sync.WaitGroup
 
-	behind func(host component.Host, receiver component.ID) paths // pathsBehind; a test has no graph
+	behind func(host component.Host, receiver component.ID) paths // pathsBehind, except in tests without a graph
 
-	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil: into the network
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil: the network
 
 	unregister func() // of what is shown
 	tap        inspect.Tap
@@ -111,14 +111,14 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		unregister: func() {},
 		behind:     pathsBehind,
 	}
-	r.host, _ = os.Hostname() // without a name all is well but for the spread
+	r.host, _ = os.Hostname() // without a name, only the spread suffers
 	r.fetching, r.stop = context.WithCancel(context.Background())
 	r.following, r.unfollow = context.WithCancel(context.Background())
 	r.sending, r.abort = context.WithCancel(context.Background())
 	return r, nil
 }
 
-// Start begins to discover and scrape. Faults of the configuration that only show now are returned.
+// Start begins to discover and scrape. It returns errors of the configuration that show only now.
 func (r *scraper) Start(ctx context.Context, host component.Host) error {
 	r.decideReuse(host)
 	r.gate = newGate(r.behind(host, r.settings.ID))
@@ -162,7 +162,7 @@ func (r *scraper) begin(own []*promconfig.ScrapeConfig) error {
 }
 
 // deliver hands a target's metrics to the pipeline, those of a large page part by part, and releases the slot. What the
-// pipeline refuses is lost, and with it the parts that would follow.
+// pipeline refuses is lost, with the parts that would follow.
 func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 	if result.Metrics.DataPointCount() == 0 && result.Pending() == 0 {
 		slot.release()
@@ -187,28 +187,29 @@ func (r *scraper) deliver(t *target, result page.Result, slot *slot) {
 	}
 	if err != nil {
 		result.Recall()
-		r.refuse(t, err) // and no Release: who refuses metrics may yet try again
+		r.refuse(t, err) // without Release: whoever refuses metrics may still retry them
 	} else {
 		result.Release()
 		r.take(t)
 	}
 }
 
-// lastWait is how long a shutdown waits for a pipeline that does not take the last scrapes: one that waits for a full
-// queue would keep the process for ever, since exporters are stopped after receivers and the Collector sets no deadline.
+// lastWait is how long a shutdown waits for a pipeline that does not take the last scrapes. Waiting for a full queue
+// would block the process for ever, since exporters are stopped after receivers and the Collector sets no deadline.
 const lastWait = 5 * time.Second
 
-// giveUpWait is how long it waits for a pipeline to return that has been told to give up.
+// giveUpWait is how long it then waits for the pipeline to return after its context was cancelled.
 const giveUpWait = time.Second
 
-// hand hands on what the result has now, and releases the slot. If it is refused, the parts to come count as refused, too.
+// hand hands on the current metrics of the result, and releases the slot. If they are refused, the parts to come count
+// as refused, too.
 func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 	points := result.Metrics.DataPointCount()
 	before := t.enter(phasePipeline)
 	t.last.Store(int32(phasePipeline))
 	slot.lend(weigh(result, points), func() {
 		ctx := r.obsreport.StartMetricsOp(r.sending)
-		// A shutdown that is out of time ends the parts of a page, too, whatever the pipeline makes of its context.
+		// A shutdown that is out of time also ends the parts of a page, even if the pipeline ignores its context.
 		if err = r.sending.Err(); err == nil && points > 0 {
 			if r.tap.IsOpen() {
 				result.Settle()
@@ -228,7 +229,7 @@ func (r *scraper) hand(t *target, result page.Result, slot *slot) (err error) {
 	return err
 }
 
-// errNoParts ends the handing on of a page of which nothing more comes, against what was promised.
+// errNoParts ends a page whose remaining parts are missing although they were announced.
 var errNoParts = errors.New("cannot make metrics of the rest of the page")
 
 // lose counts points that are not handed on.
@@ -237,7 +238,7 @@ func (r *scraper) lose(points int, err error) {
 	r.obsreport.EndMetricsOp(r.obsreport.StartMetricsOp(r.sending), "prometheus", points, err)
 }
 
-// Shutdown stops scraping. Scrapes that are being fetched are dropped; those that have been are handed on, within ctx
+// Shutdown stops scraping. Scrapes that are being fetched are dropped; those already fetched are handed on, within ctx
 // and lastWait.
 func (r *scraper) Shutdown(ctx context.Context) error {
 	defer r.telemetry.Shutdown()
@@ -282,7 +283,7 @@ func (r *scraper) Shutdown(ctx context.Context) error {
 	return errors.Join(err, r.closeLogs())
 }
 
-// scrapeOnce scrapes all targets now, as far as that can be done within ctx.
+// scrapeOnce scrapes all targets now, as far as possible within ctx.
 func (r *scraper) scrapeOnce(ctx context.Context) {
 	defer context.AfterFunc(ctx, r.stop)()
 	if r.fetching.Err() != nil {
@@ -329,8 +330,8 @@ func (r *scraper) plans() (count, size int64) {
 	return count, size
 }
 
-// seedOf makes replicas with the same configuration scrape a job's targets at different moments. Members that share them scrape each at
-// the same one, wherever they run: a target that moves from one to another keeps its rhythm.
+// seedOf makes replicas with the same configuration scrape a job's targets at different times. Members that share
+// targets scrape each at the same time, wherever they run: a target that moves keeps its rhythm.
 func (r *scraper) seedOf(job *promconfig.ScrapeConfig) uint64 {
 	divided := r.cfg.Sharding.Members > 1 && r.cfg.Sharding.Replication <= 1
 	host := r.host

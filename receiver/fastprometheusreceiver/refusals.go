@@ -11,10 +11,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// refusalLines is how many targets the log names in a minute because their metrics are refused.
+// refusalLines is how many refused targets are logged per minute.
 const refusalLines = 10
 
-// refusals bound the lines in the log about targets whose metrics are refused.
+// refusals limits the log lines about targets whose metrics are refused.
 type refusals struct {
 	mu    sync.Mutex
 	since time.Time
@@ -31,15 +31,15 @@ func (r *refusals) mayTell() bool {
 	return r.lines <= refusalLines
 }
 
-// refuse notes that a target's metrics were refused, and lost.
+// refuse records that a target's metrics were refused, and lost.
 func (r *scraper) refuse(t *target, err error) {
 	r.counters.refused.Add(1)
 	t.refused.Add(1)
 	if r.sending.Err() != nil {
-		return // shutting down: that says nothing about anybody
+		return // shutting down: that says nothing about the pipeline
 	}
 	if consumererror.IsPermanent(err) {
-		// It would be refused the next time too, whatever is done about scraping, and says nothing about other metrics.
+		// A permanent error: the same metrics would be refused again, and it says nothing about others.
 		r.tellRefused(t, err)
 		return
 	}
@@ -62,7 +62,7 @@ func (r *scraper) tellRefused(t *target, err error) {
 		zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))
 }
 
-// take notes that a target's metrics were taken.
+// take records that a target's metrics were accepted.
 func (r *scraper) take(t *target) {
 	if r.gate.take() {
 		r.settings.Logger.Info("The pipeline accepts metrics again")

@@ -13,10 +13,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// reuseKey is the setting, as errors and the log have it.
+// reuseKey is the name of the setting in errors and in the log.
 const reuseKey = "`reuse`"
 
-// decideReuse finds out whether the memory of metrics is used again, and says so.
+// decideReuse decides whether the memory of metrics is used again, and logs it.
 func (r *scraper) decideReuse(host component.Host) {
 	r.changes, r.unread, r.later = handback.Changes{}, false, false
 	obstacle := r.obstacle(host)
@@ -30,9 +30,9 @@ func (r *scraper) decideReuse(host component.Host) {
 		zap.String("because_of", obstacle.What), zap.String("which", obstacle.Why))
 }
 
-// obstacle returns the first thing that stands between this receiver and the use of its metrics' memory again, if any. With
-// `reuse: always` the user answers for components that say nothing of themselves, but not against what is known: a gate, an
-// exporter that keeps metrics, a pipeline that changes them. What changes attributes alone is no obstacle: they are put back.
+// obstacle returns the first reason, if any, why the receiver must not use the memory of its metrics again. With
+// `reuse: always` the user vouches for components that are not known, but not against known facts: a gate, an exporter
+// that keeps metrics, a pipeline that changes them. Changes of attributes alone are no obstacle: they are restored.
 func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 	if r.cfg.Reuse == reuseNever {
 		return &handback.Obstacle{What: reuseKey, Why: "is never"}

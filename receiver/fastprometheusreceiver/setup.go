@@ -15,17 +15,17 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 )
 
-// A setup is jobs with what they are scraped with.
+// A setup is a list of jobs and what each is scraped with.
 type setup struct {
 	own       []*promconfig.ScrapeConfig
-	allocated []*promconfig.ScrapeConfig // by the target allocator, as far as they can be used
-	broken    map[string]error           // jobs of the target allocator that cannot be used
+	allocated []*promconfig.ScrapeConfig // from the target allocator, as far as they can be used
+	broken    map[string]error           // errors of the target allocator's other jobs
 	tools     map[string]*tools
 	logs      failureLogs
 }
 
-// prepare sets up jobs. It fails when one of the configuration's own cannot be used. One that the target allocator offers is
-// set up as it was, if it was there, when it cannot be used.
+// prepare sets up jobs. It fails if one of the configuration's own cannot be used. If one from the target allocator
+// cannot, it stays as it was, if it existed.
 func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answer) (*setup, error) {
 	s := &setup{own: own, broken: maps.Clone(offered.Broken), tools: map[string]*tools{}, logs: failureLogs{}}
 	var errs []error
@@ -62,7 +62,7 @@ func (r *scraper) prepare(own []*promconfig.ScrapeConfig, offered allocator.Answ
 		}
 		kept := *r.toolsOf(name)
 		var err error
-		if kept.failures, err = s.logs.logger(cfg); err != nil { // the file it had is closed once the setup is applied
+		if kept.failures, err = s.logs.logger(cfg); err != nil { // its file is closed once the setup is applied
 			s.broken[name] = errors.Join(s.broken[name], err)
 		}
 		s.tools[name] = &kept
@@ -85,7 +85,7 @@ func (r *scraper) equip(s *setup, cfg *promconfig.ScrapeConfig) error {
 	return nil
 }
 
-// apply makes the jobs those of the setup, and no others.
+// apply replaces all jobs by those of the setup.
 func (r *scraper) apply(s *setup) error {
 	old := r.set(s, func(name string) *job { return newJob(r, name) })
 	for _, j := range r.allJobs() {

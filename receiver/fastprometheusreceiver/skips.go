@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// A skip is why a scrape that was due is not made.
+// A skip is the reason why a scrape that was due was not made.
 type skip int
 
 const (
-	skipBacklog     skip = iota // metrics that wait in the pipeline take as much memory as they may
-	skipConcurrency             // as many scrapes are under way as may be
+	skipBacklog     skip = iota // metrics waiting in the pipeline take the memory that they may
+	skipConcurrency             // as many scrapes are in progress as allowed
 	skipPipeline                // the target's last metrics are still in the pipeline
 	skipReading                 // its last page is being read, or waits for a processor
 	skipRefused                 // the pipeline refuses metrics
@@ -24,13 +24,13 @@ const (
 	skipKinds
 )
 
-// nameTarget is of a phase and of a reason: both are the target's doing.
+// nameTarget is the name both of a phase and of a reason.
 const nameTarget = "target"
 
 // skipReasons are the values of the metric's attribute, sorted.
 var skipReasons = [skipKinds]string{"backlog", "concurrency", "pipeline", "reading", "refused", nameTarget}
 
-// skipWords say in the log what is the matter, and what can be done.
+// skipWords are the explanations for the log, with advice.
 var skipWords = [skipKinds]string{
 	skipBacklog:     "the pipeline is slow, and the metrics that wait in it take as much memory as they may",
 	skipConcurrency: "as many scrapes are under way as `max_concurrent_scrapes` allows",
@@ -39,15 +39,15 @@ var skipWords = [skipKinds]string{
 	skipTarget:      "targets take longer to answer than their intervals are",
 }
 
-// calm is for how long no scrape must have been left out for the log to say so.
+// calm is how long no scrape must have been skipped for the log to say that it is over.
 const calm = time.Minute
 
-// skips count scrapes that were due and not made. That this begins, and that it is over, is a line in the log for each
-// reason.
+// skips counts scrapes that were due and not made. For each reason, the log has one line when this begins and one when
+// it is over.
 type skips struct {
 	log    *zap.Logger
 	counts [skipKinds]atomic.Int64
-	active atomic.Int32 // reasons that the log knows of
+	active atomic.Int32 // reasons that are logged as begun
 
 	mu    sync.Mutex
 	kinds [skipKinds]struct {
@@ -64,12 +64,12 @@ func (s *skips) total() (n int64) {
 	return n
 }
 
-// count notes that a scrape of the target was not made.
+// count records that a scrape of the target was skipped.
 func (s *skips) count(k skip, t *target) {
 	n := s.counts[k].Add(1)
 	t.skipped.Add(1)
 	if k == skipRefused {
-		return // the log has it that the pipeline refuses
+		return // it is already logged that the pipeline refuses
 	}
 	s.mu.Lock()
 	kind := &s.kinds[k]
@@ -86,7 +86,7 @@ func (s *skips) count(k skip, t *target) {
 	}
 }
 
-// settle notes what is over.
+// settle logs what is over.
 func (s *skips) settle() {
 	if s.active.Load() == 0 {
 		return
@@ -113,8 +113,8 @@ type phase int32
 
 const (
 	phaseIdle     phase = iota
-	phaseTarget         // asks the target, and waits for its answer
-	phaseWaiting        // for a processor, to read the answer or to go on with it
+	phaseTarget         // waits for the target's answer
+	phaseWaiting        // waits for a processor, to read the answer or to continue with it
 	phaseReading        // reads it
 	phasePipeline       // hands on its metrics
 	phases
@@ -122,17 +122,18 @@ const (
 
 var phaseNames = [phases]string{"idle", nameTarget, "waiting", "reading", "pipeline"}
 
-// enter notes what the target's scrape does next. It returns what it did before.
+// enter records the next phase of the target's scrape. It returns the last one.
 func (t *target) enter(p phase) phase {
 	return phase(t.phase.Swap(int32(p)))
 }
 
-// miss is called when the target is due and not scraped, for its last scrape is still under way or none may begin.
+// miss is called when the target is due and not scraped, because its last scrape is still in progress or none may
+// begin.
 func (t *target) miss() {
 	r := t.job.owner
 	s := &r.skips
 	switch p := phase(t.phase.Load()); {
-	case p == phaseWaiting && r.backlog.isFull(false): // those who have the places keep them until there is room
+	case p == phaseWaiting && r.backlog.isFull(false): // those in the pipeline keep their places until there is room
 		s.count(skipBacklog, t)
 	case p == phaseIdle && r.cfg.MaxConcurrentScrapes > 0:
 		s.count(skipConcurrency, t)
@@ -143,7 +144,7 @@ func (t *target) miss() {
 	}
 }
 
-// skips says which skip a scrape in this phase is the cause of.
+// skips returns the reason for a skip caused by a scrape in this phase.
 func (p phase) skips() skip {
 	switch p {
 	case phasePipeline:
@@ -155,7 +156,7 @@ func (p phase) skips() skip {
 	}
 }
 
-// inFlight counts scrapes by what they do.
+// inFlight counts scrapes by phase.
 func (r *scraper) inFlight() (n [phases]int64) {
 	for _, j := range r.allJobs() {
 		for _, t := range j.all() {

@@ -10,25 +10,25 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// turn is how long a slot keeps its place, whatever its scrape does meanwhile. Most pages are read and handed on in a
-// small part of it.
+// turn is how long a slot keeps its place, whatever its scrape does. Most pages are read and handed on in a small part
+// of it.
 const turn = 20 * time.Millisecond
 
-// awayFactor bounds the pages that are being read without a place, by processors. There may be twice as many when pages
-// that used to be quick have become slow.
+// awayFactor limits, per processor, the pages that are being read without a place. There may be twice as many after
+// pages that used to be quick have become slow.
 const awayFactor = 4
 
-// slots are what bodies are decompressed and read with, and their metrics handed on. As many as there are processors have
-// a place, so the memory and the CPU this takes are bounded by processors and not by targets.
+// slots limits how many scrapes decompress, read and hand on pages at the same time: as many as there are processors
+// have a place, so that the memory and the CPU that this takes depend on processors and not on the number of targets.
 //
-// No scrape keeps its place from others for long. After its turn it goes on without: if it reads, it asks for a place
-// again before the next piece of the page; if the pipeline takes its metrics, they are counted as waiting there. Both are
-// bounded, the first by number and the second by memory. At the bound a slot keeps its place, and others wait before they
-// begin: all but those whose pages are quick, of which a few more may begin.
+// No scrape keeps a place for long. After its turn it continues without: if it is reading, it asks for a place again
+// before the next piece of the page; if the pipeline is taking its metrics, these count as waiting there. Both are
+// limited, the first by number and the second by memory. At the limit a slot keeps its place, and new scrapes wait:
+// except those of quick pages, a few more of which may begin.
 type slots struct {
 	waiting *backlog // in the pipeline
-	most    int      // slots that read without a place
-	keep    int      // slots to be used again
+	most    int      // limit of slots that read without a place
+	keep    int      // how many idle slots to keep
 
 	mu       sync.Mutex
 	decoders decoders
@@ -39,13 +39,13 @@ type slots struct {
 	away     int
 }
 
-// A rank says who gets a place first.
+// A rank is the priority for a place.
 type rank int
 
 const (
 	quick rank = iota // its last page took less than a turn
-	begun             // has read some of its page already
-	slow              // its last page took longer, or it had none yet
+	begun             // has already read some of its page
+	slow              // its last page took longer, or there was none yet
 )
 
 // A slot is one scrape's.
@@ -55,12 +55,12 @@ type slot struct {
 	timer   *time.Timer
 	granted chan struct{}
 
-	// What follows is guarded by home.mu.
+	// The fields below are guarded by home.mu.
 	placed  bool
-	away    bool // it reads, and has no place
+	away    bool // it is reading without a place
 	handing bool
 	weight  int64     // of the metrics that are being handed on
-	lent    bool      // they count as waiting in the pipeline
+	lent    bool      // these count as waiting in the pipeline
 	until   time.Time // the end of its turn
 }
 
@@ -85,7 +85,7 @@ func (h *slots) take(r rank) *slot {
 	return s
 }
 
-// wait begins a turn when there is a place.
+// wait begins a turn once there is a place.
 func (s *slot) wait(r rank) {
 	h := s.home
 	h.queues[r] = append(h.queues[r], s)
@@ -106,7 +106,7 @@ func (s *slot) sleep() {
 	s.timer.Reset(turn)
 }
 
-// fill gives away free places.
+// fill grants free places.
 func (h *slots) fill() {
 	for h.free > 0 {
 		r, ok := h.next()
@@ -123,7 +123,7 @@ func (h *slots) grant(r rank) {
 	s := q[0]
 	q[0] = nil
 	if h.queues[r] = q[1:]; len(q) == 1 {
-		h.queues[r] = q[:0] // the next needs no other array
+		h.queues[r] = q[:0] // reuse the array
 	}
 	h.free--
 	s.placed = true
@@ -135,10 +135,10 @@ func (h *slots) grant(r rank) {
 	s.granted <- struct{}{}
 }
 
-// next says of which rank the next is that gets a place, if there is anybody who may.
+// next returns the rank that gets the next place, if there is one that may.
 func (h *slots) next() (rank, bool) {
 	order := [...]rank{quick, begun, slow}
-	if h.grants++; h.grants%4 == 0 { // quick ones alone could keep the others waiting for ever
+	if h.grants++; h.grants%4 == 0 { // quick ones alone could block the others for ever
 		order = [...]rank{begun, slow, quick}
 	}
 	for _, r := range order {
@@ -149,7 +149,7 @@ func (h *slots) next() (rank, bool) {
 	return 0, false
 }
 
-// goAway gives up the place of a slot that reads, and reports whether it may.
+// goAway gives up the place of a slot that is reading, and reports whether it may.
 func (s *slot) goAway() bool {
 	h := s.home
 	if h.away >= h.most && (len(h.queues[quick]) == 0 || h.away >= 2*h.most) {
@@ -162,14 +162,14 @@ func (s *slot) goAway() bool {
 	return true
 }
 
-// expire ends a turn, if that can be done without the scrape's help.
+// expire ends a turn, if that is possible without the scrape's help.
 func (s *slot) expire() {
 	h := s.home
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch left := time.Until(s.until); {
 	case !s.placed:
-	case left > 0: // this is the next turn already
+	case left > 0: // this is already the next turn
 		s.timer.Reset(left)
 	case s.handing && h.waiting.enter(s.weight):
 		s.placed, s.lent = false, true
@@ -190,7 +190,7 @@ func (s *slot) pause() {
 		case time.Now().Before(s.until) || len(h.queues[quick])+len(h.queues[begun])+len(h.queues[slow]) == 0:
 			return
 		case s.goAway():
-		case len(h.queues[begun]) > 0: // as many are away as may be: it changes places with one of those
+		case len(h.queues[begun]) > 0: // as many are away as allowed: it changes places with one of those
 			s.placed, s.away = false, true
 			h.away++
 			h.free++
@@ -202,7 +202,7 @@ func (s *slot) pause() {
 	s.wait(begun)
 }
 
-// lend hands on metrics of a weight by calling f, and then releases the slot.
+// lend calls f, which hands on metrics of the given weight, and then releases the slot.
 func (s *slot) lend(weight int64, f func()) {
 	s.pause()
 	h := s.home

@@ -23,7 +23,7 @@ type JobSnapshot struct {
 	Targets   []TargetSnapshot
 	Dropped   []labels.Labels // before relabelling, which dropped them; no more than keep_dropped_targets
 	Drops     int             // all that were dropped
-	Elsewhere int             // targets that are other members'
+	Elsewhere int             // targets that other members have
 }
 
 // A TargetSnapshot is the state of one target.
@@ -39,8 +39,8 @@ type TargetSnapshot struct {
 	LastScrape   time.Time
 	LastDuration time.Duration
 	Samples      int // on the last page
-	PlanHits     int // lines of the last page that the plan foresaw
-	PlanMisses   int // those that it did not
+	PlanHits     int // expected lines of the last page
+	PlanMisses   int // other lines of the last page
 }
 
 // Snapshot returns the state of all targets, sorted by job and URL. It costs nothing when nobody asks.

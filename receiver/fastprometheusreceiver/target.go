@@ -20,20 +20,20 @@ import (
 // A target is scraped by one goroutine at a time, and has none in between.
 type target struct {
 	job        *job
-	assignment atomic.Pointer[assignment] // the wanted state; scrapes take it up when they begin
+	assignment atomic.Pointer[assignment] // the wanted state, used by the next scrape that begins
 	task       *schedule.Task             // guarded by job.mu, like interval
 	interval   time.Duration
 
-	busy    sync.Mutex // held by the scrape in flight; guards what follows
+	busy    sync.Mutex // held by the scrape in flight; guards the fields below
 	have    *assignment
 	fetch   *fetch.Target
 	page    *page.Target
 	scraped bool
-	quick   bool    // its last page took little time to read
-	leftOut bool    // its last scrape was left out because the backlog was full
+	quick   bool    // its last page was read in little time
+	leftOut bool    // its last scrape was skipped because the backlog was full
 	refusal refusal // of its metrics
 
-	phase, last      atomic.Int32 // what its scrape does, and what may have taken it long
+	phase, last      atomic.Int32 // what its scrape is doing, and what may have delayed it
 	skipped, refused atomic.Int64 // scrapes
 
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ type assignment struct {
 	tools *tools
 }
 
-// status is what the last scrape said.
+// status is the result of the last scrape.
 type status struct {
 	state    string // one of the states in metadata.yaml; empty means unknown
 	err      error
@@ -69,14 +69,14 @@ const (
 	stateElsewhere = "elsewhere"
 )
 
-// scrape fetches the page, reads it and hands on what it says, or that it could not be fetched.
+// scrape fetches and reads the page, and hands on its metrics, or those of a failed scrape.
 func (t *target) scrape(at time.Time) {
 	t.busy.Lock()
 	defer t.busy.Unlock()
 	t.scrapeBusy(at)
 }
 
-// scrapeLast scrapes the target once more on shutdown, unless a scrape is still under way, which is the last then.
+// scrapeLast scrapes the target once more on shutdown, unless a scrape is still in progress, which is then the last.
 func (t *target) scrapeLast(at time.Time) {
 	if t.busy.TryLock() {
 		defer t.busy.Unlock()
@@ -84,7 +84,7 @@ func (t *target) scrapeLast(at time.Time) {
 	}
 }
 
-// scrapeBusy is scrape for who holds busy.
+// scrapeBusy is scrape for callers that hold busy.
 func (t *target) scrapeBusy(at time.Time) {
 	r := t.job.owner
 	if !t.isWorthIt() {
@@ -131,7 +131,7 @@ func (t *target) rest() {
 	}
 }
 
-// isWorthIt tells whether a scrape's metrics would be taken. If not, the scrape is left out, and counted.
+// isWorthIt reports whether the pipeline would take a scrape's metrics. If not, the scrape is skipped, and counted.
 func (t *target) isWorthIt() bool {
 	r := t.job.owner
 	if !r.gate.admits(&t.refusal) {
@@ -154,7 +154,7 @@ func (t *target) takeSlot(r rank) *slot {
 	return slot
 }
 
-// fail hands on that the page could not be fetched.
+// fail hands on the metrics of a scrape whose page could not be fetched.
 func (t *target) fail(at, start time.Time, why string, err error) {
 	slot := t.takeSlot(quick)
 	duration := time.Since(start)
@@ -163,7 +163,7 @@ func (t *target) fail(at, start time.Time, why string, err error) {
 	t.job.owner.deliver(t, result, slot)
 }
 
-// report counts the scrape and notes what came of it. Only a change of state is logged.
+// report counts the scrape and records its result. Only a change of state is logged.
 func (t *target) report(at time.Time, duration time.Duration, why string, err error, result page.Result) {
 	r := t.job.owner
 	t.scraped = true
@@ -200,7 +200,7 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	}
 }
 
-// takeAssignment turns to what the configuration and discovery now say.
+// takeAssignment applies the current configuration and what discovery found.
 func (t *target) takeAssignment(at time.Time) {
 	want, have := t.assignment.Load(), t.have
 	if want == have {
@@ -208,7 +208,7 @@ func (t *target) takeAssignment(at time.Time) {
 	}
 	if have == nil || want.tools.page != have.tools.page {
 		if t.scraped {
-			// The series that the new configuration still has go on a millisecond later; the others end here.
+			// The series that the new configuration still has continue a millisecond later; the others end here.
 			slot := t.takeSlot(quick)
 			t.job.owner.deliver(t, t.page.Retire(at.Add(-time.Millisecond)), slot)
 		}
@@ -240,7 +240,7 @@ func (t *target) retire(at time.Time) {
 	t.close()
 }
 
-// giveUp forgets what is known of a target with whose series others go on.
+// giveUp forgets a target whose series another collector continues.
 func (t *target) giveUp() {
 	t.busy.Lock()
 	if t.page != nil {
@@ -270,7 +270,7 @@ func (t *target) hangUp() {
 	}
 }
 
-// pageReason tells pages beyond a limit from malformed ones.
+// pageReason distinguishes pages beyond a limit from malformed ones.
 func pageReason(err error) string {
 	switch {
 	case errors.Is(err, page.ErrLimit):

@@ -17,17 +17,17 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// tools are what the targets of a job are scraped with. They never change: a new configuration makes new ones, with as
-// much of the old ones as still fits.
+// tools are what the targets of a job are scraped with. They never change: a new configuration makes new ones, which
+// keep what they can of the old ones.
 type tools struct {
 	cfg      *promconfig.ScrapeConfig
 	client   *fetch.Client
 	page     *page.Job
 	accept   string
-	failures *slog.Logger // of scrape_failure_log_file; nil without
+	failures *slog.Logger // of scrape_failure_log_file; nil if there is none
 }
 
-// newTools makes the tools of a job. What old has that the change leaves alone is kept: connections, plans, series.
+// newTools makes the tools of a job. It keeps what a change leaves alone: connections, plans, series.
 func (r *scraper) newTools(cfg *promconfig.ScrapeConfig, old *tools) (*tools, error) {
 	accept, err := acceptHeader(cfg)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *scraper) newTools(cfg *promconfig.ScrapeConfig, old *tools) (*tools, er
 	return g, nil
 }
 
-// clientConfig is what decides how targets are talked to.
+// clientConfig is the part of the configuration that decides how pages are fetched.
 func clientConfig(cfg *promconfig.ScrapeConfig) promconfig.ScrapeConfig {
 	return promconfig.ScrapeConfig{
 		JobName:           cfg.JobName,
@@ -57,7 +57,7 @@ func clientConfig(cfg *promconfig.ScrapeConfig) promconfig.ScrapeConfig {
 	}
 }
 
-// pageConfig is what decides what is made of pages: all but how targets are found, talked to and timed.
+// pageConfig is the part of the configuration that decides what pages mean: without discovery, fetching and intervals.
 func pageConfig(cfg *promconfig.ScrapeConfig) promconfig.ScrapeConfig {
 	page := *cfg
 	page.ServiceDiscoveryConfigs = nil
@@ -95,7 +95,7 @@ func acceptHeader(cfg *promconfig.ScrapeConfig) (string, error) {
 }
 
 func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
-	// Pages may outlive this configuration: they keep no more of it, such as its static targets, than they depend on.
+	// Pages may outlive this configuration, so they must not hold parts that they do not need, such as static targets.
 	scrape := pageConfig(cfg)
 	return page.Config{
 		Scrape:         &scrape,

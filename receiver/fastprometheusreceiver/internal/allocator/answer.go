@@ -12,14 +12,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
-// answerShare bounds the list of jobs, as it does lists of targets. A job takes about one kilobyte.
+// answerShare limits the list of jobs, as lists of targets are limited. A job takes about one kilobyte.
 var answerShare = memlimit.Share{Part: 32, Least: 8 << 20, Most: 64 << 20}
 
 // answerPiece is how much of an answer is read at once.
 const answerPiece = 64 << 10
 
-// readAnswer reads what is no larger than limit. It holds no more of a larger one than that: a slice that grows as it is read
-// leaves several times its size behind.
+// readAnswer reads an answer that is no larger than limit. Of a larger one it holds no more than that: a slice that
+// grows while it is read leaves several times its size to the garbage collector.
 func readAnswer(from io.Reader, limit int64) ([]byte, error) {
 	var pieces [][]byte
 	var size int64
@@ -38,7 +38,7 @@ func readAnswer(from io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// readPiece is io.ReadFull, but for the error: that of an answer which was cut off is another than that of its end.
+// readPiece is io.ReadFull, except that an answer which was cut off gives another error than the end of one.
 func readPiece(from io.Reader) (piece []byte, err error) {
 	piece = make([]byte, answerPiece)
 	n := 0

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// firstRetry is how soon a failed request is made again. The wait doubles until it is the interval.
+	// firstRetry is the wait before a failed request is repeated. It doubles up to the interval.
 	firstRetry = time.Second
-	// longestWait bounds a request if the user does not.
+	// longestWait limits a request if the user sets no timeout.
 	longestWait = time.Minute
 )
 
@@ -41,14 +41,14 @@ type Client struct {
 	failures  atomic.Int64
 }
 
-// An Answer is what an allocator says the jobs are.
+// An Answer is the list of jobs from an allocator.
 type Answer struct {
 	Jobs []*promconfig.ScrapeConfig
-	// Broken are jobs by their names, of which it has one each, that make no sense.
+	// Broken are the errors of jobs that are invalid, by job name.
 	Broken map[string]error
 }
 
-// New returns a client. Jobs get from global what they do not say themselves.
+// New returns a client. Jobs take from global what they do not set themselves.
 func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host component.Host, set component.TelemetrySettings) (*Client, error) {
 	targets, err := cfg.discovery()
 	if err != nil {
@@ -80,8 +80,8 @@ func withoutUser(text string) string {
 // Failures returns how often a request for the jobs failed, and how often a job could not be used.
 func (c *Client) Failures() int64 { return c.failures.Load() }
 
-// Run asks for the jobs until ctx ends, and hands them to apply when they are not those it took before. What it does
-// not take is offered again: all of them, or those that it says it cannot use, and with them the others.
+// Run requests the jobs until ctx ends, and calls apply when they have changed. What apply did not accept is offered
+// again: all jobs, if it returned an error, or those that it could not use, together with the others.
 func (c *Client) Run(ctx context.Context, apply func(Answer) (broken map[string]error, _ error)) {
 	defer c.http.CloseIdleConnections()
 	var (
@@ -123,13 +123,13 @@ func (c *Client) Run(ctx context.Context, apply func(Answer) (broken map[string]
 	}
 }
 
-// A state is what was made of an answer.
+// A state is the result of an answer.
 type state struct {
 	sum    uint64 // of the answer
 	broken map[string]error
 }
 
-// sync hands on the jobs if they are not those that were taken, or if some of these could not be used.
+// sync hands on the jobs if they have changed, or if some of them could not be used before.
 func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[string]error, error)) (state, error) {
 	body, err := c.get(ctx, c.cfg.url("/scrape_configs"), "the jobs")
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Client) sync(ctx context.Context, taken state, apply func(Answer) (map[
 	return state{sum, broken}, nil
 }
 
-// compare tells of jobs that can no longer be used, and of those that can be used again.
+// compare logs jobs that can no longer be used, and those that can be used again.
 func (c *Client) compare(before, now map[string]error) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if err := now[name]; before[name] == nil || before[name].Error() != err.Error() {

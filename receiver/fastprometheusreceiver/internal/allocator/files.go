@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// checkFiles finds files that a job may not name. Every key of a job's that names a file to be read ends in _file, or is the
-// list files of a header.
+// checkFiles finds files that a job must not name. Every key of a job that names a file to be read ends in _file, or is
+// the list files of a header.
 func (c *Config) checkFiles(job any) error {
 	if len(c.AllowedFiles) == 0 {
 		return nil
@@ -53,7 +53,8 @@ func (c *Config) checkNames(key string, value any) error {
 	return nil
 }
 
-// allows tells whether a job may name a file. What a relative path is relative to is not for a job to rely on.
+// allows reports whether a job may name a file. Relative paths are refused, since a job cannot know what they are
+// relative to.
 func (c *Config) allows(name string) bool {
 	return filepath.IsAbs(name) && slices.ContainsFunc(c.AllowedFiles, func(pattern string) bool {
 		matches, err := filepath.Match(pattern, filepath.Clean(name))

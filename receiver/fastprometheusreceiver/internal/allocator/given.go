@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// sourceLabel is what discovery adds to targets that it has from a URL.
+// sourceLabel is a label that HTTP discovery adds to targets.
 const sourceLabel = "__meta_url"
 
 // Has tells whether a job's targets come from this allocator.
@@ -32,23 +32,23 @@ func (c *Client) Has(job *promconfig.ScrapeConfig) bool {
 	return false
 }
 
-// nobodys is a job that no collector has targets of.
+// nobodys is the name of a job that no collector has targets of.
 const nobodys = "godwit.members"
 
 // Refresh is how often the targets of a job are asked for.
 func (c *Client) Refresh() time.Duration { return time.Duration(c.discovery.RefreshInterval) }
 
-// Place is this collector's among those that ask.
+// Place identifies this collector among those that ask the allocator.
 func (c *Client) Place() uint64 { return xxhash.Sum64String(c.cfg.CollectorID) }
 
-// Members asks for the names of all collectors: of a job that none has targets of, each of them has none.
+// Members returns the names of all collectors. It asks for a job that has no targets: the answer lists every collector.
 func (c *Client) Members(ctx context.Context) ([]string, error) {
 	all, err := c.collectors(ctx, nobodys)
 	return slices.Collect(maps.Keys(all)), err
 }
 
-// Given asks for the targets of a job that the allocator has given to other collectors and, where they count, to this one: a target that it has been given
-// back, and learns of in the next round, has not gone. All look as they would if they were this one's.
+// Given returns the targets of a job that the allocator has assigned to other collectors and, if ownCount, to this one:
+// a target that comes back to it with the next round has not gone. All have the labels that they would have here.
 func (c *Client) Given(ctx context.Context, job string, ownCount bool) ([]*targetgroup.Group, error) {
 	all, err := c.collectors(ctx, job)
 	if err != nil {
@@ -73,12 +73,12 @@ func (c *Client) Given(ctx context.Context, job string, ownCount bool) ([]*targe
 	return groups, nil
 }
 
-// A share is what a collector has of a job.
+// A share is the list of a job's targets that a collector has.
 type share struct {
 	Targets []*targetgroup.Group `json:"targets"`
 }
 
-// collectors asks what each collector has of a job.
+// collectors returns the share of each collector of a job.
 func (c *Client) collectors(ctx context.Context, job string) (map[string]share, error) {
 	body, err := c.get(ctx, c.cfg.url("/jobs/"+url.QueryEscape(job)+"/targets"), "the targets of all collectors")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// shardVariable is what an operator's jobs may have in place of the number of this collector.
+// shardVariable is what jobs from an operator may contain in place of this collector's number.
 const shardVariable = "$(SHARD)"
 
 // withShard puts the number of this collector into an answer: the environment's SHARD, or 0.
@@ -29,8 +29,8 @@ func withShard(body []byte, lookup func(string) (string, bool)) []byte {
 	return bytes.ReplaceAll(body, []byte(shardVariable), []byte(shard))
 }
 
-// read makes jobs of an answer, in the order of their names. One that is wrong is so alone. What the jobs say that this
-// version of Prometheus does not know is returned too, and left out: the allocator may be newer.
+// read makes jobs of an answer, sorted by name. A wrong job does not affect the others. Keys that this version of
+// Prometheus does not know are ignored and returned as unknown, since the allocator may be newer.
 func (c *Client) read(body []byte) (out Answer, unknown, err error) {
 	trees, err := parse(body)
 	if err != nil {
@@ -52,13 +52,13 @@ func (c *Client) read(body []byte) (out Answer, unknown, err error) {
 			unknowns = append(unknowns, fmt.Errorf("job %q: %w", name, unknown))
 		}
 		seen[job.JobName] = true
-		delete(out.Broken, job.JobName) // of two, one is right
+		delete(out.Broken, job.JobName) // one of the two jobs of that name is valid
 		out.Jobs = append(out.Jobs, job)
 	}
 	return out, errors.Join(unknowns...), nil
 }
 
-// nameOf is what a job that is wrong is called: as it says, or else as it is listed.
+// nameOf is the name of a wrong job: its own job_name, or else its key in the list.
 func nameOf(listed string, tree any, seen map[string]bool) string {
 	if tree, ok := tree.(map[string]any); ok {
 		if name, ok := tree["job_name"].(string); ok && !seen[name] {
@@ -68,7 +68,7 @@ func nameOf(listed string, tree any, seen map[string]bool) string {
 	return listed
 }
 
-// job makes one job, whose targets the allocator names.
+// job makes one job, whose targets come from the allocator.
 func (c *Client) job(name string, value any) (job *promconfig.ScrapeConfig, unknown, err error) {
 	tree, ok := value.(map[string]any)
 	if !ok || tree == nil {
@@ -111,7 +111,8 @@ func (c *Client) job(name string, value any) (job *promconfig.ScrapeConfig, unkn
 	return job, errors.Join(leftOut, unknown), job.Validate(c.global)
 }
 
-// failureLog is the key of a job that has a file written. Who names jobs over the network has none written here.
+// failureLog is the key of a job that has a log file written. Jobs that come over the network must not write files
+// here.
 const failureLog = "scrape_failure_log_file"
 
 // parse reads an answer: JSON, or YAML.
@@ -140,7 +141,7 @@ func parse(body []byte) (map[string]any, error) {
 	return out, isList(out)
 }
 
-// isList tells a list without jobs from none.
+// isList returns an error if an answer is not a list of jobs.
 func isList(jobs map[string]any) error {
 	if jobs == nil {
 		return errors.New("there is no list of jobs in it")

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// zipped is the one encoding that answers may have.
+// zipped is the only encoding of answers.
 const zipped = "gzip"
 
 // A fault is an error as the API reports it.
@@ -36,7 +36,7 @@ var statuses = map[string]int{
 	notFound:    http.StatusNotFound,
 }
 
-// withoutQueries are the paths of Prometheus that an agent has but does not serve.
+// withoutQueries are the paths of Prometheus' API that an agent serves no data for.
 var withoutQueries = []string{
 	"query", "query_range", "query_exemplars", "format_query", "parse_query", "labels", "label/", "series",
 	"alertmanagers", "alerts", "rules", "status/tsdb", "admin/",
@@ -109,7 +109,7 @@ func respond(w http.ResponseWriter, r *http.Request, data any, f *fault) {
 	}
 	w.Header().Set("Content-Encoding", zipped)
 	w.WriteHeader(status)
-	// What cannot be written has nobody to read it.
+	// An error of writing cannot be reported to anyone.
 	writer := gzip.NewWriter(w)
 	_, _ = writer.Write(text)
 	_ = writer.Close()

@@ -15,9 +15,9 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// onlyLoopback refuses requests to a name that is not this machine's own. A page in a browser can have a name of its own
-// resolve to a loopback address, and so read what only programs on this machine should; it cannot change the name it
-// sends. Addresses are not names.
+// onlyLoopback refuses requests that name a host other than this machine. A web page can make a name of its own resolve
+// to a loopback address, to read what only programs on this machine may; but it cannot change the name that its
+// requests have. Requests to addresses are accepted.
 func onlyLoopback(endpoint string, next http.Handler) http.Handler {
 	own := hostOf(endpoint)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

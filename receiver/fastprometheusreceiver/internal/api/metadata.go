@@ -27,7 +27,7 @@ type metricMetadata struct {
 	Unit string `json:"unit"`
 }
 
-// targetMetadata shows what targets say of metrics.
+// targetMetadata serves what targets say about metrics.
 func (s *Server) targetMetadata(r *http.Request) (any, *fault) {
 	limit, fault := number(r, "limit")
 	if fault != nil {
@@ -50,7 +50,7 @@ func (s *Server) targetMetadata(r *http.Request) (any, *fault) {
 					continue
 				}
 				one := targetMetadata{Target: target, Name: family.Name, metricMetadata: of(family)}
-				if metric != "" { // whoever asked knows its name
+				if metric != "" { // the client asked for it by name
 					one.Name = ""
 				}
 				out = append(out, one)
@@ -60,7 +60,7 @@ func (s *Server) targetMetadata(r *http.Request) (any, *fault) {
 	return out, nil
 }
 
-// metricMetadata shows what is said of each metric, whoever says it.
+// metricMetadata serves what any target says about each metric.
 func (s *Server) metricMetadata(r *http.Request) (any, *fault) {
 	limit, fault := number(r, "limit")
 	if fault != nil {
@@ -76,7 +76,7 @@ func (s *Server) metricMetadata(r *http.Request) (any, *fault) {
 
 		metric string
 	}
-	seen := map[saying]bool{} // targets may all say something else of a metric
+	seen := map[saying]bool{} // each target may say something else about a metric
 	out := map[string][]metricMetadata{}
 	for _, pool := range s.view.Pools() {
 		for i := range pool.Targets {
@@ -100,7 +100,7 @@ func (s *Server) metricMetadata(r *http.Request) (any, *fault) {
 
 func of(f Family) metricMetadata { return metricMetadata{Type: f.Type, Help: f.Help, Unit: f.Unit} }
 
-// families returns what a target says of metrics, in the order of their names.
+// families returns what a target says about metrics, sorted by name.
 func families(t *Target) []Family {
 	if t.Families == nil {
 		return nil

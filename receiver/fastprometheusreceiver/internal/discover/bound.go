@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
-// answerShare bounds what a server of targets may answer: Prometheus' mechanisms read it as a whole, and it takes several
+// answerShare limits the answer of a discovery server: Prometheus' mechanisms read it as a whole, and it takes several
 // times as much when it is parsed.
 var answerShare = memlimit.Share{Part: 32, Least: 8 << 20, Most: 64 << 20}
 
@@ -29,7 +29,7 @@ func bounded(dial dialer, limit int64) dialer {
 	}
 }
 
-// A boundedConn may be read so many bytes of between two writes, which are requests.
+// A boundedConn limits the bytes that may be read between two writes, which are requests.
 type boundedConn struct {
 	net.Conn
 

@@ -21,10 +21,11 @@ func (d distinct) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discov
 	return changes{inner}, nil
 }
 
-// changes hands on what a mechanism finds that it has not handed on before.
+// changes hands on only what has changed since a mechanism last reported it.
 //
-// Those that ask at an interval hand on all they find each time. Prometheus' manager takes each for news, and the more of these there are the
-// longer it keeps them: up to 5 seconds, in which what is gone is scraped, and what has come is not.
+// Mechanisms that poll report everything each time. Prometheus' manager treats each report as a change, and delays
+// changes the longer the more there are: up to 5 seconds, in which targets that are gone are scraped, and new ones are
+// not.
 type changes struct {
 	inner discovery.Discoverer
 }
@@ -49,7 +50,7 @@ func (c changes) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 			if !open {
 				return
 			}
-			// The first may say that there is nothing.
+			// The first report may be empty.
 			if groups = news(last, groups); len(groups) == 0 && !first {
 				continue
 			}
@@ -64,7 +65,7 @@ func (c changes) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	}
 }
 
-// news are those of the groups that differ from the last of their source, which they become.
+// news returns the groups that differ from the last of their source, and records them.
 func news(last map[string]*targetgroup.Group, groups []*targetgroup.Group) []*targetgroup.Group {
 	out := make([]*targetgroup.Group, 0, len(groups))
 	for _, g := range groups {
@@ -72,7 +73,7 @@ func news(last map[string]*targetgroup.Group, groups []*targetgroup.Group) []*ta
 			continue
 		}
 		old := last[g.Source]
-		if old != nil && old != g && same(old, g) { // one that is the same group may have changed since
+		if old != nil && old != g && same(old, g) { // the same object may have been modified since
 			continue
 		}
 		if last[g.Source] = g; len(g.Targets) == 0 {

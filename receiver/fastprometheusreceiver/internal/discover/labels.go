@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// This file does what Prometheus's scrape package does, which is not used because it links a Kubernetes client.
+// This file does what Prometheus' scrape package does, which would link a Kubernetes client.
 
 // Found is a target as discovery names it: its own labels and those of its group.
 type Found struct {
@@ -68,7 +68,7 @@ func (f Found) populate(builder *labels.Builder, job *config.ScrapeConfig) {
 	}
 }
 
-// errDropped says that relabelling does not want the target.
+// errDropped says that relabelling dropped the target.
 var errDropped = errors.New("dropped")
 
 // relabel makes a populated builder's labels the target's. It returns errDropped, or what is wrong with them.

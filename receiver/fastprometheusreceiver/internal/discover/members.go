@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// mostBetweenLooks is how long a change among the members may go unnoticed, however seldom they ask for targets.
+// mostBetweenLooks is how long a change of the members may go unnoticed, even if they rarely ask for targets.
 const mostBetweenLooks = 5 * time.Second
 
-// A round is when a member asks, and when all members take up what they are told.
+// A round says when a member asks for its targets, and when all members apply the answers.
 type round struct {
 	asked, at time.Time
 }
 
-// members are those among whom a server divides targets, as far as it says who they are. Each member looks at them once in a while, all at nearly the same time. That costs
-// little, where to ask for the targets of all jobs costs much.
+// members are the collectors among which a server divides targets, as far as it names them. Each member polls the list
+// of members, all at nearly the same time. That costs little compared with asking for the targets of all jobs.
 type members struct {
 	mu    sync.Mutex
-	names []string  // in order; nil if they are not known
-	lost  time.Time // when it was noticed that one of them is there no more
+	names []string  // sorted; nil if not known
+	lost  time.Time // when one of them was last found missing
 	calls map[chan time.Time]struct{}
 }
 
-// looks is how often members look at who they are, if they ask for targets at an interval.
+// looks is how often members poll the list, given the interval at which they ask for targets.
 func looks(interval time.Duration) time.Duration { return min(interval, mostBetweenLooks) }
 
-// subscribe returns what says that members hold a round out of turn, and when that began.
+// subscribe returns a channel with the beginnings of extra rounds.
 func (m *members) subscribe() (calls chan time.Time, unsubscribe func()) {
 	calls = make(chan time.Time, 1)
 	m.mu.Lock()
@@ -46,7 +46,7 @@ func (m *members) subscribe() (calls chan time.Time, unsubscribe func()) {
 	}
 }
 
-// are takes up who they are, and tells whether they are others than before. A server that names nobody has only just begun.
+// are records the members, and reports whether they have changed. A server that names nobody has only just started.
 func (m *members) are(names []string) (others bool) {
 	if len(names) == 0 {
 		return false
@@ -64,33 +64,34 @@ func (m *members) are(names []string) (others bool) {
 	return others
 }
 
-// lostSince tells whether one of them has gone since a time, and with it what it had.
+// lostSince reports whether a member has gone since then, together with its targets.
 func (m *members) lostSince(since time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.lost.IsZero() && !m.lost.Before(since)
 }
 
-// call has them all asked for their targets in a round that began at a time.
+// call starts an extra round at the given time.
 func (m *members) call(begun time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for calls := range m.calls {
 		select {
 		case calls <- begun:
-		default: // it has yet to follow the last one
+		default: // it has not handled the last one yet
 		}
 	}
 }
 
-// Watch looks at who the members are that a server divides targets among. These ask for targets each interval; where that is seldom, and the members are others than before, they ask out of turn.
-// In the place of a member that has gone, others begin at once with what was its.
+// Watch polls the list of members among which a server divides targets. If they ask for targets rarely, and the list
+// has changed, they hold an extra round, so that others take over the targets of a missing member at once.
 func (s *Source) Watch(interval time.Duration, place uint64, ask func(ctx context.Context) ([]string, error)) {
 	every := looks(interval)
 	own := time.Duration(place % uint64(max(every/spreadPart, 1)))
 	s.done.Go(func() {
 		for {
-			// After members have asked for targets, and before they take them up: who is told of those of a member that has gone sees that it has.
+			// Polls come after members have asked for targets, and before they apply the answers: whoever is given the
+			// targets of a missing member then knows that it is missing.
 			after := every/4 + own
 			begun := time.Now().Add(-after).Truncate(every).Add(every)
 			if !sleep(s.ctx, time.Until(begun.Add(after))) {

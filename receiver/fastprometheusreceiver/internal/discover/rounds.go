@@ -16,23 +16,26 @@ import (
 )
 
 const (
-	// Members ask within so small a part of their interval, and at most so long, one after another: not all in one moment, and so close that what changes
-	// is seldom told to some in this round and to others in the next.
+	// Members ask within a small part of their interval, limited in length, one after another: not all at once, but so
+	// close together that few changes fall between them, which would reach some members in this round and others in the
+	// next.
 	spreadPart = 20
 	mostSpread = time.Second
 
-	// From the beginning of a round members have half of it, and no more than this, to get their answers. Then all of them take these up.
+	// Members have half of a round, and no more than this, to get their answers. Then all of them apply these.
 	mostAnswering = 5 * time.Second
 
-	// mostHeld is how long a member that has just begun waits for a round, in which the others are told what has become its own. It may as well have
-	// ended and begun again, and no other have its targets, so that it asks at once if the next round is further away.
+	// mostHeld is how long a new member waits for the next round, in which the other members hear which targets have
+	// moved to it. If the next round is further away, it asks at once: it may have restarted, with no other member
+	// having its targets.
 	mostHeld = 5 * time.Second
 
-	// grid is what scrapes begin on, or on parts of it. What is taken up between its points is taken up before or after a scrape, not beside one.
+	// Scrapes begin at multiples of grid. Changes are applied between these, before or after a scrape, not at the same
+	// time.
 	grid = 100 * time.Millisecond
 )
 
-// inRounds is a server of targets that divides these among members.
+// inRounds is the configuration of a server that divides targets among members.
 type inRounds struct {
 	*promhttp.SDConfig
 
@@ -73,11 +76,11 @@ func (c inRounds) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discov
 	}, nil
 }
 
-// rounds ask for a job's targets when all members ask, and hand on what they are told when all members do.
+// rounds asks for a job's targets when all members ask, and hands them on when all members do.
 //
-// A target that the server gives to another member leaves one of them in the moment in which it comes to the other: no scrape is made by both, and none is
-// left out. A round begins at each multiple of the interval, by the clock of the wall, which members have in common as far as their timestamps are
-// comparable at all.
+// So a target that the server gives to another member leaves one of them at the moment at which it comes to the other:
+// no scrape is made twice or missed. Rounds begin at multiples of the interval by the wall clock, which all members
+// share as far as their timestamps can be compared at all.
 type rounds struct {
 	job      string
 	interval time.Duration
@@ -87,12 +90,12 @@ type rounds struct {
 	members  *members
 }
 
-// Run implements discovery.Discoverer. What it says to the manager is for the manager's metrics.
+// Run implements discovery.Discoverer. What it sends to the manager is used for the manager's metrics only.
 func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	calls, unsubscribe := r.members.subscribe()
 	defer unsubscribe()
 	last := map[string]*targetgroup.Group{}
-	var changed []*targetgroup.Group // and not yet told
+	var changed []*targetgroup.Group // not handed on yet
 	now := time.Now()
 	due := r.next(now)
 	if due.at.Sub(now) > mostHeld {
@@ -118,7 +121,7 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 		if begun, alive = rest(ctx, untilTaken(due.asked, due.at, time.Now()), calls); !alive {
 			return
 		}
-		if !begun.IsZero() { // what it was told may be as old as that
+		if !begun.IsZero() { // the answer may be as old as the request
 			due = r.outOfTurn(begun)
 			continue
 		}
@@ -138,14 +141,15 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	}
 }
 
-// next is when this member asks in the round that begins next, and when all members take up what they are told in it.
+// next returns when this member asks in the next round, and when all members apply the answers.
 func (r rounds) next(now time.Time) round {
 	own := time.Duration(r.place % uint64(max(min(r.interval/spreadPart, mostSpread), 1)))
 	begun := now.Add(-own).Truncate(r.interval).Add(r.interval)
 	return round{begun.Add(own), begun.Add(min(r.interval/2, mostAnswering)).Truncate(grid).Add(grid / 2)}
 }
 
-// outOfTurn is the round that members hold because one has come or gone. They saw that in the first half of it, ask now, and take up what they are told in the last fifth.
+// outOfTurn returns the extra round that members hold because one has come or gone. They saw that in the first half of
+// the round, ask now, and apply the answers in the last fifth.
 func (r rounds) outOfTurn(begun time.Time) round {
 	every := looks(r.interval)
 	asked := time.Now().Add(time.Duration(r.place % uint64(max(every/10, 1))))
@@ -156,11 +160,11 @@ func (r rounds) outOfTurn(begun time.Time) round {
 	return round{asked, at}
 }
 
-// untilTaken is how long a member that asked waits to take up what it was told. If its clock was set back meanwhile, that is no longer than was
-// planned: else nothing would be taken up until the clock is again where it was.
+// untilTaken is how long a member that asked waits to apply the answer. If its clock was set back meanwhile, it waits
+// no longer than was planned, instead of until the clock is where it was.
 func untilTaken(asked, at, now time.Time) time.Duration { return min(at.Sub(now), at.Sub(asked)) }
 
-// rest sleeps, unless members are called to a round: then it says when that began. It returns false if ctx ends first.
+// rest sleeps until an extra round is called, and returns when that began. It returns false if ctx ends first.
 func rest(ctx context.Context, d time.Duration, calls <-chan time.Time) (called time.Time, alive bool) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()

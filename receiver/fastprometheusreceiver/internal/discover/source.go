@@ -33,10 +33,11 @@ type Groups = map[string][]*targetgroup.Group
 type Update struct {
 	Groups Groups
 
-	// At is since when they are, where members that divide targets have agreed on it, else zero.
+	// At is the time from which on they apply, if members have agreed on one, else zero.
 	At time.Time
 
-	// Orphans says that a member has gone, and that targets which are new here may have been its. Nobody knows when they were last scraped.
+	// Orphans says that a member has gone, and that new targets here may have been its. When these were last scraped is
+	// not known.
 	Orphans bool
 }
 
@@ -50,14 +51,15 @@ type Source struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	members members // that targets are divided among
+	members members // among which targets are divided
 
 	mu    sync.Mutex
 	turns map[string]bool // jobs whose targets are divided
 }
 
-// NewSource starts with no jobs. Close stops it. The mechanisms insist on a registry of metrics of their own kind, which
-// must be no other source's. Jobs of which divided says so have one mechanism, a server that divides their targets among members by HTTP; it may be nil.
+// NewSource starts with no jobs. Close stops it. The mechanisms insist on a registry of their own metrics, not shared
+// with another source. Jobs for which divided returns true have one mechanism, an HTTP server that divides their
+// targets among members; divided may be nil.
 func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(job *config.ScrapeConfig) bool) (*Source, error) {
 	metrics, err := discovery.CreateAndRegisterSDMetrics(registry)
 	if err != nil {
@@ -66,7 +68,7 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(
 	ctx, cancel := context.WithCancel(context.Background())
 	// A mechanism's stack trace says nothing that its error does not, whatever the collector's logger says of traces.
 	log := slog.New(zapslog.NewHandler(logger.Core(), zapslog.AddStacktraceAt(math.MaxInt)))
-	// With HTTP/2 nothing that is written is a request, so that an answer would have no beginning.
+	// Over HTTP/2 no write is a request, so that the size of one answer could not be counted.
 	manager := discovery.NewManager(ctx, log, registry, metrics, discovery.HTTPClientOptions(
 		commonconfig.WithDialContextFunc(bounded((&net.Dialer{}).DialContext, answerShare.Of(memlimit.Available()))),
 		commonconfig.WithHTTP2Disabled(),
@@ -79,7 +81,7 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(
 		manager: manager, metrics: metrics, divided: divided, ctx: ctx, cancel: cancel,
 		told: make(chan Update), updates: make(chan Update),
 	}
-	s.done.Go(func() { _ = manager.Run() }) // returns the context's error, which is ours
+	s.done.Go(func() { _ = manager.Run() }) // returns the context's error, which is our own
 	s.done.Go(s.join)
 	return s, nil
 }
@@ -110,7 +112,7 @@ func (s *Source) Updates() <-chan Update {
 	return s.updates
 }
 
-// tell is for mechanisms that the manager runs, but whose groups do not wait for it.
+// tell sends updates of mechanisms that the manager runs, without passing through it.
 func (s *Source) tell(ctx context.Context, u Update) {
 	select {
 	case s.told <- u:
@@ -118,7 +120,8 @@ func (s *Source) tell(ctx context.Context, u Update) {
 	}
 }
 
-// join makes one of the manager's updates and those of divided jobs. The manager repeats the groups of all jobs when the configuration has changed, and so does it.
+// join merges the manager's updates with those of divided jobs. Like the manager, it repeats the groups of all jobs
+// after a change of the configuration.
 func (s *Source) join() {
 	defer close(s.updates)
 	latest := Groups{}

@@ -19,8 +19,8 @@ import (
 // socketLabel names a unix socket to connect to in place of the address, which then is only the Host header.
 const socketLabel = "__unix_socket__"
 
-// pageLabels are reserved labels that change what is made of a target's page, so they are part of what the target is.
-// Other reserved labels (interval, timeout, temporary ones) may change and the target stays the same one.
+// pageLabels are reserved labels that change how a target's page is read, so they are part of its identity. Other
+// reserved labels (interval, timeout, temporary ones) may change without making it another target.
 var pageLabels = [...]string{customLabel, classicLabel, nativeLabel}
 
 const (
@@ -65,8 +65,7 @@ func (t *Target) Discovered() labels.Labels {
 	return t.found.Labels(t.job)
 }
 
-// Resource returns those of them that describe the target's resource: few enough to keep, unlike all of them, which
-// discovery keeps already.
+// Resource returns those of them that describe the target's resource: few enough to keep for each target.
 func (t *Target) Resource() labels.Labels {
 	builder := labels.NewBuilder(labels.EmptyLabels())
 	builder.Set(model.SchemeLabel, t.job.Scheme)
@@ -78,17 +77,17 @@ func (t *Target) Resource() labels.Labels {
 	return builder.Labels()
 }
 
-// A Set is what the groups of a job come to.
+// A Set is the result of deriving targets from the groups of a job.
 type Set struct {
 	Targets   []*Target // this member's, each once
-	Elsewhere int       // how many are only other members'
+	Elsewhere int       // number of targets that only other members have
 	Dropped   []Found   // by relabelling; no more than keep_dropped_targets
 	Drops     int       // all that were dropped
 	Failures  []error   // targets that could not be made, one error each
 }
 
 // A Deriver turns the groups of one job into targets. Groups that it was given the last time are not derived again:
-// discovery never changes a group after publishing it.
+// discovery never modifies a group after publishing it.
 type Deriver struct {
 	job     *config.ScrapeConfig
 	shard   Shard
@@ -106,7 +105,7 @@ func NewDeriver(job *config.ScrapeConfig, shard Shard) *Deriver {
 	return &Deriver{job: job, shard: shard}
 }
 
-// Derive returns what the groups come to.
+// Derive returns the targets of the groups.
 func (d *Deriver) Derive(groups []*targetgroup.Group) Set {
 	var set Set
 	seen := map[uint64]struct{}{}

@@ -9,17 +9,17 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/inflate"
 )
 
-// A Body decodes one page, which may come in parts. Between two parts it holds what the next cannot be decoded without.
+// A Body decodes one page, which may come in parts. Between two parts it holds the state needed to decode the next one.
 // Its zero value is ready; Close ends it.
 type Body struct {
 	gzip *inflate.Parts
 }
 
-// parts are what the bodies in flight that are compressed and come in parts have, and no others.
+// parts are the states of bodies in flight that are compressed and come in parts.
 var parts = sync.Pool{New: func() any { return &inflate.Parts{} }}
 
-// Part decodes a part of a page that others follow, under the same terms as [Decoder.Decode]. What it returns is how much
-// of the page there was until now.
+// Part decodes a part that is not the last, under the same terms as [Decoder.Decode]. It returns the size of the page
+// so far.
 func (b *Body) Part(d *Decoder, r Response, limit int64, yield func(chunk []byte) error) (int64, error) {
 	if r.Encoding == Gzip {
 		return b.gunzip(d, r, false, limit, yield)

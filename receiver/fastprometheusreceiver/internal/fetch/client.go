@@ -17,25 +17,25 @@ import (
 	promconfig "github.com/prometheus/prometheus/config"
 )
 
-// DefaultMaxWire bounds a body as it is transferred where Options leave it open.
+// DefaultMaxWire limits a body as transferred, if Options do not.
 const DefaultMaxWire = 256 << 20
 
-// Options are what a client takes from its receiver and not from the job.
+// Options are what a client is given by its receiver, rather than by the job.
 type Options struct {
 	// UserAgent is sent with each request.
 	UserAgent string
-	// LocalIdentity asks targets on this host for pages that are not compressed: the network costs nothing there, and
-	// compression both sides.
+	// LocalIdentity asks targets on this host for uncompressed pages: the network is free there, and compression costs
+	// both sides.
 	LocalIdentity bool
-	// Memory lends the buffers that bodies are received into. Default: the heap, without a bound.
+	// Memory lends the buffers into which bodies are received. Default: the heap, without a limit.
 	Memory Memory
-	// MaxWire bounds the bytes of a body as they are transferred, compressed or not. Default DefaultMaxWire. The
-	// job's body_size_limit bounds them, too.
+	// MaxWire limits the bytes of a body as transferred, compressed or not. Default DefaultMaxWire. The job's
+	// body_size_limit applies, too.
 	MaxWire int64
 	// Dial makes connections. Default: a net.Dialer's, and for requests that go through net/http the one of Prometheus'
 	// client.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// HTTP are further settings for the requests that go through net/http.
+	// HTTP are further options for requests that go through net/http.
 	HTTP []promcommon.HTTPClientOption
 	// NetHTTP sends every request through net/http.
 	NetHTTP bool
@@ -43,15 +43,15 @@ type Options struct {
 
 // A Client holds what the targets of one job share. It is safe for concurrent use.
 type Client struct {
-	config  promcommon.HTTPClientConfig // less OAuth2
+	config  promcommon.HTTPClientConfig // without OAuth2
 	job     string
 	options Options
 	offered string // Accept-Encoding
 	extra   headers
 	proxied func(*http.Request) bool
-	most    int64 // what a page may have, plain
-	wire    int64 // what a compressed page may have
-	plain   bool  // whether targets may take the plain road
+	most    int64 // limit of an uncompressed page
+	wire    int64 // limit of a compressed page
+	plain   bool  // targets may use our own HTTP exchange
 
 	library *http.Client
 	secure  *secure
@@ -120,8 +120,8 @@ func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
 	return c, nil
 }
 
-// bounds returns how many bytes a plain body and a compressed one may have. A page at the limit is too large, as in
-// Prometheus. What does not compress grows a little.
+// bounds returns the limits of an uncompressed and of a compressed body. A page of exactly the limit is too large, as
+// in Prometheus. Incompressible data grows a little when compressed.
 func bounds(limit, wire int64) (plain, packed int64) {
 	if limit <= 0 || limit > wire {
 		return wire, wire
@@ -131,7 +131,7 @@ func bounds(limit, wire int64) (plain, packed int64) {
 
 const (
 	identity = "identity"
-	// Preferring zstd needs weights: servers choose by their own order among equals.
+	// Preferring zstd needs weights: without them, servers choose by an order of their own.
 	compressed = "zstd, gzip;q=0.9"
 )
 
@@ -145,7 +145,7 @@ func (c *Client) Close() {
 	}
 }
 
-// tail returns the end of the requests of a target, less what changes from request to request.
+// tail returns the end of a target's requests, without what changes from request to request.
 func (c *Client) tail(accept string, timeout time.Duration) string {
 	key := tail{accept, timeout}
 	c.mu.Lock()

@@ -15,44 +15,45 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/inflate"
 )
 
-// DefaultLimit bounds a page where nothing else does: a bomb of a few megabytes could keep a decoder busy for hours.
+// DefaultLimit limits a page if nothing else does: a few compressed megabytes could keep a decoder busy for hours.
 const DefaultLimit = 1 << 30
 
 const (
-	// large is the page that is not held as a whole, but decoded a piece at a time.
+	// large is the size from which on a page is decoded a piece at a time, instead of being held as a whole.
 	large = 2 << 20
-	// largeGzip is that in gzip: it costs as much in pieces, and what a decoder has room for stays.
+	// largeGzip is the compressed size from which on gzip is decoded in pieces: that costs no more there, and a decoder
+	// keeps the memory it has used.
 	largeGzip = 512 << 10
 	// piece is the size of such a piece, and window what a decoder needs in front of it.
 	piece  = 256 << 10
 	window = 32 << 10
-	// maxWindow bounds what zstd may refer back to, as RFC 9659 has it.
+	// maxWindow limits how far zstd may refer back, as RFC 9659 does.
 	maxWindow = 8 << 20
-	// ratio is how well a page is expected to compress when nothing tells.
+	// ratio is the assumed compression ratio of a page when its size is not known.
 	ratio = 16
 	least = 64 << 10
 )
 
-// streams are decoders of zstd that decode piece by piece. Each may have a window of 8 MiB, which the garbage collector may
-// have when nobody needs it.
+// streams decode zstd piece by piece. Each may have a window of 8 MiB, which the garbage collector takes when it is
+// idle.
 var streams sync.Pool
 
-// A Decoder decodes one page after the other, and keeps its buffers in between, up to large for pages. Its zero value is
-// ready.
+// A Decoder decodes one page after the other, and keeps its buffers in between, up to the size large for pages. Its
+// zero value is ready.
 type Decoder struct {
 	gzip   inflate.Decoder
 	buf    []byte
-	packed []byte        // a part of a compressed page and what is left of the one before
+	packed []byte        // a part of a compressed page and the rest of the one before
 	whole  *zstd.Decoder // decodes into buf
 	in     bytes.Reader
 }
 
-// Held is how many bytes of pages it has room for.
+// Held is the size of its page buffer in bytes.
 func (d *Decoder) Held() int { return cap(d.buf) }
 
-// Decode yields the page of r in chunks that are valid until yield returns, and returns how large the page is. A page
-// of limit bytes or more is ErrBodySize; zero stands for DefaultLimit. What was yielded before an error is not to be used.
-// An error of yield ends it; its reason is ReasonOther, whatever it is.
+// Decode yields the page of r in chunks that are valid until yield returns, and returns the size of the page. A page of
+// limit bytes or more gives ErrBodySize; zero stands for DefaultLimit. What was yielded before an error must not be
+// used. An error of yield ends the decoding, with ReasonOther.
 func (d *Decoder) Decode(r Response, limit int64, yield func(chunk []byte) error) (int64, error) {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -82,7 +83,7 @@ func give(chunk []byte, yield func([]byte) error) error {
 	return nil
 }
 
-// room returns a buffer of at least size bytes, and at most what is kept.
+// room returns a buffer of size bytes or, if that is more than is kept, of the size that is kept.
 func (d *Decoder) room(size int) []byte {
 	if cap(d.buf) < size {
 		d.buf = make([]byte, size)
@@ -131,7 +132,7 @@ func (d *Decoder) unzstd(body []byte, most int64, yield func([]byte) error) (int
 		return 0, failed(Zstd, int64(len(body)), most, io.ErrUnexpectedEOF)
 	}
 	if size := d.expected(body); size <= large {
-		// What is wrong with it, if it is more than a lack of room, shows again below.
+		// An error other than too little room shows again below.
 		if page, err := d.unzstdWhole(body, size); err == nil {
 			if int64(len(page)) > most {
 				return int64(len(page)), tooLarge(most)
@@ -141,12 +142,12 @@ func (d *Decoder) unzstd(body []byte, most int64, yield func([]byte) error) (int
 	}
 	n, err := d.unzstdPieces(body, most, yield)
 	if err == nil && n <= large {
-		d.room(min(int(n+n/8)+least, large)) // so that the next one like it fits
+		d.room(min(int(n+n/8)+least, large)) // so that the next page of this size fits
 	}
 	return n, err
 }
 
-// expected guesses the size of a page: its first frame may tell.
+// expected estimates the size of a page: its first frame may tell.
 func (d *Decoder) expected(body []byte) int {
 	var h zstd.Header
 	if h.Decode(body) == nil && h.HasFCS && !h.Skippable {

@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// ErrBodySize tells that a page has body_size_limit bytes or more.
+// ErrBodySize says that a page has body_size_limit bytes or more.
 var ErrBodySize = errors.New("body size limit exceeded")
 
 // A StatusError is a response that is not 200 OK.
@@ -39,7 +39,7 @@ func malformed(what string, quoted []byte) error {
 	return &protocolError{fmt.Sprintf("%s %q", what, quoted[:min(len(quoted), maxQuoted)])}
 }
 
-// An encodingError is a body that does not decode, or in a way that nobody asked for.
+// An encodingError is a body that cannot be decoded, or has an encoding that was not asked for.
 type encodingError struct{ err error }
 
 func (e *encodingError) Error() string { return e.err.Error() }
@@ -51,7 +51,7 @@ type credentialsError struct{ err error }
 func (e *credentialsError) Error() string { return e.err.Error() }
 func (e *credentialsError) Unwrap() error { return e.err }
 
-// A readerError is what the reader of a page says of it.
+// A readerError is an error of the page's reader.
 type readerError struct{ err error }
 
 func (e *readerError) Error() string { return e.err.Error() }
@@ -74,7 +74,7 @@ const (
 	ReasonOther       = "other"
 )
 
-// Reason tells in one word why Get or Decode failed: one of the constants, and "" for no error.
+// Reason classifies an error of Get or Decode: one of the constants, or "" for no error.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -119,7 +119,7 @@ func isTimeout(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isCredentials knows the round trippers' complaints by their words.
+// isCredentials recognises errors of the round trippers by their text.
 func isCredentials(err error) bool {
 	return as[*credentialsError](err) || strings.Contains(err.Error(), "unable to read ")
 }
@@ -135,7 +135,7 @@ func isReset(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// isProtocol knows net/http's complaints by their words: it has no types for them.
+// isProtocol recognises errors of net/http by their text: it has no types for them.
 func isProtocol(err error) bool {
 	text := err.Error()
 	for _, words := range []string{

@@ -15,14 +15,14 @@ import (
 	promcommon "github.com/prometheus/common/config"
 )
 
-// headers are those that a job's configuration adds to each request of the plain road.
+// headers are what a job's configuration adds to each request of our own HTTP exchange.
 type headers struct {
 	fixed string // header lines
 	// lines are those that take secrets from files, which are read for each request.
 	lines []func(ctx context.Context, dst []byte) ([]byte, error)
 }
 
-// newHeaders reports whether the plain road can send what the configuration asks for.
+// newHeaders returns false if our own exchange cannot send what the configuration asks for.
 func newHeaders(cfg *promcommon.HTTPClientConfig) (headers, bool) {
 	var h headers
 	if cfg.BearerToken != "" || cfg.BearerTokenFile != "" {
@@ -93,10 +93,10 @@ func constant(name, value string) func(context.Context, []byte) ([]byte, error) 
 	return func(_ context.Context, dst []byte) ([]byte, error) { return appendHeader(dst, name, value) }
 }
 
-// invalid stands for a line that cannot be sent: net/http is left to say so.
+// invalid stands for a line that cannot be sent: net/http then reports the error.
 const invalid = "\x00"
 
-// add adds a line, now when it never changes.
+// add adds a line, right away if it never changes.
 func (h *headers) add(line func(context.Context, []byte) ([]byte, error), fixed bool) {
 	if !fixed {
 		h.lines = append(h.lines, line)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// getLibrary exchanges request and response through net/http, in the time that is left.
+// getLibrary makes the request through net/http, within the remaining time.
 func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response) error, left time.Duration) (Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -20,7 +20,7 @@ func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response)
 	timer := time.AfterFunc(left, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	if given := part; given != nil {
-		part = func(r Response) error { // outside of the target's time
+		part = func(r Response) error { // does not count for the target's timeout
 			timer.Stop()
 			left -= time.Since(began)
 			err := given(r)
@@ -34,7 +34,7 @@ func (t *Target) getLibrary(ctx context.Context, buf []byte, part func(Response)
 		return r, err
 	}
 	if request := (*url.Error)(nil); errors.As(err, &request) {
-		request.Err = context.Cause(ctx) // which net/http tells in several ways
+		request.Err = context.Cause(ctx) // net/http reports a timeout in several ways
 		return r, request
 	}
 	return r, context.Cause(ctx)
@@ -55,7 +55,7 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 		if err != nil {
 			return r, &url.Error{Op: "Get", URL: t.url, Err: err}
 		}
-		request.Header.Set("Authorization", token) // net/http keeps it from other hosts
+		request.Header.Set("Authorization", token) // net/http does not send it to other hosts
 	}
 	client, err := t.client.through(t.socket)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 	if response.StatusCode != http.StatusOK {
 		status := &StatusError{Code: response.StatusCode, Status: response.Status[:min(len(response.Status), maxQuoted)]}
 		if !t.any {
-			// Reading what little an error says keeps the connection.
+			// The body of an error is read, if small, so that the connection can be used again.
 			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxDrained))
 			return r, status
 		}
@@ -104,7 +104,7 @@ func (t *Target) readAll(response *http.Response, r Response, part func(Response
 	}
 	err := w.rest(most)
 	if err == nil && response.ContentLength < 0 && len(response.TransferEncoding) == 0 {
-		// The end of the connection is that of the body, and the timeout may have ended it.
+		// The body ends with the connection, which the timeout may have closed.
 		err = context.Cause(response.Request.Context())
 	}
 	w.page.Body = w.buf[:w.n]

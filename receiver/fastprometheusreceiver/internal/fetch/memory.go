@@ -8,29 +8,30 @@ import (
 	"errors"
 )
 
-// Share is what every body in flight may have of the memory, whatever the others hold: enough for a page of a node as it
-// is usually compressed, and for the head of any response.
+// Share is the memory that every body in flight may have, whatever the others hold: enough for a usual compressed page
+// of a node exporter, and for the head of any response.
 const Share = 64 << 10
 
 // Memory lends the buffers that bodies are received into. It is safe for concurrent use.
 type Memory interface {
-	// Take returns a buffer with a length of size or more. It is nil when size is more than Share and bodies hold too much
+	// Take returns a buffer of at least size bytes. It returns nil if size is more than Share and bodies hold too much
 	// already.
 	Take(size int) []byte
-	// Wait returns one as soon as there is room for it. It fails when ctx ends before that, or when there can never be.
+	// Wait returns a buffer as soon as there is room for it. It fails when ctx ends first, or if there can never be
+	// room.
 	Wait(ctx context.Context, size int) ([]byte, error)
-	// Give takes back a buffer that was lent, or another.
+	// Give takes back a buffer that was lent, or one that replaced it.
 	Give(buf []byte)
 }
 
-// heap is memory without a bound.
+// heap is memory without a limit.
 type heap struct{}
 
 func (heap) Take(size int) []byte                             { return make([]byte, size) }
 func (heap) Wait(_ context.Context, size int) ([]byte, error) { return make([]byte, size), nil }
 func (heap) Give([]byte)                                      {}
 
-// A MemoryError is a body that there was no memory for.
+// A MemoryError is a body for which there was no memory.
 type MemoryError struct{ Err error }
 
 func (e *MemoryError) Error() string {

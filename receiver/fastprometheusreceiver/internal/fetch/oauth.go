@@ -17,17 +17,17 @@ import (
 // grantJWT is the grant_type that takes a key in place of a secret.
 const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// maxComplaint bounds what is told of a token server's refusal, which is as long as that likes.
+// maxComplaint limits what is quoted of a token server's refusal.
 const maxComplaint = 1 << 10
 
-// An oauth has the access tokens of a job with OAuth2. Prometheus' transport gets and keeps them, but asks with no
-// context and behind a lock: a token server that does not answer would hold up every target of the job, for ever. Here
-// they take turns, and wait for no longer than their scrape may last.
+// An oauth has the access tokens of a job with OAuth2. Prometheus' transport fetches and caches them, but without a
+// context and under a lock: a token server that does not answer would block every target of the job, for ever. Here
+// targets take turns, and wait no longer than their scrape may last.
 type oauth struct {
 	url  string
 	dial promcommon.DialContextFunc
 	turn chan struct{}
-	// What follows belongs to who has the turn.
+	// The fields below belong to whoever has the turn.
 	transport http.RoundTripper
 	asking    context.Context
 	token     string // with its type
@@ -47,14 +47,14 @@ func newOAuth(cfg *promcommon.OAuth2, options Options) (*oauth, error) {
 		return nil, fmt.Errorf("cannot read `token_url`: %w", err)
 	}
 	o := &oauth{url: server.Redacted(), dial: options.Dial, turn: make(chan struct{}, 1)}
-	own := *cfg // it notes there how to get through a proxy, and a reload compares what is configured
+	own := *cfg // Prometheus' client stores the proxy in it, and a reload compares configurations
 	o.transport = promcommon.NewOAuth2RoundTripper(secret, &own, taker{o},
-		// A connection belongs to who asks, and ends with that.
+		// A connection belongs to one request, and ends with it.
 		promcommon.WithDialContextFunc(o.connect), promcommon.WithKeepAlivesDisabled())
 	return o, nil
 }
 
-// oauthSecret is what Prometheus' client would prove itself with.
+// oauthSecret is the secret or the key that Prometheus' client would authenticate with.
 func oauthSecret(cfg *promcommon.OAuth2) (promcommon.SecretReader, error) {
 	text, file, reference := cfg.ClientSecret, cfg.ClientSecretFile, cfg.ClientSecretRef
 	if cfg.GrantType == grantJWT {
@@ -79,7 +79,7 @@ func (o *oauth) get(ctx context.Context, agent string) (string, error) {
 	case <-ctx.Done():
 		return "", o.failed(context.Cause(ctx))
 	}
-	// It goes no further than to the taker.
+	// The request is not sent anywhere: the taker intercepts it.
 	request := &http.Request{Header: http.Header{"User-Agent": {agent}}}
 	o.asking = ctx
 	response, err := o.transport.RoundTrip(request.WithContext(ctx))
@@ -87,9 +87,9 @@ func (o *oauth) get(ctx context.Context, agent string) (string, error) {
 	switch {
 	case err == nil:
 		return o.token, response.Body.Close()
-	case ctx.Err() != nil: // that closed the connection
+	case ctx.Err() != nil: // which closed the connection
 		return "", o.failed(context.Cause(ctx))
-	default: // the error has all that the server has said
+	default: // the error has all that the server said
 		text := err.Error()
 		return "", o.failed(errors.New(text[:min(len(text), maxComplaint)]))
 	}
@@ -99,7 +99,7 @@ func (o *oauth) failed(err error) error {
 	return &credentialsError{fmt.Errorf("cannot get a token from %s: %w", o.url, err)}
 }
 
-// connect makes a connection that is closed when who asks has waited for long enough.
+// connect makes a connection that is closed when the request's context ends.
 func (o *oauth) connect(_ context.Context, network, address string) (net.Conn, error) {
 	ctx := o.asking
 	conn, err := o.dial(ctx, network, address)
@@ -121,7 +121,7 @@ func (b bound) Close() error {
 	return b.Conn.Close()
 }
 
-// taker takes the token from a request in place of sending it.
+// taker takes the token from a request instead of sending it.
 type taker struct{ *oauth }
 
 // RoundTrip implements [http.RoundTripper].

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// maxIdle is after how long a connection is not trusted any more, as in Prometheus' client.
+	// maxIdle is how long a connection may be idle and still be used, as in Prometheus' client.
 	maxIdle = 5 * time.Minute
-	// maxDrained bounds the body of an error that is read to keep the connection.
+	// maxDrained limits the body of an error that is read so that the connection can be used again.
 	maxDrained = 64 << 10
 	// maxInterim bounds the 1xx responses before the response.
 	maxInterim = 5
 )
 
-// getPlain exchanges request and response on the target's own connection. The buffer serves for both: the request is
-// written from it, and the response is parsed and unchunked where it was read to.
+// getPlain makes the request on the target's own connection. The buffer serves twice: the request is written from it,
+// and the response is parsed and unchunked in place.
 func (t *Target) getPlain(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
 	deadline := time.Now().Add(t.timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -42,7 +42,7 @@ func (t *Target) getPlain(ctx context.Context, buf []byte, part func(Response) e
 	return w.page, err
 }
 
-// explain says in Prometheus' words why an exchange failed.
+// explain words the error of a failed exchange as Prometheus does.
 func (t *Target) explain(ctx context.Context, err error) error {
 	var body *bodyError
 	inBody := errors.As(err, &body)
@@ -65,13 +65,13 @@ func (t *Target) explain(ctx context.Context, err error) error {
 
 func isTimeoutOrCanceled(err error) bool { return isTimeout(err) || errors.Is(err, context.Canceled) }
 
-// A bodyError is one that came after the head. It is told without the request, as in Prometheus.
+// A bodyError is an error after the head of a response. It does not name the request, as in Prometheus.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return e.err.Error() }
 
-// exchange sends the request and reads the response: over the connection that is open, and over another one when the
-// peer had closed that before it answered.
+// exchange sends the request and reads the response on the open connection, and on a new one if the peer had closed
+// that before it answered.
 func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time, part func(Response) error) error {
 	if t.conn != nil && time.Since(t.used) > maxIdle {
 		t.drop()
@@ -93,7 +93,7 @@ func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time, part
 	return t.once(ctx, w, deadline, part)
 }
 
-// isStale reports whether the peer had closed an idle connection: it did not answer, or only that it had waited too long.
+// isStale reports whether the peer had closed an idle connection: it did not answer, or only with a timeout.
 func isStale(w *wire, err error) bool {
 	if err == nil {
 		return false
@@ -128,7 +128,7 @@ func (t *Target) dial(ctx context.Context, deadline time.Time) error {
 	return nil
 }
 
-// once does one exchange. It closes the connection unless that can serve another one.
+// once makes one exchange. It closes the connection if that cannot be used again.
 func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part func(Response) error) (err error) {
 	keep := false
 	defer func() {
@@ -145,7 +145,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	if err := t.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // it may have ended before there was a connection to interrupt
+	if ctx.Err() != nil { // ctx may have ended before there was a connection to interrupt
 		return ctx.Err()
 	}
 	if _, err := t.conn.Write(request); err != nil {
@@ -189,7 +189,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	return nil
 }
 
-// isHTTP1 tells whether what has come may be the beginning of a response of HTTP/1. No frame of HTTP/2 is.
+// isHTTP1 reports whether what was read may be the beginning of an HTTP/1 response. No frame of HTTP/2 is.
 func (w *wire) isHTTP1() bool {
 	const begin = "HTTP/1."
 	came := w.buf[w.r:w.end]
@@ -197,7 +197,7 @@ func (w *wire) isHTTP1() bool {
 	return string(came[:n]) == begin[:n]
 }
 
-// untimed is part, less the time it takes: that is not the target's.
+// untimed wraps part so that its time does not count for the target's timeout.
 func (t *Target) untimed(ctx context.Context, deadline time.Time, part func(Response) error) func(Response) error {
 	return func(r Response) error {
 		began := time.Now()
@@ -205,8 +205,8 @@ func (t *Target) untimed(ctx context.Context, deadline time.Time, part func(Resp
 			return err
 		}
 		deadline = deadline.Add(time.Since(began))
-		_ = t.conn.SetDeadline(deadline) // if it fails, so does what comes next
-		return ctx.Err()                 // it may have ended meanwhile, and the old deadline with it
+		_ = t.conn.SetDeadline(deadline) // if this fails, so does the next read
+		return ctx.Err()                 // ctx may have ended meanwhile
 	}
 }
 

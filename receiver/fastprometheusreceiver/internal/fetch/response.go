@@ -13,10 +13,10 @@ import (
 // maxHead bounds the head of a response: status line, headers, and the interim responses before it.
 const maxHead = 64 << 10
 
-// maxQuoted bounds what an error repeats of what a peer sent.
+// maxQuoted limits what an error quotes from a peer.
 const maxQuoted = 256
 
-// A head is what the exchange needs to know of a response's head. Slices alias the input.
+// A head is what the exchange needs from a response's head. Slices alias the input.
 type head struct {
 	code        int
 	status      []byte // code and reason
@@ -174,7 +174,7 @@ func is(b []byte, s string) bool {
 	return true
 }
 
-// redirects reports whether the response sends its client elsewhere.
+// redirects reports whether the response is a redirect.
 func (h *head) redirects() bool {
 	switch h.code {
 	case 301, 302, 303, 307, 308:
@@ -214,8 +214,8 @@ func parseEncoding(value []byte) (Encoding, error) {
 	}
 }
 
-// compressions are what a body may be encoded by that nobody asked for. All else is said by servers that mean something
-// other than an encoding, such as a charset; to Prometheus, whose clients know gzip only, they send plain pages.
+// compressions are encodings that were not asked for, but that a body may have. Any other value is from servers that
+// mean something else by it, such as a charset, and send plain pages to Prometheus, whose clients know gzip only.
 var compressions = []string{"aes128gcm", "br", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", gzipCoding, "lz4", "pack200-gzip", "snappy", "x-bzip2", "x-compress", "x-gzip", "x-snappy", "xz", "zstd"}
 
 func isCompression(value []byte) bool {

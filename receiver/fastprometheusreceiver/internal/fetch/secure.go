@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds a handshake, as in Prometheus' client.
+	// handshakeTimeout limits a handshake, as in Prometheus' client.
 	handshakeTimeout = 10 * time.Second
-	// coarsest is how far apart two changes of a file may be that have the same time.
+	// coarsest is how far apart two changes of a file may be and still have the same modification time.
 	coarsest = 2 * time.Second
-	// noProtocol is the alert of a server that speaks no protocol which the client offers: here, one that speaks HTTP/2 alone.
-	// It has a type, which is crypto/tls' own.
+	// noProtocol is the alert of a server that supports no protocol which the client offers: one that speaks HTTP/2
+	// only. Its type is internal to crypto/tls.
 	noProtocol = "tls: no application protocol"
 )
 
-// secure has the TLS settings of a job. As in Prometheus' client, files they are in are looked at before each request, and
-// when one has changed every connection is made anew.
+// secure has the TLS settings of a job. As in Prometheus' client, their files are checked before each request, and if
+// one has changed, all connections are made again.
 type secure struct {
 	config promcommon.TLSConfig
 
@@ -79,10 +79,10 @@ type watchedFile struct {
 	path    string
 	info    os.FileInfo // when it was last read
 	sum     [sha256.Size]byte
-	settled bool // a change since would show in its time
+	settled bool // a change since would have another modification time
 }
 
-// changed tells whether there is something else in the file than when it could last be read.
+// changed reports whether the file's content differs from when it could last be read.
 func (f *watchedFile) changed() (bool, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -101,19 +101,19 @@ func (f *watchedFile) changed() (bool, error) {
 	return !isSame, nil
 }
 
-// A handshakeTimeoutError says what net/http says.
+// A handshakeTimeoutError has the text of net/http's.
 type handshakeTimeoutError struct{}
 
 func (handshakeTimeoutError) Error() string   { return "net/http: TLS handshake timeout" }
 func (handshakeTimeoutError) Timeout() bool   { return true }
 func (handshakeTimeoutError) Temporary() bool { return true }
 
-// handshake makes a connection one of TLS, or closes it.
+// handshake makes a TLS connection of conn, or closes it.
 func (t *Target) handshake(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	config := t.settings
 	if config.ServerName == "" {
 		u, err := url.Parse(t.url)
-		if err != nil { // it was parsed before
+		if err != nil { // it could be parsed before
 			return nil, errors.Join(err, conn.Close())
 		}
 		config = config.Clone()
@@ -140,10 +140,10 @@ func (t *Target) handshake(ctx context.Context, conn net.Conn) (net.Conn, error)
 	}
 }
 
-// speaksHTTP2 tells whether net/http may find a common language where the exchange of our own does not.
+// speaksHTTP2 reports whether net/http may succeed with HTTP/2 where our own exchange cannot.
 func (t *Target) speaksHTTP2() bool { return t.secured && t.client.config.EnableHTTP2 }
 
-// renew turns to the present TLS settings. A connection that was made with others is closed.
+// renew takes the current TLS settings. A connection made with others is closed.
 func (t *Target) renew() error {
 	if !t.secured {
 		return nil

@@ -17,21 +17,21 @@ import (
 
 // A Response is a page as it was transferred, or a part of one.
 type Response struct {
-	// Status is that of an error, as code and reason. Only Show returns such pages.
+	// Status is the code and reason of an error. Only Show returns such pages.
 	Status      string
 	ContentType string
 	Encoding    Encoding
-	// Before is how many bytes of the page came in parts before this.
+	// Before is how many bytes of the page came in earlier parts.
 	Before int64
 	// Body is in the buffer given to Get, or in a larger one that replaces it. It is valid until that is used again.
 	// When Get fails, Body is empty and still carries the buffer.
 	Body []byte
 }
 
-// A Road is how a target's requests travel.
+// A Road is how a target's requests are made.
 type Road uint8
 
-// The roads.
+// The two roads.
 const (
 	Plain   Road = iota // our own exchange, through TLS or not
 	NetHTTP             // net/http
@@ -39,7 +39,7 @@ const (
 
 func (r Road) String() string { return [...]string{"plain", "net/http"}[r] }
 
-// A Target is what one URL needs from scrape to scrape. One goroutine uses it at a time.
+// A Target is the state that one URL needs from scrape to scrape. One goroutine uses it at a time.
 type Target struct {
 	client  *Client
 	url     string
@@ -55,21 +55,21 @@ type Target struct {
 
 	contentType string // the last one, so that the same one again costs nothing
 	size        int    // of the last body, as transferred
-	near        bool   // on this host, by its name
-	local       bool   // asked for pages that are not compressed, since it is on this host
-	any         bool   // the page of an error is a page
+	near        bool   // on this host, according to its name
+	local       bool   // asked for uncompressed pages, since it is on this host
+	any         bool   // pages of errors count, too
 	road        Road
 	encoding    Encoding
 
-	mu   sync.Mutex // conn, against interrupt
+	mu   sync.Mutex // guards conn, against interrupt
 	conn net.Conn
 	used time.Time // when conn was last of use
 	busy sync.WaitGroup
-	stop func() // interrupt, once
+	stop func() // ends watching the context; used once
 }
 
-// NewTarget prepares the exchanges with a URL. unixSocket is the path of the socket that the target listens at, if it
-// does. A URL that makes no sense is reported by Get.
+// NewTarget prepares requests to a URL. unixSocket is the path of the socket that the target listens at, if any. Get
+// reports an invalid URL.
 func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, accept string) *Target {
 	t := &Target{client: c, url: rawURL, socket: unixSocket, timeout: timeout, accept: accept, road: NetHTTP}
 	t.stop = t.interrupt
@@ -102,7 +102,7 @@ func (c *Client) NewTarget(rawURL, unixSocket string, timeout time.Duration, acc
 
 const schemeTLS = "https"
 
-// isPlain reports whether the plain road can send a request for u exactly as net/http would.
+// isPlain reports whether our own exchange sends a request for u exactly as net/http would.
 func isPlain(u *url.URL) bool {
 	if u.Scheme != "http" && u.Scheme != schemeTLS || u.User != nil || u.Opaque != "" || u.Hostname() == "" {
 		return false
@@ -125,7 +125,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isLocal tells whether a connection leads to an address of this host, and not away from it.
+// isLocal reports whether a connection leads to an address of this host.
 func isLocal(conn net.Conn) bool {
 	here, ok := conn.LocalAddr().(*net.TCPAddr)
 	there, tcp := conn.RemoteAddr().(*net.TCPAddr)
@@ -135,7 +135,7 @@ func isLocal(conn net.Conn) bool {
 // URL is where the target is.
 func (t *Target) URL() string { return t.url }
 
-// Road is how the target's next request travels.
+// Road returns how the target's next request is made.
 func (t *Target) Road() Road { return t.road }
 
 // Encoding is how the last page was compressed.
@@ -144,7 +144,7 @@ func (t *Target) Encoding() Encoding { return t.encoding }
 // Size is how large the last page was, as it was transferred.
 func (t *Target) Size() int { return t.size }
 
-// hint is how much of the next page may have to be held.
+// hint is how much of the next page may have to be held at a time.
 func (t *Target) hint(part func(Response) error) int {
 	if part != nil && inParts(t.encoding) {
 		return min(t.size, piece)
@@ -152,8 +152,8 @@ func (t *Target) hint(part func(Response) error) int {
 	return t.size
 }
 
-// inParts tells whether large pages of an encoding come in parts. What it takes to go on with one in the middle is more
-// with zstd than such a page is, as a rule.
+// inParts reports whether large pages of an encoding come in parts. With zstd, the state between two parts is usually
+// larger than such a page.
 func inParts(e Encoding) bool { return e != Zstd }
 
 // offered is the Accept-Encoding of the next request.
@@ -164,15 +164,16 @@ func (t *Target) offered() string {
 	return t.client.offered
 }
 
-// Get fetches the page into buf, whose content is overwritten and which is replaced when it is too small. It ends with
-// the target's timeout or with ctx. Errors are in Prometheus' words; Reason sorts them.
+// Get fetches the page into buf, whose content is overwritten and which is replaced if it is too small. It ends with
+// the target's timeout or with ctx. Errors have Prometheus' words; Reason classifies them.
 //
-// Buffers are the Options' Memory's: buf may be one of those, as small as one likes, and the one that the response has at
-// the end is to be given back. There is a large one only once a small one is full, however large a page is said to be.
+// Buffers come from the Options' Memory: buf may be one of those, of any size, and the one that the response ends up
+// with must be given back. A larger buffer is taken only once a smaller one is full, whatever size the response
+// announces.
 //
-// A large page, unless it is in zstd, is given to part as it comes in, all but its end; a part is valid until part
-// returns. The time that takes does not count for the timeout. An error of part's ends it; its reason is ReasonOther. Without
-// part, every page is held as a whole.
+// A large page, unless it is in zstd, is passed to part while it is received, except its end; a part is valid until
+// part returns. The time taken by part does not count for the timeout. An error of part ends the exchange, with
+// ReasonOther. Without part, every page is held as a whole.
 func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error) (Response, error) {
 	began := time.Now()
 	if t.road == Plain {
@@ -180,7 +181,7 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 		if !errors.Is(err, errRedirected) {
 			return t.done(r, err)
 		}
-		// Whoever redirects once will do so again: one request is enough to learn it.
+		// A server that redirects once will do so again: a second request need not try.
 		t.road = NetHTTP
 		t.drop()
 		buf = r.Body
@@ -188,7 +189,7 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 	return t.done(t.getLibrary(ctx, buf, part, t.timeout-time.Since(began)))
 }
 
-// Show fetches the page for people, who want to see what an error says, too. It is given to take part by part; a part is
+// Show fetches the page for display, including that of an error. take is given one part after the other; a part is
 // valid until take returns.
 func (t *Target) Show(ctx context.Context, take func(r Response, last bool) error) error {
 	t.any = true
@@ -201,7 +202,7 @@ func (t *Target) Show(ctx context.Context, take func(r Response, last bool) erro
 	return err
 }
 
-// errRedirected hands an exchange on to net/http.
+// errRedirected leaves an exchange to net/http.
 var errRedirected = errors.New("redirected")
 
 func (t *Target) done(r Response, err error) (Response, error) {
@@ -212,7 +213,7 @@ func (t *Target) done(r Response, err error) (Response, error) {
 	return r, nil
 }
 
-// intern returns b as a string: the last one when it is the same.
+// intern returns b as a string: the last one if it is equal.
 func (t *Target) intern(b []byte) string {
 	if string(b) != t.contentType {
 		t.contentType = string(b)
@@ -223,18 +224,18 @@ func (t *Target) intern(b []byte) string {
 // Close closes the target's connection. Get may be called again.
 func (t *Target) Close() { t.drop() }
 
-// drop closes the connection if there is one.
+// drop closes the connection, if there is one.
 func (t *Target) drop() {
 	t.mu.Lock()
 	conn := t.conn
 	t.conn = nil
 	t.mu.Unlock()
 	if conn != nil {
-		_ = conn.Close() // nothing of it is wanted any more
+		_ = conn.Close() // the connection is not used any more
 	}
 }
 
-// interrupt ends the exchange under way.
+// interrupt ends the exchange in progress.
 func (t *Target) interrupt() {
 	defer t.busy.Done()
 	t.mu.Lock()
@@ -244,7 +245,7 @@ func (t *Target) interrupt() {
 	}
 }
 
-// watch calls interrupt when ctx is done. The function it returns ends that; interrupt does not run after it.
+// watch calls interrupt when ctx is done. The returned function ends that; interrupt does not run after it.
 func (t *Target) watch(ctx context.Context) func() bool {
 	if ctx.Done() == nil {
 		return nil
@@ -260,6 +261,6 @@ func (t *Target) unwatch(stop func() bool) {
 		t.busy.Done()
 	default:
 		t.busy.Wait()
-		t.drop() // its deadline is spoilt
+		t.drop() // its deadline is in the past now
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A wire reads one response in place. Its buffer has three parts: the body so far, a hole that chunk headers left, and
-// what was read and not yet looked at.
+// A wire reads one response in place. Its buffer has three parts: the body so far, a gap left by chunk headers, and
+// what was read but not parsed.
 //
 //	| body: [0,n) | hole: [n,r) | unread: [r,end) | free |
 type wire struct {
@@ -21,38 +21,38 @@ type wire struct {
 	buf      []byte
 	n        int
 	r, end   int
-	hint     int  // how large the body may turn out
-	answered bool // a byte has come
+	hint     int  // expected size of the body
+	answered bool // a byte was received
 
 	memory   Memory
-	waiting  context.Context // for memory, until deadline if that is set
+	waiting  context.Context // waits for memory, until deadline if that is set
 	deadline time.Time
 
-	part func(Response) error // takes the body so far when the buffer is full; without it, all is held
-	held int                  // how large the buffer gets before that; 0 when it has to get larger
-	page Response             // what the parts have in common, and how much there was in them
+	part func(Response) error // takes the body so far when the buffer is full; if nil, all is held
+	held int                  // buffer size from which on part is called; 0 if the buffer must grow first
+	page Response             // what all parts share, and how much was in them
 }
 
 const (
 	leastBuffer = 8 << 10
-	// growth is how many times as large a buffer may get once it is full. However large a page was the last time, or is
-	// said to be, it takes no more memory than so many times what has come of it, or Share.
+	// growth is the factor by which a full buffer may grow. So a response never takes more memory than that many times
+	// what was received of it, or Share, whatever size it announces.
 	growth = 4
-	// mostTrusted bounds what is made of a Content-Length.
+	// mostTrusted limits what is believed of a Content-Length.
 	mostTrusted = 1 << 30
-	// maxLine bounds a chunk's header, and maxTrailer all trailers.
+	// maxLine limits a chunk's header, and maxTrailer all trailers.
 	maxLine    = 4 << 10
 	maxTrailer = 64 << 10
 )
 
-// room is what a response takes up whose body is like the last.
+// room is the buffer size for a response whose body is like the last one.
 func room(last int) int { return last + last/16 + leastBuffer }
 
 func (w *wire) reset(conn io.Reader, buf []byte) {
 	*w = wire{conn: conn, buf: buf, hint: w.hint, memory: w.memory, waiting: w.waiting, deadline: w.deadline}
 }
 
-// fill reads more. It keeps what is unread, but may move it.
+// fill reads more. Unread bytes stay, but may move.
 func (w *wire) fill() error {
 	if w.r == w.end {
 		w.r, w.end = w.n, w.n
@@ -62,13 +62,13 @@ func (w *wire) fill() error {
 			return err
 		}
 	}
-	if w.end == len(w.buf) { // there is no memory for a larger buffer
+	if w.end == len(w.buf) { // there was no memory for a larger buffer
 		if err := w.pour(); err != nil {
 			return err
 		}
 	}
 	if w.end == len(w.buf) {
-		w.held = 0 // nothing to give away: it has to wait
+		w.held = 0 // there is nothing to pass on: it has to wait
 		if err := w.grow(w.end + 1); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (w *wire) fill() error {
 	return err
 }
 
-// room makes free space: of the hole when it is large, of a larger buffer otherwise.
+// room makes free space: from the gap if that is large, else in a larger buffer.
 func (w *wire) room() error {
 	if hole := w.r - w.n; hole >= leastBuffer/2 {
 		w.end = w.n + copy(w.buf[w.n:], w.buf[w.r:w.end])
@@ -95,7 +95,8 @@ func (w *wire) room() error {
 	return w.grow(w.end + 1)
 }
 
-// grow makes the buffer hold at least size bytes. Small ones grow fast; large ones would waste too much that way.
+// grow makes the buffer hold at least size bytes. Small buffers grow by more than large ones, which would waste too
+// much.
 func (w *wire) grow(size int) error {
 	have := len(w.buf)
 	most := max(growth*have, Share)
@@ -112,7 +113,7 @@ func (w *wire) grow(size int) error {
 	}
 	grown := w.memory.Take(next)
 	if grown == nil && w.part != nil && w.held > 0 && have >= Share {
-		w.held = have // what has come is given away instead, by and by
+		w.held = have // what was received is passed on instead
 		return nil
 	}
 	if grown == nil {
@@ -130,7 +131,7 @@ func (w *wire) grow(size int) error {
 	return nil
 }
 
-// least waits for so much memory, and for what may be had more: less than was wished for, which may be more than one body may have.
+// least waits for size bytes, and then takes up to more if available, since one body may not have that much.
 func (w *wire) least(size, more int) ([]byte, error) {
 	for {
 		buf, err := w.wait(size + more)
@@ -161,13 +162,13 @@ func (w *wire) wait(size int) ([]byte, error) {
 	return nil, &MemoryError{err}
 }
 
-// split has part take a page that is larger than a piece.
+// split has pages that are larger than a piece passed to part.
 func (w *wire) split(part func(Response) error) {
 	w.part, w.held = part, piece
 	w.buf = w.buf[:min(len(w.buf), max(piece, w.end))]
 }
 
-// pour gives the body so far away if there is little room for more.
+// pour passes on the body so far if there is little room left.
 func (w *wire) pour() error {
 	if w.part == nil || w.held == 0 || len(w.buf) < w.held || w.n+leastBuffer < len(w.buf) {
 		return nil
@@ -182,7 +183,7 @@ func (w *wire) pour() error {
 	w.page.Before += int64(w.n)
 	w.end = copy(w.buf, w.buf[w.r:w.end])
 	w.n, w.r = 0, 0
-	w.split(w.part) // what comes now may as well stay in the processor's cache
+	w.split(w.part) // smaller parts from now on, which stay in the CPU's caches
 	return nil
 }
 
@@ -219,8 +220,8 @@ func (w *wire) head(h *head) error {
 	}
 }
 
-// body reads the response's body to the beginning of the buffer, at most most bytes of it. h loses its slices. It
-// clears h.reusable when the connection has nothing to offer after the body, or more than that.
+// body reads the response's body to the beginning of the buffer, up to most bytes. The slices of h become invalid. It
+// clears h.reusable if the connection must not be used again.
 func (w *wire) body(h *head, most int64) error {
 	var err error
 	switch {
@@ -234,7 +235,7 @@ func (w *wire) body(h *head, most int64) error {
 		err = w.rest(most)
 	}
 	if w.r != w.end {
-		h.reusable = false // what nobody asked for could be taken for the next response
+		h.reusable = false // what comes after the body could be taken for the next response
 	}
 	return err
 }
@@ -253,7 +254,7 @@ func (w *wire) take(size int64) int64 {
 	return int64(len(unread))
 }
 
-// exactly reads a body of known size, and nothing behind it.
+// exactly reads a body of known size, and nothing after it.
 func (w *wire) exactly(size, most int64) error {
 	if size > most {
 		return tooLarge(most)
@@ -305,7 +306,7 @@ func (w *wire) rest(most int64) error {
 
 // chunks reads a chunked body.
 func (w *wire) chunks(most int64) error {
-	spent, chunks := 0, 0 // on chunk headers, which are not to outweigh their data
+	spent, chunks := 0, 0 // spent on chunk headers, which must not outweigh the data
 	for {
 		line, err := w.line(maxLine)
 		if err != nil {
@@ -339,7 +340,7 @@ func (w *wire) chunks(most int64) error {
 	}
 }
 
-// more reads more of a body that has not come to its end.
+// more reads more of a body that is not complete.
 func (w *wire) more() error {
 	if err := w.pour(); err != nil {
 		return err
@@ -364,8 +365,8 @@ func (w *wire) trailer() error {
 	}
 }
 
-// line consumes a line of a chunked body, which ends in CRLF and is at most most bytes long with it. It returns the line
-// without its end, valid until the next read.
+// line consumes a line of a chunked body, which ends in CRLF and has at most most bytes including that. It returns the
+// line without its end, valid until the next read.
 func (w *wire) line(most int) ([]byte, error) {
 	for {
 		unread := w.buf[w.r:w.end]
@@ -409,7 +410,7 @@ func chunkSize(line []byte) (int64, error) {
 	return size, nil
 }
 
-// ended is the error of a body that ends before its end.
+// ended is the error of a body that was cut off.
 func ended(err error) error {
 	switch {
 	case err == nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireLinear wants what is done to sixteen times as much to take about as long as to do it sixteen times: both are as
-// long, so a busy machine lengthens both, if not by as much each time: what one of many attempts shows needs no other.
+// RequireLinear fails if doing something to sixteen times as much takes much longer than doing it sixteen times. Both
+// take about equally long, so that a busy machine slows down both. One good attempt out of many is enough.
 func RequireLinear(t *testing.T, n int, prepare func(n int) func()) {
 	t.Helper()
 	took := func(all ...func()) time.Duration {

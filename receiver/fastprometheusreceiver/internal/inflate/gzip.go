@@ -11,18 +11,18 @@ import (
 	"math"
 )
 
-// Errors of what wraps the deflate stream.
+// Errors of the format around the deflate stream.
 var (
 	ErrHeader   = errors.New("gzip: invalid header")
 	ErrChecksum = errors.New("gzip: invalid checksum")
 )
 
 const (
-	// mostRatio is what a byte of deflate can yield: two bits give a match of 258 bytes.
+	// mostRatio is the most bytes that one byte of deflate can yield: two bits give a match of 258 bytes.
 	mostRatio = 1032
 	headerLen = 10
 	footerLen = 8
-	// leastGrown is what a buffer begins with when nothing is known of the size.
+	// leastGrown is the first size of a buffer when the output's size is not known.
 	leastGrown = 4 << 10
 )
 
@@ -75,7 +75,7 @@ func (d *Decoder) Gunzip(dst, src []byte, limit int) ([]byte, error) {
 type growing struct {
 	buf          []byte
 	begin, limit int
-	most         int // what to make room for at first
+	most         int // size to allocate at first
 }
 
 // whole runs d to the end of its stream.
@@ -96,7 +96,7 @@ func (d *Decoder) whole(g *growing) error {
 	}
 }
 
-// grow makes room for the expected size at first, and for twice as much later; never for more than the limit.
+// grow allocates the expected size at first, and twice as much later; never more than the limit.
 func (g *growing) grow() {
 	held := len(g.buf) - g.begin
 	want := min(max(g.most, 2*held, leastGrown), g.limit)
@@ -120,8 +120,8 @@ func (d *Decoder) Stream(buf, src []byte, limit int64, yield func(chunk []byte) 
 // MinWindow is the least buffer of Stream.
 const MinWindow = 2 * window
 
-// SizeHint is what the last gzip member in src claims to hold, as far as src could hold it. Other members and lies
-// make it wrong: it is good for sizing a buffer, and for nothing else.
+// SizeHint is the size that the last gzip member in src claims to have, within what src could contain. With several
+// members, or with lies, it is wrong: use it only to choose the size of a buffer.
 func SizeHint(src []byte) int {
 	if len(src) < headerLen+footerLen {
 		return 0
@@ -184,7 +184,7 @@ func header(src []byte, pos int) (int, error) {
 	return pos, nil
 }
 
-// short tells the beginning of a header from what is none.
+// short distinguishes the beginning of a header from data that is none.
 func short(b []byte) error {
 	if magic := []byte{0x1f, 0x8b, 8}; bytes.HasPrefix(magic, b[:min(len(b), len(magic))]) {
 		return ErrTruncated

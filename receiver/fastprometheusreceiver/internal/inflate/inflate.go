@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Errors of input that is not what it claims to be. No output of a failed call is to be trusted.
+// Errors of invalid input. The output of a failed call must not be used.
 var (
 	ErrCorrupt   = errors.New("deflate: invalid data")
 	ErrTruncated = io.ErrUnexpectedEOF
@@ -17,12 +17,12 @@ var (
 )
 
 const (
-	// Slack is the room the decoder wants behind what it writes: the longest match and the literals before it, and
+	// Slack is the room that the decoder needs after what it writes: the longest match and the literals before it, and
 	// what copying in words may add.
 	Slack = 320
 	// window is how far back a match may reach.
 	window = 32 << 10
-	// ahead is how much input the fast loop wants: three refills of at most eight bytes.
+	// ahead is how much input the fast loop needs: three refills of at most eight bytes.
 	ahead = 32
 )
 
@@ -66,10 +66,11 @@ func (d *Decoder) start(pos, base int) {
 	d.phase, d.last = blockHeader, false
 }
 
-// run decodes into out from op on until the stream has ended or out has less than Slack left. It returns how far it came.
+// run decodes into out from op on until the stream has ended or out has less than Slack left. It returns how far it
+// came.
 //
-// So it does with ErrTruncated: all that src gives has been decoded, and run may go on when d.src has what is left of it,
-// from d.pos on, and what comes next.
+// On ErrTruncated, all of src has been decoded; run may be called again with the rest of d.src, from d.pos on, followed
+// by more input.
 func (d *Decoder) run(out []byte, op int) (int, error) {
 	for {
 		var err error
@@ -121,7 +122,7 @@ type mark struct {
 
 func (d *Decoder) mark() mark { return mark{d.pos, d.bits, d.have, d.last} }
 
-// back returns to a place in the input, since what comes there could not be read to its end.
+// back returns to a place in the input, since the element there is not complete.
 func (d *Decoder) back(to mark) { d.pos, d.bits, d.have, d.last = to.pos, to.bits, to.have, to.last }
 
 func (d *Decoder) endBlock() {
@@ -132,20 +133,20 @@ func (d *Decoder) endBlock() {
 	}
 }
 
-// unload gives whole bytes that were loaded and not used back to the input.
+// unload returns whole bytes that were loaded and not used to the input.
 func (d *Decoder) unload() {
 	d.pos -= int(d.have >> 3)
 	d.bits, d.have = 0, 0
 }
 
-// pause gives whole bytes back, and keeps what is left of the one before them: d.src is going to be another.
+// pause returns whole bytes and keeps the remaining bits of the byte before: d.src is about to be replaced.
 func (d *Decoder) pause() {
 	d.pos -= int(d.have >> 3)
 	d.have &= 7
 	d.bits &= 1<<d.have - 1
 }
 
-// refill loads bytes one by one, for where eight may not be left.
+// refill loads bytes one by one, where fewer than eight may be left.
 func (d *Decoder) refill() {
 	for d.have <= 56 && d.pos < len(d.src) {
 		d.bits |= uint64(d.src[d.pos]) << d.have
@@ -268,8 +269,8 @@ func (d *Decoder) dynamic() error {
 	return nil
 }
 
-// careful decodes symbol by symbol what fast leaves: the last bytes of the input. A match whose distance is not there yet
-// is not taken.
+// careful decodes symbol by symbol what fast leaves: the last bytes of the input. A match whose distance is incomplete
+// is not used.
 func (d *Decoder) careful(out []byte, op int) (int, error) {
 	for len(out)-op >= Slack {
 		d.refill()

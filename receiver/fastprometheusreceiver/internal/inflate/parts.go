@@ -9,8 +9,8 @@ import (
 	"hash/crc32"
 )
 
-// maxHeader bounds the header of a gzip member that comes in parts: its beginning is held until its end is there. Only
-// a comment or a name of a length that nobody uses is longer.
+// maxHeader limits the header of a gzip member that comes in parts, which is held until its end is there. Only an
+// absurdly long comment or name makes one longer.
 const maxHeader = 128 << 10
 
 // Parts decodes gzip members that come in parts. In between it holds the last 32 KiB of output and a few bytes of
@@ -18,8 +18,8 @@ const maxHeader = 128 << 10
 type Parts struct {
 	decoder Decoder
 	members members
-	tail    []byte       // of the input, which cannot be decoded without what follows
-	history [window]byte // the last of the output, as far as it is known
+	tail    []byte       // of the input; needs what follows to be decoded
+	history [window]byte // the end of the output, as far as there is any
 }
 
 // Reset begins another page.
@@ -28,10 +28,10 @@ func (p *Parts) Reset() {
 	p.tail = p.tail[:0]
 }
 
-// Decode decodes the next part of the input under the same terms as Stream, and the last one when there is no other. It
-// returns how many bytes have been yielded of all parts until now. After an error, Reset is all that is left to call.
+// Decode decodes the next part of the input under the same terms as Stream; last says that no other part follows. It
+// returns how many bytes all parts have yielded so far. After an error, only Reset may be called.
 //
-// The part is put behind what is left of the one before in *scratch, which grows as needed.
+// The part is appended in *scratch to what is left of the one before; *scratch grows as needed.
 func (p *Parts) Decode(buf []byte, scratch *[]byte, part []byte, last bool, limit int64, yield func(chunk []byte) error) (int64, error) {
 	m := &p.members
 	m.decoder = &p.decoder
@@ -67,7 +67,7 @@ const (
 type members struct {
 	decoder *Decoder
 	stage   stage
-	any     bool // there was one
+	any     bool // there was a member
 	op      int  // how much output is in the buffer
 	sum     uint32
 	size    uint32
@@ -123,7 +123,7 @@ func (m *members) decode(buf, src []byte, last bool, limit int64, yield func(chu
 	}
 }
 
-// stream decodes a member until it ends, or until there is no more input: then it is starved.
+// stream decodes a member until it ends, or until it is starved of input.
 func (m *members) stream(buf []byte, limit int64, yield func(chunk []byte) error) (starved bool, _ error) {
 	d := m.decoder
 	for !starved && d.phase != finished {

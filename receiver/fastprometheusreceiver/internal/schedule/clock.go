@@ -11,53 +11,52 @@ import (
 	"time"
 )
 
-// tolerance is how late a run may begin and still be given the time it was due: at most 1 % of its interval and this.
-// Regular timestamps compress better than honest ones.
+// tolerance is how late a run may begin and still get the time at which it was due: at most 1 % of its interval and
+// this. Regular timestamps compress better than exact ones.
 const tolerance = 2 * time.Millisecond
 
-// Runs begin on a grid of a hundredth of their interval, and no coarser than maxGrain: a process that wakes up for ten
-// runs at once spends far less on waking than one that wakes up for each, and targets that share a timestamp compress
-// better.
+// Runs begin at multiples of a hundredth of their interval, or of maxGrain if that is less: waking up once for ten runs
+// costs far less than ten times for one, and targets that share a timestamp compress better.
 const (
 	grains   = 100
 	maxGrain = 100 * time.Millisecond
 )
 
-// maxParked is how many goroutines wait for the next run, with the stacks that the last one needed. More than these
-// come and go.
+// maxParked is how many goroutines wait for the next run, with the stacks that they have grown. Further ones end after
+// their run.
 const maxParked = 16
 
 // A Clock runs tasks. Stop ends it.
 type Clock struct {
 	start time.Time
 	limit int
-	ready chan *Task // to goroutines that are parked
+	ready chan *Task // for goroutines that are parked
 	wake  chan struct{}
 	quit  chan struct{}
 	runs  sync.WaitGroup
 	loop  sync.WaitGroup
 
 	mu      sync.Mutex
-	tasks   queue         // by their next tick, those that run or wait for a place included
-	waiting []*Task       // for a place, in the order in which they were due
-	late    []*Task       // whose last run took too long, in the order in which the next may begin
-	missed  []*Task       // to be told, once for each tick
-	rate    float64       // runs in a second, when each task keeps its interval
-	turn    time.Duration // when another late run may begin
+	tasks   queue         // ordered by next tick, including those that run or wait for a place
+	waiting []*Task       // waiting for a place, in the order in which they were due
+	late    []*Task       // whose last run took too long, in the order in which they may begin
+	missed  []*Task       // whose miss is to be called, once for each tick
+	rate    float64       // runs per second, if each task keeps its interval
+	turn    time.Duration // when the next late run may begin
 	running int
 	parked  int
-	offset  time.Duration // of the wall clock from this one, in Unix nanoseconds
+	offset  time.Duration // from the wall clock to this one, in Unix nanoseconds
 	stopped bool
 }
 
-// A Task is something a Clock does. Its fields are the Clock's.
+// A Task is something that a Clock runs. Its fields are guarded by the Clock.
 type Task struct {
 	run      func(at time.Time)
-	miss     func()        // nil if nobody wants to know
+	miss     func()        // may be nil
 	interval time.Duration // 0: once
 	due      time.Duration // the next tick, since the Clock's start
 	then     time.Duration // the one after it, if that is not an interval later, else 0
-	tick     time.Duration // the one that the run stands for which is under way or waits for a place
+	tick     time.Duration // the tick of the run that is in progress or waits for a place
 	state    state
 	passed   int           // ticks since the run began
 	turn     time.Duration // when it may begin, if it is late
@@ -86,15 +85,15 @@ func New(limit int) *Clock {
 	return c
 }
 
-// Every runs a task at a time of the wall clock, and from then on each interval. It never runs twice at a time. A run that
-// is still under way at the next tick is followed by another when it ends; more ticks than one are not made up for. When
-// something held up very many runs and they all end in the same moment, those that follow begin one after another, twice
-// as fast as all tasks do by their intervals.
+// Every runs a task at a time of the wall clock, and from then on each interval. It never runs twice at the same time.
+// If a run is still in progress at the next tick, another one follows when it ends; further ticks are skipped. When
+// very many delayed runs end at the same moment, those that follow begin one after another, at twice the usual rate of
+// all tasks.
 //
-// miss is called for every tick that comes to nothing, soon after the tick, while the run that is in its way still lasts,
-// or when it ends. It may be nil, and must not block.
+// miss is called for every tick that is skipped, soon after the tick or when the run that delayed it ends. It may be
+// nil, and must not block.
 //
-// A run is given the time it was due if it begins within the tolerance, else the time at which it begins.
+// A run gets the time at which it was due if it begins within the tolerance, else the time at which it begins.
 func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.Time), miss func()) *Task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +102,7 @@ func (c *Clock) Every(interval time.Duration, first time.Time, run func(at time.
 	return c.add(&Task{run: run, miss: miss, interval: interval, due: time.Duration(first.UnixNano()) - c.offset})
 }
 
-// Ahead has a task that waits for its next tick run at another time before, and then at that tick as well.
+// Ahead makes a task that waits for its next tick run at an earlier time, too.
 func (c *Clock) Ahead(t *Task, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +118,7 @@ func (c *Clock) Ahead(t *Task, at time.Time) {
 	}
 }
 
-// Once runs a task after a delay. It is given the time at which it begins.
+// Once runs a task after a delay. It gets the time at which it begins.
 func (c *Clock) Once(delay time.Duration, run func(at time.Time)) *Task {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +137,7 @@ func (c *Clock) add(t *Task) *Task {
 	return t
 }
 
-// Cancel keeps a task from running again. A run that has begun goes on. It returns the time at which the task would
+// Cancel keeps a task from running again. A run that has begun continues. It returns the time at which the task would
 // have run next, and whether it was waiting for it.
 func (c *Clock) Cancel(t *Task) (next time.Time, wasWaiting bool) {
 	c.mu.Lock()
@@ -206,7 +205,7 @@ func (c *Clock) loopUntilStopped() {
 	}
 }
 
-// startDue returns how long there is nothing to do, unless c.wake says otherwise.
+// startDue starts what is due, and returns the time until the next tick, at which c.wake may come first.
 func (c *Clock) startDue() time.Duration {
 	c.mu.Lock()
 	now := c.now()
@@ -234,7 +233,7 @@ func (c *Clock) startDue() time.Duration {
 	return rest
 }
 
-// tell calls those that want to know of a tick that came to nothing.
+// tell calls miss of tasks whose tick was skipped.
 func tell(missed []*Task) {
 	for _, t := range missed {
 		if t.miss != nil {
@@ -243,7 +242,7 @@ func tell(missed []*Task) {
 	}
 }
 
-// tick is the task's next one, whatever the task is doing.
+// tick handles the task's next tick, whatever the task is doing.
 func (c *Clock) tick(t *Task) {
 	tick := t.due
 	if t.interval == 0 {
@@ -258,7 +257,7 @@ func (c *Clock) tick(t *Task) {
 	case idle:
 		t.tick, t.state = tick, waiting
 		c.waiting = append(c.waiting, t)
-	case waiting: // its run, when there is a place, stands for this tick as well
+	case waiting: // its run, once there is a place, is the one for this tick, too
 		c.missed = append(c.missed, t)
 	case running:
 		if t.passed++; t.passed > 1 {
@@ -267,14 +266,14 @@ func (c *Clock) tick(t *Task) {
 	}
 }
 
-// tickUntil is for a task that runs: the loop may not have got round to its ticks yet.
+// tickUntil handles the ticks of a running task that the loop has not reached yet.
 func (c *Clock) tickUntil(t *Task, now time.Duration) {
 	for t.interval > 0 && t.index >= 0 && t.due <= now {
 		c.tick(t)
 	}
 }
 
-// fillPlaces starts those that wait, as far as there are places.
+// fillPlaces starts tasks that wait, as far as there are places.
 func (c *Clock) fillPlaces() {
 	n := 0
 	for n < len(c.waiting) && (c.limit == 0 || c.running < c.limit) {
@@ -291,7 +290,7 @@ func (c *Clock) fillPlaces() {
 	c.waiting = slices.Delete(c.waiting, 0, n)
 }
 
-// work runs a task, and further ones as long as there is room to wait for them.
+// work runs a task, and further ones as long as its goroutine may park between them.
 func (c *Clock) work(t *Task) {
 	for {
 		at := c.stamp(t)
@@ -325,7 +324,7 @@ func (c *Clock) unpark() {
 	c.mu.Unlock()
 }
 
-// finish sees to what comes after a run.
+// finish handles the end of a run.
 func (c *Clock) finish(t *Task) {
 	c.mu.Lock()
 	now := c.now()
@@ -344,13 +343,13 @@ func (c *Clock) finish(t *Task) {
 	c.mu.Unlock()
 }
 
-// isOnTime tells whether a run may begin so late and still be given the time it was due.
+// isOnTime reports whether a run that begins this late still gets the time at which it was due.
 func (*Clock) isOnTime(t *Task, late time.Duration) bool {
 	return late <= min(t.interval/100, tolerance)
 }
 
-// stamp returns the timestamp of a run that begins now. Ticks that passed before are the run's own: the next run has a later
-// time than this one.
+// stamp returns the timestamp of a run that begins now. Ticks that passed before belong to the run: the next one has a
+// later time.
 func (c *Clock) stamp(t *Task) time.Time {
 	now := time.Now()
 	c.mu.Lock()
@@ -371,8 +370,8 @@ func (c *Clock) stamp(t *Task) time.Time {
 	return now.Round(0)
 }
 
-// follow takes up where the wall clock is. The two drift apart only when someone sets it, which may be years: machines
-// without a clock of their own start somewhere in the past.
+// follow adjusts to the wall clock. The two differ only when somebody sets the clock, possibly by years: machines
+// without a battery start somewhere in the past.
 func (c *Clock) follow(now time.Time) {
 	if offset := time.Duration(now.UnixNano()) - now.Sub(c.start); (offset - c.offset).Abs() > tolerance {
 		c.offset = offset
@@ -390,8 +389,8 @@ func (c *Clock) now() time.Duration { return time.Since(c.start) }
 
 func (c *Clock) wall(due time.Duration) time.Time { return time.Unix(0, int64(c.offset+due)) }
 
-// Next spreads tasks over their interval: it returns the next time at the point of the interval that hash stands for,
-// on the grid. Points are fixed in time, so a task keeps its own across restarts.
+// Next spreads tasks over their interval: it returns the next time, on the grid, at the point of the interval that hash
+// selects. Points are fixed in time, so a task keeps its point across restarts.
 func Next(now time.Time, interval time.Duration, hash uint64) time.Time {
 	point := time.Duration(hash % uint64(interval)).Truncate(min(interval/grains, maxGrain))
 	wait := interval - (time.Duration(now.UnixNano())-point)%interval
