@@ -47,7 +47,7 @@ type Block struct {
 	Header
 
 	body []byte
-	lent *lent // whose the body is; nil if it is the block's own
+	lent *lent // memory of the body if it is used again; nil if the body is the block's own
 }
 
 // New makes a block of a compressed body, which must not change from then on.
@@ -56,11 +56,12 @@ func New(h Header, body []byte) Block { return Block{Header: h, body: body} }
 // Body is the compressed request, not to be written to.
 func (b Block) Body() []byte { return b.body }
 
-// The form on disk: magic, varints of the header in order, tenant, body length, body, xxh3 of all before it.
+// The format on disk: magic, varints of the header in order, tenant, body length, body, xxh3 of all before it.
 const (
 	magic        = "gwb\x01"
 	checksumSize = 8
-	// maxRaw bounds what a body may decompress to: far above what an encoder makes, far below what hurts.
+	// maxRaw limits the decompressed size of a body: far above what an encoder makes, far below what the memory cannot
+	// hold.
 	maxRaw = 256 << 20
 )
 
@@ -98,7 +99,7 @@ func (b Block) AppendTo(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, xxh3.Hash(dst[start:]))
 }
 
-// Parse reads what AppendTo wrote, all of data and nothing less. The block keeps data, which must not change.
+// Parse parses what AppendTo wrote; data must be exactly that. The block keeps data, which must not change.
 func Parse(data []byte) (Block, error) {
 	b, err := parse(data)
 	if err != nil {
@@ -130,7 +131,7 @@ func parse(data []byte) (Block, error) {
 	return b, nil
 }
 
-// Salvage reads the header of what Parse refuses, so that it can be told what was lost. It is false where the header
+// Salvage parses the header of a block that Parse refuses, to report what was lost. It returns false if the header
 // cannot be right either.
 func Salvage(data []byte) (Header, bool) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
@@ -144,7 +145,7 @@ func Salvage(data []byte) (Header, bool) {
 	return h, true
 }
 
-// reader cuts fields off; after the first fault it yields zeros.
+// reader cuts off fields; after the first error it returns zeros.
 type reader struct {
 	rest []byte
 	err  error

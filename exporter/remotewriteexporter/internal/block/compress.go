@@ -18,15 +18,16 @@ import (
 const (
 	minLevel = 1
 	maxLevel = 4
-	// window is how far back zstd looks, and what each encoder holds. A request of 50k samples is 2 to 3 MB raw, but laid out
-	// so that what is alike is near: a window of all of it measured the same bytes and CPU, and costs the memory.
+	// window is how far back zstd looks, and the memory that each encoder holds. A request of 50k samples is 2 to 3 MB
+	// raw, but similar messages are close together: a window of the whole request gave the same size and CPU time, and
+	// costs more memory.
 	window = 1 << 20
 )
 
-// frameEncoders keeps idle encoders for what is told at the lowest level, and for 2.0: never more than there are processors.
+// frameEncoders are idle encoders for requests with hints at the lowest level, and for 2.0: at most one per processor.
 var frameEncoders = make(chan *frame.Encoder, runtime.GOMAXPROCS(0))
 
-// zstdEncoders keeps those for all else by level: each holds megabytes.
+// zstdEncoders are idle encoders for all other requests, by level: each holds megabytes.
 var zstdEncoders = func() (free [maxLevel + 1]chan *zstd.Encoder) {
 	for i := range free {
 		free[i] = make(chan *zstd.Encoder, runtime.GOMAXPROCS(0))
@@ -39,7 +40,7 @@ func Compress(dst []byte, f Format, raw []byte) ([]byte, error) {
 	return CompressKnown(dst, f, raw, frame.Known{})
 }
 
-// CompressKnown is Compress for a request of which something is known beforehand. That is used up.
+// CompressKnown is Compress with hints about the request, which it consumes.
 func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte, error) {
 	switch f.Compression {
 	case promwrite.Identity:
@@ -64,13 +65,13 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 	return dst, fmt.Errorf("cannot compress as encoding %d: it is unknown", f.Compression)
 }
 
-// HearsEchoes says whether a format becomes smaller by echoes, rather than by runs: without a short way to repeat a distance. One
-// without compression has the order of such a one.
+// HearsEchoes reports whether a format compresses better with echoes than with runs, because it has no short way to
+// repeat a distance. Formats without compression are ordered as if they did.
 func HearsEchoes(f Format) bool {
 	return f.Version == promwrite.V2 && f.Compression != promwrite.Zstd && f.Level <= minLevel
 }
 
-// Reach is how far back a format can say that something was.
+// Reach is how far back a format can refer.
 func Reach(f Format) int {
 	if f.Compression == promwrite.Zstd {
 		return frame.Window
@@ -78,7 +79,7 @@ func Reach(f Format) int {
 	return frame.SnappyWindow
 }
 
-// mostly says whether half of a request or more is told: in what is not, the encoders of others find more.
+// mostly reports whether hints cover at least half of a request: other encoders find more in the rest.
 func mostly(known *frame.Known, size int) bool { return 2*known.Covered() >= size }
 
 func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
@@ -91,7 +92,7 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 		enc, err = zstd.NewWriter(nil,
 			zstd.WithEncoderLevel(zstd.EncoderLevel(level)),
 			zstd.WithEncoderConcurrency(1),
-			zstd.WithEncoderCRC(false), // the block has a checksum, the network has TCP's
+			zstd.WithEncoderCRC(false), // blocks have a checksum, and so has TCP
 			zstd.WithWindowSize(window))
 		if err != nil {
 			return dst, fmt.Errorf("cannot make a zstd encoder: %w", err)
@@ -100,12 +101,12 @@ func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	dst = enc.EncodeAll(raw, dst)
 	select {
 	case zstdEncoders[level] <- enc:
-	default: // as many idle as processors: this one goes
+	default: // enough encoders are idle
 	}
 	return dst, nil
 }
 
-// compressFrame is for messages that mostly repeat the one before but for a few bytes.
+// compressFrame is for messages that differ from the one before in a few bytes only.
 func compressFrame(dst, raw []byte, known frame.Known) []byte {
 	var enc *frame.Encoder
 	select {
@@ -116,12 +117,12 @@ func compressFrame(dst, raw []byte, known frame.Known) []byte {
 	dst = enc.Append(dst, raw, known)
 	select {
 	case frameEncoders <- enc:
-	default: // as many idle as processors: this one goes
+	default: // enough encoders are idle
 	}
 	return dst
 }
 
-// snappyEncoders keeps idle encoders: never more than there are processors.
+// snappyEncoders are idle encoders: at most one per processor.
 var snappyEncoders = make(chan *frame.Snappy, runtime.GOMAXPROCS(0))
 
 // compressSnappy is compressFrame for snappy.
@@ -135,12 +136,12 @@ func compressSnappy(dst, raw []byte, known frame.Known) []byte {
 	dst = enc.Append(dst, raw, known)
 	select {
 	case snappyEncoders <- enc:
-	default: // as many idle as processors: this one goes
+	default: // enough encoders are idle
 	}
 	return dst
 }
 
-// decompressors keeps idle ones by encoding: what reads snappy need not hold what zstd takes.
+// decompressors are idle ones by encoding: one for snappy need not hold the memory of one for zstd.
 var decompressors = func() (free [promwrite.Identity + 1]chan *promwrite.Decompressor) {
 	for i := range free {
 		free[i] = make(chan *promwrite.Decompressor, runtime.GOMAXPROCS(0))
@@ -148,9 +149,9 @@ var decompressors = func() (free [promwrite.Identity + 1]chan *promwrite.Decompr
 	return free
 }()
 
-// Raw is the request before compression, in memory of its own.
+// Raw returns the request before compression, in memory of its own.
 func (b Block) Raw() ([]byte, error) {
-	free := decompressors[min(b.Compression, promwrite.Identity)] // an unknown one is an error anyway
+	free := decompressors[min(b.Compression, promwrite.Identity)] // an unknown encoding gives an error anyway
 	var d *promwrite.Decompressor
 	select {
 	case d = <-free:

@@ -13,33 +13,34 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// Memory makes blocks whose bodies go into memory of earlier ones that nobody needs any more. The garbage collector has what no
-// block needs for a while. Its zero value is ready.
+// Memory makes blocks whose bodies use the memory of earlier ones that are no longer needed. The garbage collector
+// takes idle memory. Its zero value is ready.
 type Memory struct{ free sync.Pool } // of *lent
 
-// lent is the memory of one body. It comes back when its last user releases it, and never if one does not.
+// lent is the memory of one body. It is used again when its last user releases it, and never if one does not.
 type lent struct {
 	home  *Memory
 	bytes []byte
 	users atomic.Int32
 }
 
-// A body takes a part of its memory at least, one in leastPart: what is queued counts with what it holds.
+// leastPart says that a body takes at least one in so many parts of its memory, since queued blocks count by their
+// bodies.
 const leastPart = 4
 
-// New makes a block of a copy of a compressed body, which whoever makes it holds until Free. If somebody never frees it, the garbage
-// collector has the memory.
+// New makes a block of a copy of a compressed body, held by the caller until Free. If Free is never called, the garbage
+// collector takes the memory.
 func (m *Memory) New(h Header, body []byte) Block {
 	l, _ := m.free.Get().(*lent)
 	switch {
 	case l == nil:
 		l = &lent{home: m}
-	case cap(l.bytes) > leastPart*len(body): // for a larger one
+	case cap(l.bytes) > leastPart*len(body): // keep it for a larger body
 		m.free.Put(l)
 		l = &lent{home: m}
 	}
 	if cap(l.bytes) < len(body) {
-		l.bytes = make([]byte, len(body)+len(body)/8) // the next is seldom of the same size
+		l.bytes = make([]byte, len(body)+len(body)/8) // sizes vary
 	}
 	l.bytes = l.bytes[:len(body)]
 	copy(l.bytes, body)
@@ -47,14 +48,14 @@ func (m *Memory) New(h Header, body []byte) Block {
 	return Block{Header: h, body: l.bytes, lent: l}
 }
 
-// Hold says that somebody else needs the body until Free, while it is held.
+// Hold adds a user of the body, who must call Free. The block must be held at that time.
 func (b Block) Hold() {
 	if b.lent != nil {
 		b.lent.users.Add(1)
 	}
 }
 
-// Free says that who held the block needs its body no more.
+// Free says that one user no longer needs the body.
 func (b Block) Free() {
 	if b.lent != nil {
 		b.lent.release()
@@ -74,8 +75,8 @@ func (l *lent) release() {
 	l.home.free.Put(l)
 }
 
-// Reader reads the body, which it holds until it is closed. It may be closed while somebody reads, as HTTP clients do, and more than
-// once: what is read after that fails.
+// Reader reads the body, which it holds until it is closed. It may be closed during a read, as HTTP clients do, and
+// more than once; reads after that fail.
 func (b Block) Reader() io.ReadCloser {
 	b.Hold()
 	return &bodyReader{of: b, rest: *bytes.NewReader(b.body)}

@@ -23,11 +23,11 @@ var (
 	errReference = errors.New("a reference is to no symbol before it")
 )
 
-// merging lets one request be put together at a time, however many lanes wait: each takes several times its size.
+// merging allows one merge at a time, however many lanes wait: each takes several times the size of its request.
 var merging sync.Mutex
 
-// Merge makes one block of several of the same version and tenant, in the compression of the first. What is in them
-// follows one another as they do, so the samples of a series stay in order, in a message for each block.
+// Merge makes one block of several of the same version and tenant, in the compression of the first. Their contents
+// follow each other in the given order, so the samples of a series stay in order, in one message for each block.
 func Merge(blocks []Block) (Block, error) {
 	merging.Lock()
 	defer merging.Unlock()
@@ -62,7 +62,7 @@ func merge(blocks []Block) (Block, error) {
 			return Block{}, err
 		}
 		if b.Version == promwrite.V1 {
-			m.body = append(m.body, raw...) // all that a request of 1.0 has may be repeated
+			m.body = append(m.body, raw...) // all fields of a 1.0 request may be repeated
 			continue
 		}
 		if err := m.add(raw); err != nil {
@@ -79,14 +79,15 @@ func merge(blocks []Block) (Block, error) {
 	return New(head, body), err
 }
 
-// merger writes requests of 2.0 one after another: their symbols become one table, and what refers to them refers to
-// that. All else is copied as it is. It reads what blocks are written as: symbols come first, and references are packed.
+// merger concatenates requests of 2.0: their symbols become one table, and references are rewritten to it. Everything
+// else is copied. It relies on how blocks are written: symbols come first, and references are packed.
 type merger struct {
 	table []byte // the symbols' fields
 	known map[string]uint32
 	body  []byte   // the series' fields
-	refs  []uint32 // of the request that is added: where its symbols are in the table, or absent
-	// symbols are those of the request where only what is referred to goes into the table, and size is how many are there.
+	refs  []uint32 // for the request being added: index in the table by symbol, or absent
+	// symbols are those of the request, if only those referred to go into the table; size is the number of symbols in
+	// the table.
 	symbols [][]byte
 	size    uint32
 }
@@ -123,7 +124,7 @@ func (m *merger) symbol(text []byte) {
 	m.refs = append(m.refs, ref)
 }
 
-// ref is where the table has a symbol of the request that is added.
+// ref returns the index in the table of a symbol of the request being added.
 func (m *merger) ref(symbol uint64) (uint32, error) {
 	if symbol >= uint64(len(m.refs)) {
 		return 0, errReference
@@ -226,7 +227,7 @@ func (m *merger) appendMetadata(dst, msg []byte) ([]byte, error) {
 
 // A field is cut off a message, whose memory it shares.
 type field struct {
-	tag            wire.Tag // 0 for what no request has below its series
+	tag            wire.Tag // 0 for fields that no request of ours has below its series
 	whole, content []byte   // with the tag and the length, and without
 }
 

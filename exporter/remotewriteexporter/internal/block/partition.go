@@ -14,18 +14,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// A Spread says which of several destinations a series is for: those that score highest for its labels, so that a series
-// stays where it is as long as they are there, and as few as can be move when one comes or goes. It is safe for
+// A Spread decides which of several destinations a series goes to: those that score highest for its labels. A series
+// keeps its destinations as long as they exist, and as few as possible move when one comes or goes. It is safe for
 // concurrent use.
 type Spread struct {
 	destinations []uint64
 	replicas     int
-	labels       map[string]bool // that decide, or that do not; all decide while it is nil
+	labels       map[string]bool // that decide, or that do not; nil if all do
 	decide       bool
 }
 
-// NewSpread spreads series over destinations, each to so many of them. Of their labels those listed decide or, if these are
-// to be ignored, the others.
+// NewSpread spreads series over destinations, each to so many replicas. The listed labels decide or, if ignore, the
+// others.
 func NewSpread(destinations []string, replicas int, labels []string, ignored bool) *Spread {
 	s := &Spread{replicas: min(replicas, len(destinations)), decide: !ignored}
 	for _, d := range destinations {
@@ -53,10 +53,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>28
 }
 
-// pair is what a label adds to the hash of a series. Labels may be in any order.
+// pair is what a label adds to the hash of a series. The order of labels does not matter.
 func pair(name, value uint64) uint64 { return mix(name + 3*mix(value)) }
 
-// choose sets which destinations a series is for.
+// choose sets the destinations of a series.
 func (s *Spread) choose(series uint64, chosen []bool) {
 	clear(chosen)
 	for range s.replicas {
@@ -70,8 +70,8 @@ func (s *Spread) choose(series uint64, chosen []bool) {
 	}
 }
 
-// Partition makes of b a block for each destination, in their order: the zero block where nothing is for one. Series stay in
-// their order. What 1.0 has of metadata goes along with all series.
+// Partition makes a block for each destination, in their order: the zero block if nothing goes there. Series stay in
+// their order. The metadata list of 1.0 goes to all.
 func Partition(b Block, s *Spread, level int) ([]Block, error) {
 	parts, err := partition(b, s, level)
 	if err != nil {
@@ -108,12 +108,12 @@ type partitioner struct {
 
 	symbols  [][]byte
 	hashes   []uint64 // of the symbols
-	decides  []bool   // whether one decides as the name of a label
-	metadata []byte   // the fields of 1.0
-	entries  int      // of these
+	decides  []bool   // whether the symbol is the name of a label that decides
+	metadata []byte   // the metadata fields of 1.0
+	entries  int      // number of these
 }
 
-// part is what is for one destination.
+// part is the request for one destination.
 type part struct {
 	merger
 
@@ -168,7 +168,7 @@ func (p *partitioner) series(f field, whole int) error {
 	return nil
 }
 
-// take copies a series.
+// take copies a series to the part.
 func (t *part) take(p *partitioner, f field, whole int) error {
 	if t.body == nil {
 		t.body = make([]byte, 0, min(whole, maxRaw)*p.spread.replicas/len(p.parts)*9/8+len(f.whole))
@@ -179,14 +179,14 @@ func (t *part) take(p *partitioner, f field, whole int) error {
 	}
 	if t.refs == nil {
 		t.symbols, t.refs = p.symbols, slices.Repeat([]uint32{absent}, len(p.symbols))
-		if _, err := t.ref(0); err != nil { // the empty text, which is the first everywhere
+		if _, err := t.ref(0); err != nil { // the empty text, which always comes first
 			return err
 		}
 	}
 	return t.series(f.content)
 }
 
-// look counts what is in a series, and hashes those of its labels that decide.
+// look counts the contents of a series, and hashes the labels that decide.
 func (p *partitioner) look(msg []byte) (hash uint64, head Header, err error) {
 	for len(msg) > 0 {
 		f, err := cut(&msg)
@@ -254,7 +254,7 @@ func (p *partitioner) hashLabel(msg []byte) (hash uint64, err error) {
 	return pair(xxh3.Hash(texts[0]), xxh3.Hash(texts[1])), nil
 }
 
-// finish makes a block of a part; like is the one that it is of.
+// finish makes a block of a part of like.
 func (t *part) finish(like Header, metadata []byte, level int) (Block, error) {
 	raw := slices.Concat(t.table, t.body)
 	if like.Samples+like.Histograms == 0 || len(t.body) > 0 {

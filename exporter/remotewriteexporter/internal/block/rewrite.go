@@ -22,9 +22,9 @@ var (
 	errUpgrade = errors.New("1.0 does not carry what 2.0 needs")
 )
 
-// Transcode writes b in another format. From 2.0 to 1.0 it decodes: metadata becomes a list, start timestamps are
-// lost, and so are histograms of custom buckets, which 1.0 does not know; the counts of the new header tell how
-// many are left. A new compression alone leaves the bytes before it as they are.
+// Transcode writes b in another format. From 2.0 to 1.0 it decodes: metadata becomes a list, and start timestamps and
+// histograms with custom buckets, which 1.0 does not have, are lost; the counts of the new header tell how many are
+// left. If only the compression changes, the content stays the same.
 func Transcode(b Block, f Format) (Block, error) {
 	out, err := transcode(b, f)
 	if err != nil {
@@ -59,7 +59,7 @@ func transcode(b Block, f Format) (Block, error) {
 
 const nameLabel = "__name__"
 
-// familiesOf lists each family's metadata once.
+// familiesOf returns the metadata of each family once.
 func familiesOf(series []promwrite.Series) []promwrite.Metadata {
 	var list []promwrite.Metadata
 	seen := map[promwrite.Metadata]bool{}
@@ -77,7 +77,7 @@ func familiesOf(series []promwrite.Series) []promwrite.Metadata {
 	return list
 }
 
-// familyName undoes the suffixes that parts of a classic histogram and of a summary bear.
+// familyName removes the suffixes of the parts of classic histograms and summaries.
 func familyName(s *promwrite.Series) string {
 	i := slices.IndexFunc(s.Labels, func(l promwrite.Label) bool { return l.Name == nameLabel })
 	if i < 0 {
@@ -95,8 +95,8 @@ func familyName(s *promwrite.Series) string {
 	return name
 }
 
-// Split halves b by samples, for a receiver that finds it too large. The first half precedes the second in each
-// series that is in both.
+// Split halves b by samples, for a receiver that finds it too large. If a series is in both halves, its earlier samples
+// are in the first.
 func Split(b Block) (first, second Block, err error) {
 	fail := func(err error) (Block, Block, error) {
 		return Block{}, Block{}, fmt.Errorf("cannot split block of %d bytes: %w", len(b.body), err)
@@ -127,7 +127,8 @@ func Split(b Block) (first, second Block, err error) {
 	return first, second, nil
 }
 
-// halve cuts the list after n samples and histograms, through a series if need be. Exemplars stay with the end.
+// halve cuts the list after n samples and histograms, within a series if needed. Exemplars stay with the last part of a
+// series.
 func halve(series []promwrite.Series, n int) (left, right []promwrite.Series) {
 	for i := range series {
 		s := series[i]
@@ -179,7 +180,7 @@ func newWriter(like Header, f Format) *writer {
 	}}
 }
 
-// finish puts the request together and compresses it.
+// finish completes the request and compresses it.
 func (w *writer) finish(f Format, metadata []promwrite.Metadata) (Block, error) {
 	raw := make([]byte, 0, len(w.body)+len(w.body)/4) // with room for the symbols
 	if f.Version == promwrite.V2 {
@@ -195,7 +196,7 @@ func (w *writer) finish(f Format, metadata []promwrite.Metadata) (Block, error) 
 		}
 		w.head.Metadata = len(metadata)
 	}
-	if w.head.MinTime > w.head.MaxTime { // nothing in it
+	if w.head.MinTime > w.head.MaxTime { // the request is empty
 		w.head.MinTime, w.head.MaxTime = 0, 0
 	}
 	w.head.RawSize = len(raw)

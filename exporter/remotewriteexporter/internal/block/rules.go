@@ -18,14 +18,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// Rules may take long for many labels, and what some take grows with the square of these: series of more are not sent.
+// Rules may take long for many labels, in part quadratically: series with more than this are not sent.
 const (
 	maxRuled       = 1 << 20
 	maxRuledLabels = 2000
 )
 
-// Rules are the write_relabel_configs of one destination, for blocks that are made for all. What they make of a series is
-// remembered. One goroutine uses them.
+// Rules are the write_relabel_configs of one destination, applied to blocks that are made for all. Results are cached
+// by series. Only one goroutine may use them.
 type Rules struct {
 	configs []*relabel.Config
 	scheme  model.ValidationScheme
@@ -33,14 +33,14 @@ type Rules struct {
 	builder *labels.Builder
 
 	seed uint64
-	text []byte // of the labels of a series, which is hashed
-	// known is what is made of series, by a hash of their labels; before that of an earlier time. When there are too many, known
-	// becomes before.
+	text []byte // labels of a series, to be hashed
+	// known are results by a hash of a series' labels, before older ones. When there are too many, known becomes
+	// before.
 	known, before map[xxh3.Uint128]verdict
 	most          int
 }
 
-// verdict is what becomes of a series: its labels, unless they are as they were.
+// verdict is the result for a series: whether it is kept, and its labels if they changed.
 type verdict struct {
 	labels []promwrite.Label
 	fate   fate
@@ -55,14 +55,14 @@ const (
 	unusable
 )
 
-// Left is what rules left out, in samples and histograms.
+// Left counts the samples and histograms that rules left out.
 type Left struct {
 	Dropped   int // that rules drop
-	Unusable  int // of series that are left without a valid name or label
-	Duplicate int // of a series and a time that another series had, which became the same
+	Unusable  int // of series without a valid name or label
+	Duplicate int // with the series and time of another one, since rules made the series equal
 }
 
-// NewRules makes rules of configs that are valid. They remember about as many series as most says.
+// NewRules makes rules of valid configs. They cache the results for about most series.
 func NewRules(configs []relabel.Config, scheme model.ValidationScheme, most int) *Rules {
 	r := &Rules{scheme: scheme, builder: labels.NewBuilder(labels.EmptyLabels()), seed: rand.Uint64(), most: max(most/2, 1)} //nolint:gosec // it is no secret
 	for i := range configs {
@@ -73,7 +73,7 @@ func NewRules(configs []relabel.Config, scheme model.ValidationScheme, most int)
 	return r
 }
 
-// Relabel makes of b what rules leave of it: the zero block if that is nothing.
+// Relabel returns what rules leave of b: the zero block if that is nothing.
 func (r *Rules) Relabel(b Block, level int) (Block, Left, error) {
 	made, left, err := r.relabel(b, level)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Rules) relabel(b Block, level int) (made Block, left Left, err error) {
 	return made, left, err
 }
 
-// judge says what becomes of a series.
+// judge applies the rules to a series.
 func (r *Rules) judge(list []promwrite.Label) verdict {
 	key := r.keyOf(list)
 	if v, ok := r.known[key]; ok {
@@ -136,11 +136,11 @@ func (r *Rules) judge(list []promwrite.Label) verdict {
 	return v
 }
 
-// keyOf is a hash of labels.
+// keyOf returns a hash of labels.
 func (r *Rules) keyOf(list []promwrite.Label) xxh3.Uint128 {
 	r.text = r.text[:0]
 	for _, l := range list {
-		r.text = append(append(r.text, l.Name...), 0xff) // which no text has
+		r.text = append(append(r.text, l.Name...), 0xff) // a byte that no text has
 		r.text = append(append(r.text, l.Value...), 0xff)
 	}
 	return xxh3.Hash128Seed(r.text, r.seed)
@@ -172,14 +172,14 @@ func (r *Rules) apply(list []promwrite.Label) verdict {
 	return v
 }
 
-// join puts the samples of series that became the same into one, in order, and leaves out those of a time that an earlier one has.
+// join merges series that became equal, with their samples in order, and drops samples with the time of an earlier one.
 func (r *Rules) join(list []promwrite.Series) (joined []promwrite.Series, duplicate int) {
 	places := make(map[xxh3.Uint128]int, len(list))
 	joined = list[:0]
 	for _, s := range list {
 		key := r.keyOf(s.Labels)
 		if len(s.Histograms) > 0 {
-			key.Lo++ // a message holds numbers or histograms, never both
+			key.Lo++ // a message has numbers or histograms, never both
 		}
 		at, ok := places[key]
 		if !ok {
@@ -192,7 +192,7 @@ func (r *Rules) join(list []promwrite.Series) (joined []promwrite.Series, duplic
 	return joined, duplicate
 }
 
-// add adds what another series has to one, and says how many points it leaves out: a series has one at a time.
+// add adds the samples of s to another series, and returns how many it drops: a series has one sample at a time.
 func add(to, s *promwrite.Series) (duplicate int) {
 	taken := make(map[int64]bool, len(to.Samples)+len(to.Histograms))
 	for i := range to.Samples {
@@ -201,7 +201,7 @@ func add(to, s *promwrite.Series) (duplicate int) {
 	for i := range to.Histograms {
 		taken[to.Histograms[i].Timestamp] = true
 	}
-	to.Samples, to.Histograms = slices.Clone(to.Samples), slices.Clone(to.Histograms) // which share memory with those of others
+	to.Samples, to.Histograms = slices.Clone(to.Samples), slices.Clone(to.Histograms) // others may share this memory
 	for _, p := range s.Samples {
 		if taken[p.Timestamp] {
 			duplicate++

@@ -21,14 +21,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// maxGathered is how many samples one call of Add collects, a metric more or less, before it locks the columns.
+// maxGathered is about how many samples one call of Add collects before it locks the columns.
 const maxGathered = 4 << 10
 
-// walk is one call of Add on its way through the data.
+// walk is the state of one call of Add.
 type walk struct {
 	recalling
 
-	parts    []*handback.Part // of the loan, those to come
+	parts    []*handback.Part // of the loan, those not reached yet
 	e        *Encoder
 	c        *cache.Cache
 	t        *account
@@ -38,26 +38,26 @@ type walk struct {
 	schema   *cache.Schema
 	scope    *cache.Scope
 	scraped  bool
-	family   *cache.Family // the metric before, whose next is expected
-	before   *cache.Point  // the point before, whose next is expected
-	last     *cache.Point  // the last one of the metrics before
-	form     *cache.Form   // of the point that was expected last
-	number   uint32        // the form's
-	seen     uint32        // the encoder's generation: none ends meanwhile
-	latest   int64         // of the resource's points
+	family   *cache.Family // the last metric; the one that followed it last time is expected
+	before   *cache.Point  // the last point; the one that followed it last time is expected
+	last     *cache.Point  // the last point of the metrics before
+	form     *cache.Form   // form of the point that was last expected
+	number   uint32        // of that form
+	seen     uint32        // the encoder's generation, which does not end during a walk
+	latest   int64         // timestamp of the resource's points
 	hits     uint64
 	misses   uint64
 	moves    uint64
-	ruledOut int // samples that rules drop
+	ruledOut int // samples dropped by rules
 }
 
-// Add takes every point of md into the open columns of tenant. It keeps no reference to md. What cannot be sent is
-// counted and left out; the error is for md as a whole.
+// Add adds every point of md to the open columns of tenant. It keeps no reference to md. Points that cannot be sent are
+// counted and left out; an error is about md as a whole.
 func (e *Encoder) Add(md pmetric.Metrics, tenant string) error {
 	return e.AddLent(md, tenant, nil)
 }
 
-// AddResources does the same with some resources of metrics, which stay where they are.
+// AddResources does the same with some resources of metrics, which are not modified.
 func (e *Encoder) AddResources(resources []pmetric.ResourceMetrics, tenant string) error {
 	return e.addAll(len(resources), func(i int) pmetric.ResourceMetrics { return resources[i] }, tenant, nil)
 }
@@ -67,7 +67,7 @@ func (e *Encoder) addAll(n int, at func(i int) pmetric.ResourceMetrics, tenant s
 		return err
 	}
 	if e.cache.WantsExpiry() {
-		e.expire(false) // at once, which so many pay for
+		e.expire(false) // at once: so many ended points pay for it
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	w.s.Commit(t.columns)
 	select {
 	case e.scratches <- w.s:
-	default: // enough are idle: this one goes
+	default: // enough scratches are idle
 	}
 	e.counters.hits.Add(w.hits)
 	e.counters.misses.Add(w.misses)
@@ -162,7 +162,7 @@ func (w *walk) resourceMetrics(rm pmetric.ResourceMetrics) {
 	}
 }
 
-// metricsFrom takes one metric, or a part of the loan that begins with it. It returns how many.
+// metricsFrom adds one metric, or a part of the loan that begins with it. It returns the number of metrics.
 func (w *walk) metricsFrom(all pmetric.MetricSlice, at int) int {
 	if len(w.parts) > 0 {
 		if n := w.takePart(all, at); n > 0 { // fast path
@@ -201,7 +201,7 @@ func (w *walk) metric(m pmetric.Metric) {
 	}
 }
 
-// findFamily recognises a metric: as the one that followed its predecessor last time, else by hash.
+// findFamily recognises a metric: as the one that followed its predecessor last time, else by its hash.
 func (w *walk) findFamily(m pmetric.Metric, s cache.Shape) *cache.Family {
 	expected := &w.resource.First
 	if w.family != nil {
@@ -232,16 +232,17 @@ func countPoints(m pmetric.Metric) int {
 	}
 }
 
-// known is a point that was recognised: its series.
+// known has the series of a recognised point.
 type known struct {
-	one   *cache.Series   // of a number or a native histogram; nil if there is none
-	parts []*cache.Series // of a classic histogram or a summary; some may be an outcome's
+	one   *cache.Series   // of a number or a native histogram; nil for others
+	parts []*cache.Series // of a classic histogram or a summary; some may stand for an outcome of rules
 }
 
-// findPoint recognises a data point: as the one that followed its predecessor last time, else by hash. Its number is 0 if it is in no table.
+// findPoint recognises a data point: as the one that followed its predecessor last time, else by its hash. Its number
+// is 0 if it is in no table.
 //
-// The first one of a metric may follow the last one of the metric before, which is a target's own where points are, or else be the first one
-// that the family had last time.
+// The first point of a metric may follow the last one of the metric before, since that tells targets apart where points
+// do, or else be the first one that the family had last time.
 func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *cache.Point, number uint32) {
 	expected := &w.family.First
 	if w.before != nil {
@@ -269,11 +270,11 @@ func (w *walk) findPoint(m pcommon.Map, bounds []float64) (p *cache.Point, numbe
 	return p, number
 }
 
-// expect is the point that is expected, if it has these attributes and bounds, and its number; else nil.
+// expect returns the expected point and its number if it has these attributes and bounds; else nil.
 func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) (p *cache.Point, number uint32) {
 	number = expected.Load()
 	p = w.c.Points.One(number)
-	if p.Form != w.number { // mostly it is the one of the point before
+	if p.Form != w.number { // nearly always that of the point before
 		w.form, w.number = w.c.Forms.One(p.Form), p.Form
 	}
 	o := w.form
@@ -284,7 +285,7 @@ func (w *walk) expect(expected *atomic.Uint32, m pcommon.Map, bounds []float64) 
 	return p, number
 }
 
-// point recognises a data point. It is false if the point has to be left out.
+// point recognises a data point. It returns false if the point must be left out.
 func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, stale bool) (k known, ok bool) {
 	p := w.pointOf(m, bounds)
 	if stale {
@@ -304,7 +305,7 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 		if out := w.c.OutcomeOf(p.Parts); out == nil {
 			w.e.losses.Add(loss.Label, w.family.Name, 1)
 		} else if w.leaveOut(out); time >= 1e6 {
-			w.latest = max(w.latest, millis(time)) // it is there, only not wanted
+			w.latest = max(w.latest, millis(time)) // the point exists, only this sample is not wanted
 		}
 		return k, false
 	}
@@ -320,7 +321,7 @@ func (w *walk) point(m pcommon.Map, bounds []float64, time pcommon.Timestamp, st
 	return k, true
 }
 
-// numbers takes some points of the family.
+// numbers adds points of the family.
 func (w *walk) numbers(points pmetric.NumberDataPointSlice, first, end int) {
 	counter := w.family.Kind == pmetric.MetricTypeSum && w.family.Monotonic
 	delta := w.family.Temporality == pmetric.AggregationTemporalityDelta
@@ -385,7 +386,7 @@ func (w *walk) summaries(points pmetric.SummaryDataPointSlice) {
 	}
 }
 
-// part adds a number to a series that rules may have left nothing of.
+// part adds a number to a series, unless rules have left nothing of that.
 func (w *walk) part(s *cache.Series, time int64, bits uint64, start int64) {
 	if s.Layout == 0 {
 		w.leaveOut(s)
@@ -401,15 +402,15 @@ func orStale(v float64, stale bool) uint64 {
 	return math.Float64bits(v)
 }
 
-// millis is a time as Remote Write has it.
+// millis converts a timestamp to that of Remote Write.
 func millis(t pcommon.Timestamp) int64 { return int64(t / 1e6) }
 
-// start is a start timestamp as Remote Write has it; zero if unknown or unwanted.
+// start converts a start timestamp to that of Remote Write; zero if unknown or unwanted.
 func (w *walk) start(t pcommon.Timestamp) int64 {
 	if !w.e.cfg.StartTimestamps || t == 0 {
 		return 0
 	}
-	return max(millis(t), 1) // zero would say unknown
+	return max(millis(t), 1) // zero would mean unknown
 }
 
 func (w *walk) startMillis(t int64) int64 {
@@ -419,7 +420,7 @@ func (w *walk) startMillis(t int64) int64 {
 	return t
 }
 
-// leaveOut counts a sample of an outcome's series.
+// leaveOut counts a sample whose series rules have left nothing of.
 func (w *walk) leaveOut(s *cache.Series) {
 	if w.c.IsDropped(s) {
 		w.ruledOut++
@@ -428,11 +429,11 @@ func (w *walk) leaveOut(s *cache.Series) {
 	w.e.losses.Add(loss.Rules, w.family.Name, 1)
 }
 
-// scratch is what a walk works with.
+// scratch is memory for walks.
 type scratch struct {
 	*column.Gathering
 
-	// For one point at a time.
+	// Used for one point at a time.
 	bounds      []float64
 	counts      []uint64
 	encoded     []byte

@@ -16,11 +16,11 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// Config says how points become series. Start from DefaultConfig.
+// Config determines how points become series. Start from DefaultConfig.
 type Config struct {
 	// Names says how names are translated.
 	Names names.Config
-	// Cache says which labels series have, and how much is known of them.
+	// Cache determines the labels of series, and how many are remembered.
 	Cache cache.Config
 	// Rules are applied to the labels of each series last, as those of Prometheus' write_relabel_configs are.
 	Rules []relabel.Config
@@ -29,29 +29,29 @@ type Config struct {
 	// is in 1.0; in 2.0 each series has its own.
 	TargetInfoInterval time.Duration
 	MetadataInterval   time.Duration
-	// Exemplars sends exemplars, and RepeatExemplars those again that a series had in its last point.
+	// Exemplars sends exemplars; RepeatExemplars also those that a series already had in its last point.
 	Exemplars       bool
 	RepeatExemplars bool
 	// StartTimestamps sends start timestamps of counters, histograms and summaries, which only 2.0 can carry.
 	StartTimestamps bool
 
-	// MaxDelta bounds the series whose sums are held.
+	// MaxDelta limits the series for which sums are held.
 	MaxDelta int
 
 	// Shards is the number of independent columns. SetShards changes it.
 	Shards int
-	// MaxTenants bounds tenants; points of further ones are dropped and counted.
+	// MaxTenants limits the tenants; points of further ones are dropped and counted.
 	MaxTenants int
-	// CheckTenant says what is wrong with a tenant's name; points of such are dropped and counted. nil takes all.
+	// CheckTenant returns an error for an invalid tenant name, whose points are dropped and counted. nil accepts all.
 	CheckTenant func(tenant string) error
 
-	// MaxSamples, MaxRawBytes and MaxCompressedBytes bound a request.
+	// MaxSamples, MaxRawBytes and MaxCompressedBytes limit a request.
 	MaxSamples         int
 	MaxRawBytes        int
 	MaxCompressedBytes int
 }
 
-// DefaultConfig has contrib's rules of naming and the request sizes that compress well.
+// DefaultConfig has the naming rules of contrib and request sizes that compress well.
 func DefaultConfig() Config {
 	return Config{
 		Names:              names.Config{Strategy: otlptranslator.UnderscoreEscapingWithSuffixes},

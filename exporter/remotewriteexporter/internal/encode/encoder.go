@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/size"
 )
 
-// Encoder holds what is known of series, and the columns.
+// Encoder has the known series, and the columns.
 type Encoder struct {
 	cfg    Config
 	losses *loss.Counter
@@ -29,14 +29,14 @@ type Encoder struct {
 
 	names     *names.Translator
 	deltas    *delta.Sums[deltaKey]
-	sent      exemplars.Sent // exemplars
+	sent      exemplars.Sent // exemplars sent
 	counters  counters
 	scratches chan *scratch
 	writers   chan *request.Writer
 	bodies    block.Memory
 
-	// mu is held for reading by whoever uses entries of the cache or the columns, and for writing by Expire, which
-	// removes entries, and by SetShards, which changes columns.
+	// mu is held for reading by users of cache entries or columns, and for writing by Expire, which removes entries,
+	// and SetShards, which changes columns.
 	mu    sync.RWMutex
 	cache *cache.Cache
 
@@ -44,14 +44,14 @@ type Encoder struct {
 	tenants   map[string]*account
 }
 
-// account is what there is of a tenant: its series, and its columns.
+// account has the series and the columns of a tenant.
 type account struct {
 	name    string
 	known   *cache.Tenant
 	columns []column.Column
 }
 
-// New makes an Encoder. It holds no goroutines, so there is nothing to close.
+// New makes an Encoder. It starts no goroutines, so there is nothing to close.
 func New(cfg Config, telemetry loss.Telemetry) (*Encoder, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("cannot make an encoder: %w", err)
@@ -78,7 +78,7 @@ func New(cfg Config, telemetry loss.Telemetry) (*Encoder, error) {
 	}, nil
 }
 
-// account finds or makes that of a tenant; nil if there are too many.
+// account returns that of a tenant, which it makes if needed; nil if there are too many.
 func (e *Encoder) account(name string) *account {
 	e.tenantsMu.Lock()
 	defer e.tenantsMu.Unlock()
@@ -93,14 +93,14 @@ func (e *Encoder) account(name string) *account {
 	return t
 }
 
-// find finds that of a tenant; nil if there is none.
+// find returns the account of a tenant; nil if there is none.
 func (e *Encoder) find(name string) *account {
 	e.tenantsMu.Lock()
 	defer e.tenantsMu.Unlock()
 	return e.tenants[name]
 }
 
-// Pending says how many samples and about how many bytes, before compression, a shard of a tenant holds.
+// Pending returns how many samples and about how many bytes, before compression, a shard of a tenant holds.
 func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -110,13 +110,12 @@ func (e *Encoder) Pending(shard int, tenant string) (samples, bytes int) {
 	return 0, 0
 }
 
-// SetShards changes the number of columns, and keeps all that is known of series. What was added has to be flushed
-// before.
+// SetShards changes the number of columns, and keeps all known series. What was added must have been flushed.
 func (e *Encoder) SetShards(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cfg.Shards = n
-	for len(e.scratches) > 0 { // theirs are as many as there were
+	for len(e.scratches) > 0 { // they have the old number of shards
 		<-e.scratches
 	}
 	for _, t := range e.tenants {
@@ -124,9 +123,9 @@ func (e *Encoder) SetShards(n int) {
 	}
 }
 
-// Expire begins a new generation and forgets what was not seen for as many as the Config allows, or, where there
-// was no room for new entries, in this one and the last; and at once what has ended. Call it about once a minute. It
-// waits for every Add and Flush under way, and keeps new ones waiting.
+// Expire begins a new generation. It forgets what was not seen for as many generations as the Config allows or, if
+// there was no room for new entries, in this one and the last; and points that have ended. Call it about once a minute.
+// It waits for every Add and Flush in progress, and blocks new ones.
 func (e *Encoder) Expire() { e.expire(true) }
 
 func (e *Encoder) expire(advance bool) {
@@ -156,7 +155,7 @@ func (e *Encoder) expire(advance bool) {
 	e.counters.evictions.Add(uint64(evicted))
 }
 
-// keep keeps what the columns refer to, and says whether that is anything.
+// keep keeps what the columns refer to, and reports whether that is anything.
 func (t *account) keep(x *cache.Expiry) (pending bool) {
 	for i := range t.columns {
 		pending = t.columns[i].Keep(x) || pending

@@ -21,16 +21,16 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// maxExemplarRunes is what OpenMetrics 1.0 allows the labels of an exemplar. The IDs go first.
+// maxExemplarRunes is the limit of OpenMetrics 1.0 for the labels of an exemplar. The IDs come first.
 const maxExemplarRunes = 128
 
-// exemplars adds those of a data point that are not what they were: to its native series, and to the first of its buckets
-// that holds them. One without a time is as old as the point.
+// exemplars adds the new exemplars of a data point: to its native series, and to the first of its buckets that holds
+// them. One without a time gets that of the point.
 func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, pointTime int64) {
 	if !w.e.cfg.Exemplars {
 		return
 	}
-	kept := w.before.Form != 0 // else the memory of its series is another's the next time
+	kept := w.before.Form != 0 // else the memory of its series may be another's next time
 	for i := range list.Len() {
 		x := list.At(i)
 		var value float64
@@ -60,7 +60,7 @@ func (w *walk) exemplars(list pmetric.ExemplarSlice, p known, bounds []float64, 
 	}
 }
 
-// bucketOf is the series of the first bucket that holds a value; nil if there is none that is sent.
+// bucketOf returns the series of the first bucket that holds a value; nil if that is not sent.
 func bucketOf(p known, bounds []float64, value float64) *cache.Series {
 	if p.parts == nil {
 		return nil
@@ -75,9 +75,9 @@ func bucketOf(p known, bounds []float64, value float64) *cache.Series {
 	return p.parts[part]
 }
 
-// encodeExemplar leaves the labels in the scratch.
+// encodeExemplar encodes the labels of an exemplar into the scratch.
 func (w *walk) encodeExemplar(x pmetric.Exemplar) {
-	if x.FilteredAttributes().Len() == 0 { // fast path: the IDs alone, in the order of their names
+	if x.FilteredAttributes().Len() == 0 { // fast path: only the IDs, in the order of their names
 		w.s.encoded = w.s.encoded[:0]
 		if id := x.SpanID(); !id.IsEmpty() {
 			w.s.encoded = appendID(w.s.encoded, otlptranslator.ExemplarSpanIDKey, id[:])
@@ -123,14 +123,16 @@ func appendID(dst []byte, name string, id []byte) []byte {
 	return hex.AppendEncode(dst, id)
 }
 
-// placeOfExemplar is that of the i-th one of a point, of a series of the resource at hand. Others may have been where these two are, which is told
-// by what follows from the labels of a series, and by when those of a resource were made.
+// placeOfExemplar identifies the i-th exemplar of a point of a series and of the current resource. Their memory may
+// have belonged to others before, so it is hashed with the labels of the series and the creation number of the
+// resource's labels.
 func (w *walk) placeOfExemplar(s *cache.Series, i int) uint64 {
 	which := uint64(s.Spread)<<32 | uint64(w.s.Labels.Order)
 	return store.Mix(store.Mix(maphash.Comparable(w.c.Seed, deltaKey{s, w.s.Labels}), which), uint64(i))
 }
 
-// contentOf is a hash of an exemplar. One of no time has got that of its point, each time another, which says nothing.
+// contentOf returns a hash of an exemplar. If it has no time of its own, that of the point, which always changes, is
+// left out.
 func (w *walk) contentOf(x pmetric.Exemplar, value uint64, time, pointTime int64) uint64 {
 	if time == pointTime {
 		time = 0
@@ -141,6 +143,6 @@ func (w *walk) contentOf(x pmetric.Exemplar, value uint64, time, pointTime int64
 	return w.c.HashMap(store.Mix(h, binary.LittleEndian.Uint64(span[:])), x.FilteredAttributes())
 }
 
-// ForgetExemplars says that exemplars may not have come where they were to go, after all: each that a series shows is taken for new
-// once more. They are remembered as they are encoded, and what becomes of that is only known later.
+// ForgetExemplars sends each series' last exemplar once more: they are remembered when they are encoded, and it turned
+// out later that some may not have been delivered.
 func (e *Encoder) ForgetExemplars() { e.sent.Forget() }

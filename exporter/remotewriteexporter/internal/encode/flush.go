@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/request"
 )
 
-// Cut ends what is there: the next Flush of each shard and tenant takes what was added before, however late it comes. It
-// appends the tenants to dst, to be flushed.
+// Cut closes what was added so far: the next Flush of each shard and tenant takes only that, however late it comes. It
+// appends the tenants to flush to dst.
 func (e *Encoder) Cut(dst []string) []string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -24,8 +24,8 @@ func (e *Encoder) Cut(dst []string) []string {
 	return dst
 }
 
-// Flush turns what a shard of a tenant holds, or held at the last Cut, into requests and appends these to dst. Within one
-// series earlier samples come first, through all blocks in order.
+// Flush encodes what a shard of a tenant holds, or held at the last Cut, and appends the requests to dst. Within one
+// series earlier samples come first, over all blocks in order.
 func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Block) (blocks []block.Block) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -47,7 +47,7 @@ func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Bl
 		for _, made := range w.Blocks[len(dst):] {
 			lost -= made.Samples + made.Histograms
 		}
-		blocks = w.Blocks // what was finished is sound
+		blocks = w.Blocks // finished blocks are valid
 		return max(lost, 0)
 	})
 	w.Write(b, f, shard, tenant)
@@ -55,7 +55,7 @@ func (e *Encoder) Flush(shard int, tenant string, f block.Format, dst []block.Bl
 	w.Release()
 	select {
 	case e.writers <- w:
-	default: // enough are idle: this one goes
+	default: // enough writers are idle
 	}
 	c.GiveBack(b)
 	return blocks

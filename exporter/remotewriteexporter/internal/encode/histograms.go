@@ -26,7 +26,7 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		w.s.bounds, w.s.counts = w.s.bounds[:0], w.s.counts[:0]
 		for j := range bounds.Len() {
 			if math.IsInf(bounds.At(j), 1) {
-				break // said rather than implied, as the last always is
+				break // written explicitly, as the last bucket always is
 			}
 			w.s.bounds = append(w.s.bounds, bounds.At(j))
 		}
@@ -40,10 +40,10 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 		}
 		h := histogram.Explicit{Bounds: w.s.bounds, Counts: w.s.counts, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
 		time, start := millis(dp.Timestamp()), w.start(dp.StartTimestamp())
-		if p.one == nil && w.e.cfg.Cache.CustomBuckets { // else there is one, but for rules
+		if p.one == nil && w.e.cfg.Cache.CustomBuckets { // with rules, there may be none
 			w.ruledOut++
 		}
-		if p.one == nil && !slices.ContainsFunc(p.parts, cache.IsSeries) { // by rules: nothing is left to sum up for
+		if p.one == nil && !slices.ContainsFunc(p.parts, cache.IsSeries) { // rules have left nothing to sum up for
 			w.classic(p.parts, &h, time, start, stale)
 			continue
 		}
@@ -67,7 +67,7 @@ func (w *walk) histograms(points pmetric.HistogramDataPointSlice) {
 	}
 }
 
-// classic adds a series for each part. A stale histogram has no counts, but its series are known by its bounds.
+// classic adds a sample for each part. A stale histogram has no counts, so its bounds determine the series.
 func (w *walk) classic(parts []*cache.Series, h *histogram.Explicit, time, start int64, stale bool) {
 	if h.HasSum || stale {
 		w.part(parts[cache.PartSum], time, orStale(h.Sum, stale), start)
@@ -86,7 +86,7 @@ func (w *walk) classic(parts []*cache.Series, h *histogram.Explicit, time, start
 	w.part(parts[len(parts)-1], time, count, start)
 }
 
-// customBuckets adds a native histogram whose bounds are listed.
+// customBuckets adds a native histogram with custom bounds.
 func (w *walk) customBuckets(s *cache.Series, h *histogram.Explicit, time, start int64, stale bool) {
 	n := w.s.histogram(time)
 	if stale {
@@ -139,7 +139,7 @@ func (w *walk) exponentials(points pmetric.ExponentialHistogramDataPointSlice) {
 	}
 }
 
-// histogram is a native histogram to fill, valid until the next.
+// histogram returns a native histogram to fill, valid until the next call.
 func (s *scratch) histogram(time int64) *promwrite.Histogram {
 	n := &s.native
 	*n = promwrite.Histogram{
@@ -151,13 +151,13 @@ func (s *scratch) histogram(time int64) *promwrite.Histogram {
 	return n
 }
 
-// deltaKey is a series of a resource.
+// deltaKey identifies a series of a resource.
 type deltaKey struct {
 	series *cache.Series
 	labels *cache.ResourceLabels
 }
 
-// key names the sum of a delta point: its series, whatever the point looks like, of its resource.
+// key identifies the sum of a delta point: by its series and its resource.
 func (w *walk) key(p known) deltaKey {
 	s := p.one
 	if s == nil {

@@ -15,44 +15,45 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
-// recollection is what the points of metrics were recognised as whose memory a receiver fills again and again, in the order of a walk.
-// It is left with that memory, as package handback has it: the receiver drops it when it changes which points there are, or their
-// attributes, which therefore need not be read again. Nothing depends on that alone. A point is recalled for the address that it was
-// recognised at, as many attributes, the same family and the same bounds; from the first that differs on, all is recognised anew.
+// recollection remembers the recognised points of metrics in memory that a receiver fills again and again, in the order
+// of a walk. It is stored with that memory, see package handback: the receiver drops it when it changes which points
+// there are, or their attributes, which therefore need not be read again. The encoder does not rely on that alone. A
+// point is recalled only at the address where it was recognised, with as many attributes, the same family and the same
+// bounds; from the first mismatch on, all points are recognised again.
 //
-// Resources are not part of it: targets that are alike share memory, and series. Targets that each have values of their own in attributes share
-// memory, too, and then it is not about these: which points they are is left with the wording that the loan has.
+// Resources are not part of it: similar targets share memory, and series. Targets with values of their own in
+// attributes share memory, too, and then the points are remembered with the loan's wording instead.
 type recollection struct {
 	of       *account
-	removals uint64 // from the cache, until then
+	removals uint64 // of the cache; the recollection is valid until it changes
 	metrics  []recalledMetric
 	points   []recalledPoint
 }
 
-// recalledMetric is the family of a metric that says this of itself.
+// recalledMetric is the family of a metric with these properties.
 type recalledMetric struct {
 	name, unit, help string
 	shape            cache.Shape
 	family           *cache.Family
 }
 
-// recalledPoint is the number of a point, 0 if it has to be recognised each time.
+// recalledPoint is the number of a point, 0 if it must be recognised each time.
 type recalledPoint struct {
-	at     pcommon.Map // its attributes: where they are, not what they are
+	at     pcommon.Map // address of its attributes, not their content
 	length uint32
 	number uint32
 }
 
-// maxRecalled is how many points are recalled of metrics, 24 bytes each.
+// maxRecalled limits the points that are remembered for metrics, 24 bytes each.
 const maxRecalled = 1 << 16
 
-// AddLent is Add for metrics that came with a loan, if there is one.
+// AddLent is Add for metrics with a loan, which may be nil.
 func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan) error {
 	resources := md.ResourceMetrics()
 	return e.addAll(resources.Len(), resources.At, tenant, loan)
 }
 
-// AddArrived is Add for a batch of metrics some of which came with loans.
+// AddArrived is Add for a batch of metrics, some of which have loans.
 func (e *Encoder) AddArrived(md pmetric.Metrics, tenant string, arrived []handback.Arrival) error {
 	var errs []error
 	all := md.ResourceMetrics()
@@ -71,8 +72,8 @@ func (e *Encoder) AddArrived(md pmetric.Metrics, tenant string, arrived []handba
 	return errors.Join(errs...)
 }
 
-// recall returns what is recalled of metrics of a tenant: nothing when they may not come again. Where their points are not known by what the loan
-// says of them, what is owed is settled.
+// recall returns what is remembered about metrics of a tenant: nothing if their memory is not used again. If the points
+// cannot be known from the loan's wording, the attributes that were left out are filled in.
 func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) recalling {
 	r := recalling{recollection: e.recollect(t, loan, points), loan: loan}
 	if loan == nil || loan.Wording() == nil {
@@ -109,34 +110,34 @@ func (e *Encoder) recollect(t *account, loan *handback.Loan, points func() int) 
 	return r
 }
 
-// worded is which points a target's are that shares memory with others.
+// worded remembers the points of a target that shares memory with others.
 type worded struct {
 	of       *account
-	removals uint64 // from the cache, until then
+	removals uint64 // of the cache; valid until it changes
 	numbers  []uint32
 }
 
 // recalling goes through a recollection.
 type recalling struct {
-	*recollection // nil without any
+	*recollection // nil if there is none
 
-	metric, point int // the next
+	metric, point int // index of the next
 
 	wording *handback.Wording // nil if the recollection has the points' numbers
 	loan    *handback.Loan
-	words   []uint32 // the points' numbers; nil if they are to be found
-	found   []uint32 // those that were
-	learns  bool     // they are to be left with the wording
+	words   []uint32 // numbers of the points; nil if they must be found
+	found   []uint32 // numbers of those found so far
+	learns  bool     // found is to be stored with the wording
 }
 
-// leave notes which points were found, if all are in the cache.
+// leave stores the points that were found, if all are in the cache.
 func (r *recalling) leave(owner any) {
 	if r.learns && len(r.found) == len(r.points) {
 		r.wording.Leave(owner, &worded{of: r.of, removals: r.removals, numbers: r.found})
 	}
 }
 
-// nextMetric returns what is recalled of a metric, its family nil if that has to be found; nil if nothing is to be recalled.
+// nextMetric returns the entry of a metric, with a nil family if that must be found; nil if nothing is remembered.
 func (r *recalling) nextMetric(m pmetric.Metric, s cache.Shape) *recalledMetric {
 	name, unit, help := m.Name(), m.Unit(), m.Description()
 	if r.metric < len(r.metrics) {
@@ -158,7 +159,7 @@ func (r *recalling) nextMetric(m pmetric.Metric, s cache.Shape) *recalledMetric 
 	return &r.metrics[r.metric-1]
 }
 
-// nextPoint returns what is recalled of the point with some attributes; nil if nothing is to be recalled.
+// nextPoint returns the entry of the point with these attributes; nil if nothing is remembered.
 func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 	if r.point < len(r.points) {
 		k := &r.points[r.point]
@@ -178,7 +179,7 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 	return &r.points[r.point-1]
 }
 
-// doubt has points be found from here on: some of those that were there are not what they were.
+// doubt has all further points recognised again: some are not what they were.
 func (r *recalling) doubt() {
 	if r.words != nil {
 		r.loan.Settle()
@@ -187,13 +188,14 @@ func (r *recalling) doubt() {
 	}
 }
 
-// forgetPoints forgets those to come.
+// forgetPoints forgets the further points.
 func (r *recalling) forgetPoints() {
 	clear(r.points[r.point:])
 	r.points = r.points[:r.point]
 }
 
-// familyOf is the family of a metric: the recalled one, or as the one that followed the metric before last time, else by hash.
+// familyOf returns the family of a metric: the recalled one, or the one that followed the metric before last time, or
+// by its hash.
 func (w *walk) familyOf(m pmetric.Metric, s cache.Shape) *cache.Family {
 	if w.recollection == nil {
 		return w.findFamily(m, s)
@@ -209,7 +211,7 @@ func (w *walk) familyOf(m pmetric.Metric, s cache.Shape) *cache.Family {
 	return k.family
 }
 
-// pointOf is the point of some attributes and bounds: the recalled one, or whatever has to be recognised.
+// pointOf returns the point with these attributes and bounds: the recalled one, or after recognising it.
 func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 	if w.recollection == nil {
 		p, _ := w.findPoint(m, bounds)

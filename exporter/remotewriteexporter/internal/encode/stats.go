@@ -7,7 +7,7 @@ import "sync/atomic"
 
 // Stats is the state of the caches.
 type Stats struct {
-	Series    int // data points recognised by place or hash, a histogram counting as one
+	Series    int // known data points; a histogram counts as one
 	Resources int
 	Symbols   int
 	Tenants   int

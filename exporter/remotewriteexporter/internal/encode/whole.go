@@ -17,30 +17,30 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// whole is what the points of a part of a loan were recognised as, all of them: metrics that a receiver places together again and again,
-// between others each time. It is left with the part.
+// whole has all recognised points of a part of a loan: of metrics that a receiver uses together again and again, among
+// others each time. It is stored with the part.
 //
-// As a recollection it does not depend on the receiver's word alone: the part is taken as a whole if the same metrics come with the same
-// points, of as many attributes, and the metrics say of themselves what they did. A point that has become anything but a float is taken
-// by itself.
+// As with a recollection, the encoder does not rely on the receiver alone: the part is taken as a whole if the same
+// metrics come with the same numbers of points and attributes, and the same properties. A point that is no longer a
+// float is taken separately.
 type whole struct {
 	of       *account
-	removals uint64 // from the cache, until then
+	removals uint64 // of the cache; valid until it changes
 	schema   *cache.Schema
 	scope    *cache.Scope
 	scraped  bool
 	metrics  []wholeMetric
 	points   []wholePoint
-	slots    []uint32 // of the points' series in the buffer, each one more than it is, 0 if it has none there yet
+	slots    []uint32 // slots of the points' series in the buffer, plus one; 0 if there is none yet
 
-	// In which generation all points were seen, and how many had ended until then.
+	// The generation in which all points were last seen, and the number of ended points then.
 	seen, endings uint32
-	sweeps        cache.Mark // after which all families were there
-	// The buffer that slots are of, by its number.
+	sweeps        cache.Mark // after which all families existed
+	// The number of the buffer that slots refer to.
 	buffer uint64
 }
 
-// wholeMetric is a metric that says this of itself, and where its points end.
+// wholeMetric is a metric with these properties, and the end of its points.
 type wholeMetric struct {
 	name, unit, help string
 	family           *cache.Family
@@ -49,17 +49,18 @@ type wholeMetric struct {
 	end              int
 }
 
-// lookEvery is how often a part that owes what its points say is looked through: once in so many times.
+// lookEvery says that a part whose points lack attributes is checked once in so many times.
 const lookEvery = 64
 
 type wholePoint struct {
 	point  *cache.Point
 	series *cache.Series
-	length int32 // of its attributes
-	counts bool  // from a time on, which it may say
+	length int32 // number of its attributes
+	counts bool  // it may have a start timestamp
 }
 
-// takePart takes a part of the loan, if one begins with a metric. It returns how many metrics it has; 0 if these have to be taken one by one.
+// takePart takes a part of the loan, if one begins with a metric. It returns how many metrics it has; 0 if these must
+// be taken one by one.
 func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	part := w.parts[0]
 	at, ok := part.Memory.(*pdataslab.Stretch)
@@ -72,7 +73,8 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 		return 0
 	}
 	w.parts = w.parts[1:]
-	// What owes is looked through now and then: who may change metrics is not on the way. How many points there are is known to be right.
+	// A part whose attributes were left out is checked only now and then, since no component between may change it. The
+	// number of points is known to be right.
 	looks := !at.Owed || part.Turn()%lookEvery == 0
 	if stands {
 		if n := w.knownWhole(part, at, looks); n != nil && len(n.metrics) > 0 && (!looks || at.Begins(at.Metrics)) { // fast path
@@ -113,7 +115,7 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	return len(n.metrics)
 }
 
-// takeOwed takes the points of a part that owe what they say.
+// takeOwed takes the points of a part whose attributes were left out.
 func (w *walk) takeOwed(n *whole, at *pdataslab.Stretch) {
 	w.see(n)
 	if len(w.s.Shards) == 1 { // fast path
@@ -129,7 +131,8 @@ func (w *walk) takeOwed(n *whole, at *pdataslab.Stretch) {
 	w.before = n.points[len(n.points)-1].point
 }
 
-// knownWhole returns what is known of a part, with no metrics if these have to be taken one by one; nil if nothing is.
+// knownWhole returns what is known about a part, without metrics if these must be taken one by one; nil if nothing is
+// known.
 func (w *walk) knownWhole(part *handback.Part, at *pdataslab.Stretch, looks bool) *whole {
 	n, _ := part.Note(w.e).(*whole)
 	if n != nil && n.of == w.t && n.removals == w.c.Removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
@@ -139,11 +142,12 @@ func (w *walk) knownWhole(part *handback.Part, at *pdataslab.Stretch, looks bool
 	return nil
 }
 
-// wholeOf returns what is known of a part, or what its points are recognised as now; nil if it has to be taken one by one.
+// wholeOf returns what is known about a part, after recognising its points if needed; nil if it must be taken one by
+// one.
 func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *whole {
 	n := w.knownWhole(part, at, looks)
 	if n != nil {
-		if len(n.metrics) == 0 { // it was looked at, and will be again when the cache has changed
+		if len(n.metrics) == 0 { // it could not be taken as a whole, which may change with the cache
 			return nil
 		}
 		return n
@@ -159,8 +163,8 @@ func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.M
 	return n
 }
 
-// says tells whether metrics say of themselves what they did. That their families are there is looked at once after each sweep, by which
-// alone some go.
+// says reports whether metrics still have the same properties. Their families are checked once after each sweep, since
+// only sweeps remove any.
 func (n *whole) says(at *pdataslab.Stretch, sweeps cache.Mark) bool {
 	looked := n.sweeps == sweeps
 	n.sweeps = sweeps
@@ -175,7 +179,7 @@ func (n *whole) says(at *pdataslab.Stretch, sweeps cache.Mark) bool {
 	return true
 }
 
-// recognise finds the points of a part. It is false if one has to be looked at each time.
+// recognise finds the points of a part. It returns false if one must be recognised each time.
 func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) bool {
 	family, before, last := w.family, w.before, w.last
 	defer func() { w.family, w.before, w.last = family, before, last }()
@@ -215,8 +219,8 @@ func numbersOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
-// see notes that all points of a part are there. That is done once in a generation, and again when any point has ended since, which may be one
-// of these.
+// see records that all points of a part are in use. That is done once in a generation, and again if any point has ended
+// since, which may be one of these.
 func (w *walk) see(n *whole) {
 	endings := w.c.Ages.EverEnded()
 	if n.seen == w.seen && n.endings == endings {
@@ -230,7 +234,8 @@ func (w *walk) see(n *whole) {
 	}
 }
 
-// addWhole takes the points of a part into the one column there is. Which slots its series have is known as long as it is the same buffer.
+// addWhole adds the points of a part to the only column. The slots of its series are known as long as the buffer is the
+// same.
 func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) {
 	if w.s.Points > 0 { // they came before
 		w.s.Commit(w.t.columns)
@@ -254,7 +259,8 @@ func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
-// addOwed takes what is owed of a part into the one column there is. Nobody has read the points, so they are not looked at.
+// addOwed adds the points of a part whose attributes were left out to the only column. Nobody has read the points, so
+// they are not checked.
 func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
 	if w.s.Points > 0 { // they came before
 		w.s.Commit(w.t.columns)
@@ -288,7 +294,7 @@ func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
 	w.endWhole(n)
 }
 
-// startOf is when a point began to count, if it may say so.
+// startOf returns the start timestamp of a point, if it may have one.
 func (w *walk) startOf(k *wholePoint, f *pdataslab.Float) int64 {
 	if f.Start == 0 || !k.counts {
 		return 0
@@ -296,13 +302,13 @@ func (w *walk) startOf(k *wholePoint, f *pdataslab.Float) int64 {
 	return w.startMillis(f.Start)
 }
 
-// endWhole says that a part was taken.
+// endWhole records that a part was taken.
 func (w *walk) endWhole(n *whole) {
 	w.hits += uint64(len(n.points))
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
-// know has slots be of a buffer.
+// know makes slots refer to a buffer.
 func (n *whole) know(b *column.Buffer) {
 	if n.buffer != b.Number {
 		n.buffer = b.Number
@@ -311,7 +317,7 @@ func (n *whole) know(b *column.Buffer) {
 	}
 }
 
-// addPlain takes the points from one to the first that is not a float, and returns which that is.
+// addPlain adds the points from one to the first that is not a float, and returns the index of that.
 func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 	c := &w.t.columns[0]
 	b := c.Lock()
@@ -345,7 +351,7 @@ func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 	return len(n.points)
 }
 
-// wholeMetric takes the points of a metric, of which what each is has been recognised.
+// wholeMetric adds the points of a metric, which are all recognised.
 func (w *walk) wholeMetric(m *wholeMetric, known []wholePoint, points []*pdataslab.Number, all pmetric.MetricSlice, at int) {
 	time, millisOf := uint64(0), int64(0)
 	for i, q := range points {

@@ -19,14 +19,14 @@ import (
 const (
 	magic = 0xfd2fb528
 
-	// windowLog is how far back matches go. A request of 50k samples is 2 to 3 MB, but laid out so that what is alike is
-	// near: a window of all of it measured the same bytes, and costs the memory of who decodes.
+	// windowLog limits how far back matches refer. A request of 50k samples is 2 to 3 MB, but similar messages are
+	// close together: a window of the whole request gave the same size, and costs the decoder more memory.
 	windowLog = 20
-	// Window is how far back that is, in bytes.
+	// Window is that distance in bytes.
 	Window   = 1 << windowLog
 	maxBlock = 128 << 10
 
-	// singleSegment says in a frame's descriptor that the window is the content.
+	// singleSegment is the bit of a frame's descriptor that says that the window is the content.
 	singleSegment = 1 << 5
 )
 
@@ -38,21 +38,21 @@ const (
 
 // Encoder makes one frame at a time. Its zero value is ready.
 type Encoder struct {
-	seen      [1 << hashBits]uint32 // by hash, base plus where it was last
+	seen      [1 << hashBits]uint32 // by hash: base plus the last position with it
 	base      uint32                // of the frame
 	literals  []byte
 	sequences []sequence
 	recent    recent
-	runs      []Run // still to come
+	runs      []Run // those not reached yet
 	huffman   huff0.Scratch
 
 	literalLengths, offsets, matchLengths coder
 }
 
-// recent are the offsets that a decoder remembers, the last one first.
+// recent are the offsets that a decoder remembers, the latest first.
 type recent struct{ last, before, third uint32 }
 
-// Append appends src as a frame to dst. What is known of it is used up.
+// Append appends src as a frame to dst. It consumes the hints in known.
 func (e *Encoder) Append(dst, src []byte, known Known) []byte {
 	e.begin(len(src))
 	e.runs = known.Runs
@@ -68,7 +68,7 @@ func (e *Encoder) Append(dst, src []byte, known Known) []byte {
 	}
 }
 
-// begin forgets the frame before.
+// begin resets the state that depends on the frame before.
 func (e *Encoder) begin(size int) {
 	if next := uint64(e.base) + uint64(size); e.base == 0 || next > 1<<32-1 {
 		clear(e.seen[:])
@@ -78,7 +78,7 @@ func (e *Encoder) begin(size int) {
 	e.forget()
 }
 
-// forget says that a decoder has no tables.
+// forget says that a decoder has no tables from earlier blocks.
 func (e *Encoder) forget() {
 	e.huffman.Reuse = huff0.ReusePolicyNone
 	e.literalLengths.last, e.offsets.last, e.matchLengths.last = nil, nil, nil
@@ -86,7 +86,7 @@ func (e *Encoder) forget() {
 
 func appendHeader(dst []byte, size int) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, magic)
-	var descriptor byte // says how long the size is
+	var descriptor byte // says how many bytes the size has
 	switch {
 	case size >= 256+1<<16:
 		descriptor = 2 << 6
@@ -108,7 +108,7 @@ func appendHeader(dst []byte, size int) []byte {
 	}
 }
 
-// appendBlock appends src from at to end as a block, without a search where it is random.
+// appendBlock appends src[at:end] as a block. Random data is not searched for matches.
 func (e *Encoder) appendBlock(dst, src []byte, at, end int, random bool) []byte {
 	before := e.recent
 	start := len(dst)
@@ -122,7 +122,7 @@ func (e *Encoder) appendBlock(dst, src []byte, at, end int, random bool) []byte 
 	dst = e.appendSequences(dst)
 	content, kind := start+3, compressedBlock
 	if len(dst)-content >= end-at {
-		e.recent = before // a decoder learns nothing from a raw block
+		e.recent = before // a raw block leaves a decoder's state unchanged
 		e.forget()
 		kind, dst = rawBlock, append(dst[:content], src[at:end]...)
 	}

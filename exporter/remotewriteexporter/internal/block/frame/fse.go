@@ -22,15 +22,15 @@ const (
 	lastMode       = 3
 )
 
-// coder codes one of the three numbers of the sequences of a block.
+// coder encodes one of the three numbers of a block's sequences.
 type coder struct {
-	counts [64]uint32 // of each code
+	counts [64]uint32 // by code
 	table  *table
 	own    [2]table
-	last   *table // of these, which a decoder still has; nil if it has none
+	last   *table // the last of these, which a decoder still has; nil if it has none
 }
 
-// appendTable chooses a table for n codes, and appends what a decoder needs to make it.
+// appendTable chooses a table for n codes, and appends its description.
 func (c *coder) appendTable(dst []byte, n int, predefined *table) ([]byte, byte) {
 	next := &c.own[0]
 	if c.last == next {
@@ -64,21 +64,21 @@ func (c *coder) appendTable(dst []byte, n int, predefined *table) ([]byte, byte)
 	return dst, newMode
 }
 
-// table codes by FSE, with a state of log bits.
+// table encodes with FSE, using 1<<log states.
 type table struct {
 	log    uint8
-	norm   [64]int16 // how many of the states are of each code; -1 is one, at the end
+	norm   [64]int16 // number of states by code; -1 stands for one state, at the end
 	steps  [64]step
 	states [1 << maxLog]uint16
 }
 
-// step leads from a state to the next: bits are the state plus these, shifted by 16, and so many of it are written.
+// step is the transition from a state: the number of bits to write is (state + bits) >> 16.
 type step struct {
 	bits uint32
 	find uint32
 }
 
-// next goes to the state of a code, and returns the bits to write of the one before.
+// next returns the state for a code, and the bits to write for the state before.
 func (t *table) next(state uint32, code uint8) (next, low, count uint32) {
 	s := &t.steps[code&codeMask]
 	count = (state + s.bits) >> 16
@@ -86,19 +86,19 @@ func (t *table) next(state uint32, code uint8) (next, low, count uint32) {
 	return uint32(t.states[(high+s.find)&(1<<maxLog-1)]), state ^ high<<(count&31), count
 }
 
-// first is a state of a code to begin with.
+// first returns a state of a code to begin with.
 func (t *table) first(code uint8) uint32 {
 	s := &t.steps[code&codeMask]
 	n := (s.bits + 1<<15) >> 16
 	return uint32(t.states[((n<<16-s.bits)>>n+s.find)&(1<<maxLog-1)])
 }
 
-// same is for one code only, which takes no bits.
+// same makes the table of a single code, which takes no bits.
 func (t *table) same(code uint8) {
 	t.log, t.steps[code], t.states[0] = 0, step{}, 0
 }
 
-// normalize gives each code up to top its share of the states, but none less than one.
+// normalize gives each code up to top its share of the states, at least one.
 func (t *table) normalize(counts *[64]uint32, n, top int, maxLog uint8) {
 	t.log = min(max(uint8(bits.Len(uint(n))), minLog), maxLog)
 	size := 1 << t.log
@@ -111,7 +111,7 @@ func (t *table) normalize(counts *[64]uint32, n, top int, maxLog uint8) {
 		t.norm[code] = int16(share)
 		left -= share
 	}
-	for left != 0 { // rounding, which matters least to the largest
+	for left != 0 { // rounding error, which matters least to the most frequent code
 		largest := 0
 		for code := range t.norm[:top+1] {
 			if t.norm[code] > t.norm[largest] {
@@ -127,7 +127,7 @@ func (t *table) normalize(counts *[64]uint32, n, top int, maxLog uint8) {
 	}
 }
 
-// cost is about how many bits it takes to code so many of each code.
+// cost is about how many bits the codes with these counts take.
 func (t *table) cost(counts *[64]uint32) float64 {
 	sum := 0.0
 	for code, count := range counts {
@@ -142,7 +142,7 @@ func (t *table) cost(counts *[64]uint32) float64 {
 	return sum
 }
 
-// logs are the logarithms of shares.
+// logs are logarithms of shares.
 var logs = func() (l [1<<maxLog + 1]float64) {
 	for share := range l {
 		l[share] = math.Log2(float64(share))
@@ -150,7 +150,7 @@ var logs = func() (l [1<<maxLog + 1]float64) {
 	return l
 }()
 
-// build makes the steps and states of norm.
+// build makes the steps and states from norm.
 func (t *table) build() {
 	size := 1 << t.log
 	var codes [1 << maxLog]uint8 // of each state
@@ -190,13 +190,13 @@ func (t *table) build() {
 	}
 }
 
-// spread is the state after one, where those of a code lie apart.
+// spread returns the state after one in an order that spreads the states of a code.
 func (t *table) spread(at int) int {
 	size := 1 << t.log
 	return (at + size>>1 + size>>3 + 3) & (size - 1)
 }
 
-// appendNorm appends norm up to the code top, in as few bits as what is left of the states allows.
+// appendNorm appends norm up to the code top, each value in as few bits as the remaining states allow.
 func (t *table) appendNorm(dst []byte, top int) []byte {
 	pending, held := uint64(t.log-minLog), uint(4)
 	write := func(v uint64, n uint) {
@@ -213,7 +213,7 @@ func (t *table) appendNorm(dst []byte, top int) []byte {
 		share := int(t.norm[code])
 		width := uint(bits.Len(uint(left)))
 		threshold := 1 << (width - 1)
-		most := 2*threshold - 1 - left // smaller values take a bit less
+		most := 2*threshold - 1 - left // smaller values take one bit less
 		left -= max(share, -share)
 		v := share + 1
 		if v >= threshold {

@@ -11,44 +11,47 @@ import (
 
 const (
 	hashBits = 15
-	// minMatch is how many bytes must repeat.
+	// minMatch is the length of the shortest match.
 	minMatch = 4
-	// margin is how far from the end of a block the search ends: what it loads must be there.
+	// margin is how far before the end of a block the search ends, so that it may load whole words.
 	margin = 16
-	// noted is of how many places one is noted where something small differs: what is like it has its place near.
+	// noted says that one position in so many is recorded after a small difference: a similar message has its recorded
+	// position nearby.
 	noted = 4
-	// Without a match for 1<<patience bytes the search takes longer steps: nothing may be to be found.
+	// After 1<<patience bytes without a match, the search takes longer steps: there may be none.
 	patience = 6
 )
 
-// sequence is some literals and what is repeated after them: a code for each of their numbers, and the bits that these codes leave open.
+// sequence is a number of literals, and a match after them: a code for each of the three numbers, and the bits that
+// these codes leave open.
 type sequence struct {
-	more uint64 // the bits, of the literals first
-	bits uint8  // how many
+	more uint64 // the bits, those of the literals first
+	bits uint8  // number of bits
 
 	literalCode, matchCode, offsetCode uint8
 }
 
-// code finds the codes of so many literals, of a match, less 3, and of an offset: 1 or 2 for recent ones, else plus 3, as the format has them.
+// code sets the codes of a number of literals, of a match's length less 3, and of an offset: 1 or 2 for recent ones,
+// else plus 3, as the format demands.
 func (q *sequence) code(literals, match, offset uint32) {
 	q.literalCode, q.matchCode, q.offsetCode = literalCode(literals), matchCode(match), uint8(bits.Len32(offset)-1)
 }
 
-// open puts the bits together that the codes leave open.
+// open sets the bits that the codes leave open.
 func (q *sequence) open(literals, match, offset uint32) {
 	l, m, o := literalBits[q.literalCode&codeMask]&31, matchBits[q.matchCode&codeMask]&31, q.offsetCode&31
 	more := uint64(offset)&(1<<o-1)<<m | uint64(match)&(1<<m-1)
 	q.more, q.bits = more<<l|uint64(literals)&(1<<l-1), o+m+l
 }
 
-// find parts src from at to end into sequences and literals, those after the last sequence included.
+// find divides src[at:end] into sequences and literals, including those after the last sequence.
 func (e *Encoder) find(src []byte, at, end int) {
 	e.literals = slices.Grow(e.literals[:0], end-at+margin)
 	e.sequences = slices.Grow(e.sequences[:0], (end-at)/minMatch) // each has a match
 	clear(e.literalLengths.counts[:])
 	clear(e.offsets.counts[:])
 	clear(e.matchLengths.counts[:])
-	anchor := at // what follows has no sequence yet
+	anchor := at // no sequence covers what follows
 	for more := true; more && len(e.runs) > 0; {
 		at, anchor, more = e.findRun(src, at, end, anchor)
 	}
@@ -56,7 +59,7 @@ func (e *Encoder) find(src []byte, at, end int) {
 	e.literals = append(e.literals, src[anchor:end]...)
 }
 
-// findRun takes what is from at up to the end of the next run. It is false if that, or some of it, is in the next block.
+// findRun handles src from at to the end of the next run. It returns false if part of that is in the next block.
 func (e *Encoder) findRun(src []byte, at, end, anchor int) (next, unwritten int, more bool) {
 	r := &e.runs[0]
 	r.skip(at)
@@ -73,7 +76,7 @@ func (e *Encoder) findRun(src []byte, at, end, anchor int) (next, unwritten int,
 	return at, anchor, true
 }
 
-// search looks for matches from at to end. What follows anchor has no sequence yet; it returns where that is in the end.
+// search searches for matches from at to end. No sequence covers what follows anchor; it returns the new anchor.
 func (e *Encoder) search(src []byte, at, end, anchor int) int {
 	last := int(e.recent.last)
 	for s := max(at, margin); s < min(end, len(src)-margin); {
@@ -88,8 +91,8 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 		}
 		var next int
 		switch {
-		case uint(k) <= 1, // fast path: something small differs, then it goes on at the same distance
-			k >= 0 && !repeatsAll(src, s, distance, here): // something larger that was not there before
+		case uint(k) <= 1, // fast path: after a small difference, it continues at the same distance
+			k >= 0 && !repeatsAll(src, s, distance, here): // a larger difference
 			distance = last
 			if rest := differences >> (8 * uint(k) & 63); rest != 0 {
 				next = s + k + bits.TrailingZeros64(rest)>>3
@@ -114,10 +117,10 @@ func (e *Encoder) search(src []byte, at, end, anchor int) int {
 	return anchor
 }
 
-// append takes what is from literals to match, and then repeats up to end.
+// append appends a sequence of src[literals:match] and a match up to end.
 func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
 	k, count := len(e.sequences), uint32(match-literals)
-	e.sequences = e.sequences[:k+1] // find made room
+	e.sequences = e.sequences[:k+1] // find reserved room
 	q := &e.sequences[k]
 	q.code(count, uint32(end-match-3), offset)
 	q.open(count, uint32(end-match-3), offset)
@@ -137,13 +140,13 @@ func (e *Encoder) append(src []byte, literals, match, end int, offset uint32) {
 	e.literals = e.literals[:n+int(count)]
 }
 
-// repeatsAll says whether the eight bytes at s were there a distance before.
+// repeatsAll reports whether the eight bytes at s equal those a distance before.
 func repeatsAll(src []byte, s, distance int, here uint64) bool {
 	return uint(distance-1) < Window && binary.LittleEndian.Uint64(src[s-distance:]) == here
 }
 
-// elsewhere finds a match that does not go on at the last distance: at one of those before that, or where the hash of what is
-// at s, or next to it, leads. The distance is 0 without one.
+// elsewhere finds a match at another distance than the last one: at one of those before that, or where the hash of the
+// bytes at s, or next to it, was seen. The distance is 0 if there is none.
 func (e *Encoder) elsewhere(src []byte, s, anchor, distance int, here uint64) (at, found int) {
 	for _, recent := range [...]uint32{e.recent.before, e.recent.third} {
 		k := repeats(here^binary.LittleEndian.Uint64(src[s-int(recent):]), false)
@@ -167,11 +170,11 @@ func (e *Encoder) elsewhere(src []byte, s, anchor, distance int, here uint64) (a
 	return s, distance
 }
 
-// repeats finds the first of the bytes 0 to 4 of differences at which four in a row are zero, the first byte only if it may
-// be; -1 without one.
+// repeats finds the first byte from 0 to 4 at which four bytes of differences in a row are zero, -1 if there is none.
+// Byte 0 counts only unless notFirst.
 func repeats(differences uint64, notFirst bool) int {
 	d := differences | differences>>8
-	d |= d >> 16 // each byte is zero where it and the three after it were
+	d |= d >> 16 // each byte is zero if it and the three after it were
 	if notFirst {
 		d |= 1
 	}
@@ -182,7 +185,7 @@ func repeats(differences uint64, notFirst bool) int {
 	return bits.TrailingZeros64(zero) >> 3
 }
 
-// common is for how many bytes src repeats at s what was a distance before.
+// common is the length of the match of src at s with what was a distance before.
 func common(src []byte, s, distance int) int {
 	a, b := src[s:], src[s-distance:]
 	n := 0
@@ -202,7 +205,7 @@ func common(src []byte, s, distance int) int {
 	return n
 }
 
-// commonTo is the same up to an end, behind which it looks as well: what it looks for are whole words.
+// commonTo is common up to an end. It reads whole words, also beyond the end.
 func commonTo(src []byte, s, end, distance int) int {
 	at := s
 	for at < end {
@@ -218,5 +221,5 @@ func commonTo(src []byte, s, end, distance int) int {
 	return min(at, end) - s
 }
 
-// hash is of the first six bytes.
+// hash is a hash of the lowest six bytes.
 func hash(v uint64) uint64 { return v << 16 * 227718039650203 >> (64 - hashBits) }

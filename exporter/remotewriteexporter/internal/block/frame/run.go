@@ -12,27 +12,27 @@ import (
 const (
 	// maxWords is enough for a number and for texts of 100 bytes in all.
 	maxWords = 16
-	// minLike is how much of another run must be alike to refer to it rather than to the stretch before, minDrift how much where it
-	// is at another distance each time, which takes two bytes or three.
+	// minLike is how long a match with another run must be to be used instead of one with the stretch before; minDrift
+	// is that length where the distance changes with each stretch, which takes two or three bytes.
 	minLike  = 4
 	minDrift = 8
 )
 
-// Known is what is known of a request before it is compressed. Runs are in order and do not overlap, echoes are in order.
+// Known are hints about a request before it is compressed. Runs are in order and do not overlap, echoes are in order.
 type Known struct {
 	Runs   []Run
 	Echoes []Echo // for snappy
 	Random Stretch
 }
 
-// Stretch is a part of a request in which nothing comes again, and which Move does not concern. Where it is long enough it has blocks of its own in
-// a zstd frame, so that a code is made for it alone, and nothing is searched for.
+// Stretch is a random part of a request, which Move does not affect. If it is long enough, it has blocks of its own in
+// a zstd frame, with a code made for it alone, and is not searched for matches.
 type Stretch struct{ At, End int }
 
-// leastRandom is from how many bytes on that is worth what the blocks around it take.
+// leastRandom is the length from which on that is worth the cost of further blocks.
 const leastRandom = 4 << 10
 
-// cut is where a block ends that begins at some place, and whether all of it is the stretch's.
+// cut returns where a block that begins at at must end, and whether it is within the stretch.
 func (s *Stretch) cut(at, end int) (cut int, within bool) {
 	switch {
 	case s.End-s.At < leastRandom || at >= s.End:
@@ -44,10 +44,10 @@ func (s *Stretch) cut(at, end int) (cut int, within bool) {
 	}
 }
 
-// leastMessage is about how many bytes a message with an echo has, or more.
+// leastMessage is about the minimum length of a message with an echo.
 const leastMessage = 32
 
-// Covered is about of how many bytes something is known.
+// Covered is about how many bytes the hints are about.
 func (k *Known) Covered() int {
 	covered := len(k.Echoes) * leastMessage
 	for i := range k.Runs {
@@ -56,7 +56,7 @@ func (k *Known) Covered() int {
 	return covered
 }
 
-// Move says that all is so much further on.
+// Move shifts all hints by so many bytes.
 func (k *Known) Move(by int) {
 	if by == 0 {
 		return
@@ -70,27 +70,28 @@ func (k *Known) Move(by int) {
 	}
 }
 
-// Echo says that what begins at At is probably what began at From, up to the next one or so. That is looked at. It is for
-// compression that has no short way to say the same distance again.
+// Echo says that the bytes from At on, about up to the next echo, are probably those from From on. The encoder checks
+// it. It is for formats that have no short way to repeat a distance.
 type Echo struct{ At, From uint32 }
 
-// Run tells what need not be searched for: Count stretches of Length bytes, the first of them at At, each of which is what
-// the Length bytes before it are, but for what Differ says. This is believed, not looked at.
+// Run says where no search is needed: Count stretches of Length bytes, the first at At, each of which equals the Length
+// bytes before it except where Differ says. The encoder does not check that.
 type Run struct {
 	At, Length, Count int
-	// Like is how far before there are stretches of another run that may differ from each other in the same way, in some of
-	// the places. That is looked at. Zero if there are none. Where those are shorter or longer, they are by Drift further away with
-	// each stretch.
+	// Like is the distance to the stretches of an earlier run which may differ from each other in the same way at some
+	// places, 0 if there are none. The encoder checks it. If those stretches have another length, the distance grows by
+	// Drift with each stretch.
 	Like, Drift int
-	// Number is where in a stretch the eight bytes of a number are, which differ more often than all else. Zero if nobody says.
+	// Number is the offset in a stretch of the eight bytes of a number, which differ most often. 0 if there is none.
 	Number int
 
-	words [maxWords]uint16 // where in a stretch eight bytes begin that may differ
+	words [maxWords]uint16 // offsets in a stretch of eight bytes that may differ
 	used  uint8
 }
 
-// Differ says that what follows at in each stretch, in so many words of eight bytes, may differ. Words come in order and do
-// not overlap. The last may reach into the next stretch, of which that is not said: unless it has words there, it begins as all do. It is false where there is no room to take note.
+// Differ says that the given number of eight-byte words from offset at on may differ in each stretch. Words must be
+// given in order and must not overlap. The last may reach into the next stretch; that one begins like all others there
+// unless it has words of its own there. It returns false if there is no room to record them.
 func (r *Run) Differ(at, words int) bool {
 	if int(r.used)+words > maxWords || at+8*words > math.MaxUint16 {
 		return false
@@ -101,7 +102,7 @@ func (r *Run) Differ(at, words int) bool {
 		at += 8
 	}
 	if at > r.Length {
-		r.Count-- // what follows the last stretch may differ from what follows others
+		r.Count-- // what follows the last stretch may differ
 	}
 	return true
 }
@@ -114,7 +115,7 @@ func (r *Run) DifferAs(other *Run) {
 	}
 }
 
-// skip leaves out the stretches that begin before at.
+// skip drops the stretches that begin before at.
 func (r *Run) skip(at int) {
 	if n := (at - r.At + r.Length - 1) / r.Length; n > 0 {
 		r.At += n * r.Length
@@ -123,8 +124,8 @@ func (r *Run) skip(at int) {
 	}
 }
 
-// likeOf is how far before a stretch there is one of another run, 0 if there is none within reach. A match may begin a little before
-// the stretch, and has to be within src there, too.
+// likeOf is the distance to the stretch of another run that is like this one, 0 if there is none within reach. A match
+// may begin a little before the stretch, and must be within src there, too.
 func (r *Run) likeOf(stretch, reach int) int {
 	like := r.Like + stretch*r.Drift
 	if r.Like == 0 || like <= r.Length || like >= reach || like > r.At+stretch*r.Length-minMatch {
@@ -133,13 +134,13 @@ func (r *Run) likeOf(stretch, reach int) int {
 	return like
 }
 
-// repeat takes the first n stretches of a run. What follows anchor has no sequence yet; it returns where that is in the end.
+// repeat encodes the first n stretches of a run. No sequence covers what follows anchor; it returns the new anchor.
 func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	at, length, words, least := r.At, r.Length, r.words[:r.used], minLike
 	if r.Drift != 0 {
 		least = minDrift
 	}
-	literals, match := anchor, at // of the sequence to come
+	literals, match := anchor, at // of the next sequence
 	for i := 0; i < n; i++ {
 		like := r.likeOf(i, Window)
 		if literals == at && match == at && r.Number == 0 && e.repeatAsThere(src, at, length, words, like) { // fast path
@@ -159,21 +160,21 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 		}
 		for _, word := range words {
 			p := at + int(word)
-			if p+8 <= match { // it is in a match
+			if p+8 <= match { // it is within a match
 				continue
 			}
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
 			if p < match {
-				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it is in a match
+				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it is within a match
 			}
 			if over := p + 8 - (at + length); over > 0 {
-				d = d << (8 * over) >> (8 * over) // some of it is of the next stretch
+				d = d << (8 * over) >> (8 * over) // some of it is in the next stretch
 			}
 			if d == 0 {
 				continue
 			}
 			first, end := p+bits.TrailingZeros64(d)>>3, p+8-bits.LeadingZeros64(d)>>3
-			from := match // literals would go on there
+			from := match // literals would continue there
 			if first >= match+minMatch {
 				e.append(src, literals, match, first, e.offset(length, match > literals))
 				literals, from = first, first
@@ -183,7 +184,7 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 				continue
 			}
 			n := commonTo(src, from, at+length, like)
-			if from+n < end && from < p { // what a word before ends with differs, which a number's does often
+			if from+n < end && from < p { // the bytes at the end of the word before differ, as those of a number often do
 				from = p
 				n = commonTo(src, from, at+length, like)
 			}
@@ -204,7 +205,7 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	return at
 }
 
-// again are the sequences without literals of matches of so many bytes that are as far away as the one before the last.
+// again are the sequences, by length, of matches without literals at the distance before the last one.
 var again = func() (all [192]sequence) {
 	for n := minMatch; n < len(all); n++ {
 		all[n].code(0, uint32(n-3), 1)
@@ -213,15 +214,17 @@ var again = func() (all [192]sequence) {
 	return all
 }()
 
-// repeatPairs takes stretches from the one at at on, n at most, as two matches each: from match on up to the first byte of the number that
-// differs, as in the stretch before, and the rest, as in another run, up to where the match before ended in its stretch. So both are as far
-// away as those of the stretch before, and nothing has to be asked. That goes on for as long as stretches are like that; it returns how many were.
+// repeatPairs encodes up to n stretches from the one at at on, each as two matches: from match to the first byte of the
+// number that differs, as in the stretch before, and the rest, as in another run, up to where the match before ended in
+// its stretch. Then both distances are those of the stretch before. It continues for as long as stretches allow that;
+// it returns how many did.
 //
-// What a stretch has behind its second match is in the first match of the next one, or of none if it is the last. So it is looked at here whether that
-// is as in the stretch before: whoever goes on believes it of all that is from match to the next stretch.
+// What a stretch has after its second match belongs to the first match of the next stretch, or to none if it is the
+// last. So it checks that these bytes equal those of the stretch before, since the callers rely on it for all from
+// match to the next stretch.
 func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done int) {
 	number, length, rest := r.Number, r.Length, at-match
-	before, behind := number+rest, length-rest-number-8 // how many bytes both matches have beside the number's
+	before, behind := number+rest, length-rest-number-8 // bytes of both matches besides the number's
 	if number == 0 || rest < 0 || before < minMatch || behind < 8 || max(before, behind)+8 >= len(again) ||
 		r.Drift != 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
 		return 0
@@ -235,7 +238,7 @@ func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done 
 	}
 	heads, tails := again[before:before+9], again[behind:behind+9]
 	k, used := len(e.sequences), len(e.literals)
-	sequences := e.sequences[k : k+2*n] // find made room
+	sequences := e.sequences[k : k+2*n] // find reserved room
 	literals := e.literals[:cap(e.literals)]
 	lengths, lasts := &e.matchLengths.counts, [9]uint32{}
 	for ; done < n; done++ {
@@ -247,7 +250,7 @@ func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done 
 		for left := rest; left > 0; left -= 8 {
 			last := at + length - rest + left - 8
 			d := binary.LittleEndian.Uint64(src[last:]) ^ binary.LittleEndian.Uint64(src[last-length:])
-			differences |= d >> (8 * max(8-left, 0)) // of which some is in the second match
+			differences |= d >> (8 * max(8-left, 0)) // of which part is in the second match
 		}
 		here, there := src[at+number:at+length], src[at+number-like:at+length-like]
 		value := binary.LittleEndian.Uint64(here)
@@ -265,7 +268,7 @@ func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done 
 		used += count
 		two := sequences[2*done : 2*done+2]
 		two[0], two[1] = heads[first], tails[8-end]
-		farther := uint8(count+7) >> 3 // with literals, the distance before the last is the second one, which takes a bit
+		farther := uint8(count+7) >> 3 // with literals, the distance before the last is the second one, which takes one bit
 		two[1].literalCode, two[1].offsetCode = uint8(count), farther
 		two[1].bits += farther
 		lengths[two[0].matchCode&codeMask]++
@@ -283,9 +286,9 @@ func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done 
 	return done
 }
 
-// repeatAsThere takes a stretch that is as the one before up to the first place that differs, and from there, or from behind what differs
-// in that word, as in another run, if the last stretch was such a one: then both matches are as far away as those before, the
-// distances of which need not be looked for. It is false if the stretch is another one.
+// repeatAsThere encodes a stretch that equals the one before up to the first difference, and from there, or from after
+// the differences in that word, equals another run, if the last stretch was encoded like that: then both distances are
+// known. It returns false for other stretches.
 func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like int) bool {
 	if like == 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
 		return false
@@ -318,13 +321,13 @@ func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like
 	return false
 }
 
-// isAsThere says whether src is, from at to end, long enough for a match at a distance.
+// isAsThere reports whether src[at:end] is a match at a distance, and long enough.
 func isAsThere(src []byte, at, end, distance int) bool {
 	return end >= at+minLike && string(src[at:end]) == string(src[at-distance:end-distance])
 }
 
-// offset is how the format says that a match is at a distance. It has no short way to say the last one where no literals are
-// before it.
+// offset is the format's code of a distance. It has no short code for the last distance if no literals come before the
+// match.
 func (e *Encoder) offset(distance int, literals bool) uint32 {
 	d, r := uint32(distance), e.recent
 	if literals && d == r.last {

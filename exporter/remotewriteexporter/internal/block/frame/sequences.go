@@ -20,7 +20,8 @@ const (
 )
 
 const (
-	// minHuffman is how many literals are worth a try to compress them, minStreams how many are parted into four.
+	// minHuffman is the number of literals from which on compressing them is tried, minStreams that from which on they
+	// are divided into four streams.
 	minHuffman = 32
 	minStreams = 1024
 )
@@ -99,7 +100,7 @@ func (e *Encoder) appendSequences(dst []byte) []byte {
 	return e.appendBits(dst)
 }
 
-// maxSequence is the most bytes that a sequence takes up: 26 bits of states and 53 of numbers.
+// maxSequence is the most bytes that a sequence takes: 26 bits for states and 53 for numbers.
 const maxSequence = 10
 
 // appendBits appends the numbers of all sequences, from the last to the first: a decoder reads backwards.
@@ -116,7 +117,7 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 	q := &sequences[last]
 	llState, ofState, mlState := ll.first(q.literalCode), of.first(q.offsetCode), ml.first(q.matchCode)
 	pending, held = q.more, uint(q.bits)
-	for i := last - 1; i >= 0; i-- { // slices.Backward would keep what follows out of registers
+	for i := last - 1; i >= 0; i-- { // slices.Backward would keep variables out of registers
 		binary.LittleEndian.PutUint64(room[at:], pending) // 63 at most
 		at += int(held >> 3)
 		pending >>= held & 56

@@ -15,29 +15,29 @@ import (
 const SnappyWindow = 1 << 16
 
 const (
-	// maxOffset is how far back a copy of two bytes more than its tag goes, nearOffset one of a byte more.
+	// maxOffset is the farthest that a copy with two bytes after its tag can refer, nearOffset with one byte.
 	maxOffset  = SnappyWindow - 1
 	nearOffset = 1<<11 - 1
-	// maxCopy is the longest copy, maxNear the longest of those that are near.
+	// maxCopy is the longest copy, maxNear the longest with one byte after its tag.
 	maxCopy = 64
 	maxNear = 11
 
 	snappyBits = 14
 
-	// unsearched is how much before an echo is not worth a search: a number.
+	// unsearched is how many bytes before an echo are not searched: those of a number.
 	unsearched = 12
 )
 
-// Snappy writes requests in the format of snappy's blocks, told of the same runs. There is no coding of what is left: each
-// literal takes its bytes and a tag, each copy two bytes or three. Its zero value is ready.
+// Snappy writes requests in snappy's block format, with the same hints. The format has no entropy coding: each literal
+// takes its bytes and a tag, each copy two or three bytes. Its zero value is ready.
 type Snappy struct {
-	seen   [1 << snappyBits]uint32 // by hash, one more than where it was last
+	seen   [1 << snappyBits]uint32 // by hash: one more than the last position with it
 	dst    []byte
 	src    []byte
 	echoes []Echo
 }
 
-// Append appends src as a block to dst. What is known of it is used up.
+// Append appends src as a block to dst. It consumes the hints in known.
 func (e *Snappy) Append(dst, src []byte, known Known) []byte {
 	clear(e.seen[:])
 	dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
@@ -59,13 +59,13 @@ func (e *Snappy) Append(dst, src []byte, known Known) []byte {
 	return dst
 }
 
-// between writes what is from at to end, where there are no runs. What follows anchor is not yet written; it returns where that
-// is in the end.
+// between writes what is from at to end, where there are no runs. What follows anchor is not written yet; it returns
+// the new anchor.
 func (e *Snappy) between(at, end, anchor int) int {
 	for len(e.echoes) > 0 && int(e.echoes[0].At) < end {
 		x := e.echoes[0]
 		e.echoes = e.echoes[1:]
-		if int(x.At) < at { // in a run
+		if int(x.At) < at { // within a run
 			continue
 		}
 		at, anchor = e.echo(x, at, end, anchor)
@@ -73,8 +73,8 @@ func (e *Snappy) between(at, end, anchor int) int {
 	return e.search(at, end, anchor)
 }
 
-// echo writes what is from at up to an echo, and of this as much as is as it was told. What follows anchor is not yet written. It
-// returns up to where that was, and what is the anchor then.
+// echo writes what is from at to an echo, and as much of the echo as is true. What follows anchor is not written yet.
+// It returns where the echo ended, and the new anchor.
 func (e *Snappy) echo(x Echo, at, end, anchor int) (next, unwritten int) {
 	src, from, begin := e.src, int(x.From), int(x.At)
 	offset := begin - from
@@ -85,15 +85,15 @@ func (e *Snappy) echo(x Echo, at, end, anchor int) (next, unwritten int) {
 		anchor = e.search(at, begin, anchor)
 	}
 	if len(e.echoes) > 0 {
-		end = min(end, max(int(e.echoes[0].At), begin)) // which goes on from there
+		end = min(end, max(int(e.echoes[0].At), begin)) // which continues there
 	}
-	if begin < anchor { // a copy reached further
+	if begin < anchor { // an earlier copy reached further
 		begin = anchor
 	}
 	for begin > anchor && begin > offset && src[begin-1] == src[begin-1-offset] {
 		begin--
 	}
-	at = max(at, int(x.At)) // what is before has been looked at
+	at = max(at, int(x.At)) // what is before has been checked
 	if begin >= end {
 		return at, anchor
 	}
@@ -106,7 +106,7 @@ func (e *Snappy) echo(x Echo, at, end, anchor int) (next, unwritten int) {
 	return max(at, begin+n), begin + n
 }
 
-// search looks for matches from at to end. What follows anchor is not yet written; it returns where that is in the end.
+// search searches for matches from at to end. What follows anchor is not written yet; it returns the new anchor.
 func (e *Snappy) search(at, end, anchor int) int {
 	src := e.src
 	for s := max(at, anchor); s < min(end, len(src)-margin); {
@@ -133,7 +133,7 @@ func (e *Snappy) search(at, end, anchor int) int {
 	return anchor
 }
 
-// repeat writes the stretches of a run. What follows anchor is not yet written; it returns where that is in the end.
+// repeat writes the stretches of a run. What follows anchor is not written yet; it returns the new anchor.
 func (e *Snappy) repeat(r *Run, anchor int) int {
 	src, at, length := e.src, r.At, r.Length
 	literals, match := anchor, at // what is to be written, and where the copy after it begins
@@ -143,16 +143,16 @@ func (e *Snappy) repeat(r *Run, anchor int) int {
 			p := at + int(word)
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])
 			if p < match {
-				d = d >> (8 * (match - p)) << (8 * (match - p)) // some of it, or all, is in a copy
+				d = d >> (8 * (match - p)) << (8 * (match - p)) // part of it, or all, is within a copy
 			}
 			if over := p + 8 - (at + length); over > 0 {
-				d = d << (8 * over) >> (8 * over) // some of it is of the next stretch
+				d = d << (8 * over) >> (8 * over) // part of it is in the next stretch
 			}
 			if d == 0 {
 				continue
 			}
 			first, end := p+bits.TrailingZeros64(d)>>3, p+8-bits.LeadingZeros64(d)>>3
-			from := match // literals would go on there
+			from := match // literals would continue there
 			if first >= match+minMatch {
 				e.literal(literals, match)
 				e.copy(length, first-match)
@@ -164,7 +164,7 @@ func (e *Snappy) repeat(r *Run, anchor int) int {
 			}
 			n := common(src[:at+length], from, like)
 			if n > maxNear && like <= nearOffset && from+maxNear >= end && common(src[:from+n], from+maxNear, length) == n-maxNear {
-				n = maxNear // what is left will be in the next copy, and this one is shorter
+				n = maxNear // the rest goes into the next copy, and this one is shorter
 			}
 			if from+n >= end && e.better(from, end, n, length, like, from > literals) {
 				e.literal(literals, from)
@@ -182,7 +182,8 @@ func (e *Snappy) repeat(r *Run, anchor int) int {
 	return at
 }
 
-// better says whether a copy of n bytes from another run takes no more than the literals up to end, or spares others later.
+// better reports whether a copy of n bytes from another run takes no more than the literals up to end, or saves others
+// later.
 func (e *Snappy) better(from, end, n, length, like int, more bool) bool {
 	literals, copied := end-from, 3
 	if !more {
@@ -218,7 +219,7 @@ func (e *Snappy) literal(from, to int) {
 func (e *Snappy) copy(offset, n int) {
 	for n > maxCopy {
 		step := maxCopy
-		if n < maxCopy+minMatch { // the rest has to be long enough to be near
+		if n < maxCopy+minMatch { // the rest must be long enough for a copy
 			step = n - minMatch
 		}
 		e.dst = append(e.dst, byte(step-1)<<2|2, byte(offset), byte(offset>>8))

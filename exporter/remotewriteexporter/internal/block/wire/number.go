@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxSample is the most bytes that a sample takes up as a field, with some room.
+	// maxSample is the most bytes that a sample takes as a field, with some reserve.
 	maxSample = 40
-	// timeSize is how many bytes a time of this century takes.
+	// timeSize is the size of a timestamp of this century.
 	timeSize = 6
 )
 
-// AppendSample appends a sample as a field of its series, in either version: start is for 2.0 alone, zero else.
+// AppendSample appends a sample as a field of its series, in either version. start is for 2.0 only, else zero.
 func AppendSample(dst []byte, value uint64, time, start int64) []byte {
 	return appendSample(dst, value, time, start, value != 0)
 }
@@ -43,7 +43,7 @@ func appendSample(dst []byte, value uint64, time, start int64, hasValue bool) []
 	return dst[:at+n]
 }
 
-// putTime writes a varint where there is room for more.
+// putTime writes a varint, with room for more bytes than it needs.
 func putTime(dst []byte, t int64) int {
 	if !usual(t) {
 		return binary.PutUvarint(dst, uint64(t))
@@ -52,7 +52,7 @@ func putTime(dst []byte, t int64) int {
 	return timeSize
 }
 
-// usual says whether a time takes timeSize bytes, as milliseconds of this century do.
+// usual reports whether a timestamp takes timeSize bytes, as milliseconds of this century do.
 func usual(t int64) bool { return uint64(t)>>(7*(timeSize-1)) != 0 && uint64(t)>>(7*timeSize) == 0 }
 
 // usualTime is the varint of a usual time.
@@ -61,24 +61,24 @@ func usualTime(t int64) uint64 {
 	return v&0x7f | v&(0x7f<<7)<<1 | v&(0x7f<<14)<<2 | v&(0x7f<<21)<<3 | v&(0x7f<<28)<<4 | v>>35<<40 | 0x80_8080_8080
 }
 
-// Number is where the sample of a message is, for others to be put in its place.
+// Number is where the sample of a message is, so that another can be put in its place.
 type Number struct {
 	// Value is where the eight bytes of the value begin.
 	Value        int
 	fixed, start bool
 }
 
-// AppendNumber appends a sample to a message that begins at the index message of dst. It is as AppendSample does it, but
-// for a value of zero, which takes up as much as others.
+// AppendNumber appends a sample to a message that begins at dst[message:]. It is like AppendSample, except that a value
+// of zero takes as many bytes as others.
 func AppendNumber(dst []byte, message int, value uint64, time, start int64) ([]byte, Number) {
 	n := Number{Value: len(dst) + 3 - message, fixed: usual(time) && (start == 0 || usual(start)), start: start != 0}
 	return appendSample(dst, value, time, start, true), n
 }
 
-// Fixed says whether there are other samples that take up as much.
+// Fixed reports whether other samples can take its place.
 func (n Number) Fixed() bool { return n.fixed }
 
-// Fits says whether a sample of these times does.
+// Fits reports whether a sample with these timestamps can.
 func (n Number) Fits(time, start int64) bool {
 	return usual(time) && (start != 0) == n.start && (start == 0 || usual(start))
 }
@@ -99,7 +99,8 @@ func put(dst []byte, time int64) {
 	binary.LittleEndian.PutUint16(dst[4:], uint16(v>>32))
 }
 
-// AppendNumberHead appends how a sample of fixed size begins: the value's eight bytes follow, and then its times.
+// AppendNumberHead appends the beginning of a sample of fixed size: the eight bytes of the value follow, and then its
+// timestamps.
 func AppendNumberHead(dst []byte, start bool) []byte {
 	size := 1 + 8 + 1 + timeSize
 	if start {
@@ -108,7 +109,7 @@ func AppendNumberHead(dst []byte, start bool) []byte {
 	return append(dst, byte(Sample), byte(size), 1<<3|fixed64)
 }
 
-// AppendTimes appends the times that end a sample of fixed size. They are usual ones; start may be zero.
+// AppendTimes appends the timestamps that end a sample of fixed size. They must be usual ones; start may be zero.
 func AppendTimes(dst []byte, time, start int64) []byte {
 	at := len(dst)
 	dst = append(dst, 2<<3|varint, 0, 0, 0, 0, 0, 0)
@@ -119,7 +120,7 @@ func AppendTimes(dst []byte, time, start int64) []byte {
 	return dst
 }
 
-// PutTimes puts other times where AppendTimes put some. There is a start in both or in none.
+// PutTimes replaces timestamps written by AppendTimes. Either both have a start or none.
 func PutTimes(times []byte, time, start int64) {
 	put(times[1:], time)
 	if start != 0 {
@@ -127,10 +128,10 @@ func PutTimes(times []byte, time, start int64) {
 	}
 }
 
-// Usual says whether a time takes as many bytes as most do: those of this century.
+// Usual reports whether a timestamp takes as many bytes as most do: those of this century.
 func Usual(time int64) bool { return usual(time) }
 
-// Words is how many words of eight bytes there are from the value on in which samples differ.
+// Words is the number of eight-byte words, from the value on, in which samples differ.
 func (n Number) Words() int {
 	if n.start {
 		return 3

@@ -44,7 +44,7 @@ const (
 	MetaV2      Tag = 5<<3 | length
 )
 
-// Tags of the metadata of a series of 2.0.
+// Tags of a series' metadata in 2.0.
 const (
 	MetaType Tag = 1<<3 | varint
 	MetaHelp Tag = 3<<3 | varint
@@ -71,7 +71,7 @@ func Begin(dst []byte, tag Tag) (field []byte, content int) {
 // End closes what Begin began. Contents of 128 bytes and more move to make room for their length.
 func End(dst []byte, content int) []byte {
 	n := len(dst) - content
-	if n < 0x80 { // fast path: most of what this package writes is that short
+	if n < 0x80 { // fast path: most of what this package writes is short
 		dst[content-1] = byte(n)
 		return dst
 	}
@@ -207,7 +207,7 @@ func appendBuckets(dst []byte, number int, spans []promwrite.Span, deltas []int6
 	return dst
 }
 
-// appendOneofDouble writes zero too: in a oneof presence is what tells.
+// appendOneofDouble also writes zero: the presence of a oneof field has a meaning.
 func appendOneofDouble(dst []byte, number int, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, byte(number<<3|fixed64)), math.Float64bits(v))
 }

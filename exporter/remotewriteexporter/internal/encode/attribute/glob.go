@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// glob says whether name matches pattern, in which * stands for any text and ? for any byte.
+// glob reports whether name matches pattern, in which * stands for any text and ? for any byte.
 func glob(pattern, name string) bool {
 	star, mark := -1, 0
 	p, n := 0, 0
@@ -20,7 +20,7 @@ func glob(pattern, name string) bool {
 		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
 			p++
 			n++
-		case star >= 0: // let the last star take one more
+		case star >= 0: // extend the last star by one byte
 			mark++
 			p, n = star+1, mark
 		default:
@@ -30,7 +30,7 @@ func glob(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// MatchAny says whether a name matches one of some patterns: in each * stands for any text and ? for any byte.
+// MatchAny reports whether a name matches one of the patterns, in which * stands for any text and ? for any byte.
 func MatchAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, name) })
 }

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxNesting is how deep an attribute's value may be nested. pdata makes JSON of such values by recursion: a request of a
-	// few megabytes can nest so deep that the stack has no room, which ends the process.
+	// maxNesting limits how deep an attribute's value may be nested. pdata makes JSON of such values by recursion, and
+	// a request of a few megabytes can nest so deep that the stack overflows, which ends the process.
 	maxNesting = 64
-	// tooDeep stands for a value that is nested deeper.
+	// tooDeep replaces a value that is nested deeper.
 	tooDeep = "…"
 )
 
@@ -51,7 +51,7 @@ func isDeeper(v pcommon.Value, depth int) bool {
 	return false
 }
 
-// TextIs is PlainText(v) == text, without making a string where that is easy.
+// TextIs reports whether Text(v) equals text, if possible without making a string.
 func TextIs(v pcommon.Value, text string) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
@@ -64,7 +64,7 @@ func TextIs(v pcommon.Value, text string) bool {
 	}
 }
 
-// KindOf is the type of a value, ValueTypeEmpty for each without text.
+// KindOf is the type of a value, ValueTypeEmpty if it has no text.
 func KindOf(v pcommon.Value) pcommon.ValueType {
 	if Text(v) == "" {
 		return pcommon.ValueTypeEmpty

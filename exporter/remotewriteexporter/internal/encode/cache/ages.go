@@ -5,12 +5,12 @@ package cache
 
 import "sync/atomic"
 
-// ages say when entries were last seen: in which generation, each of which ends with an Expire, or that they have ended.
+// ages tell in which generation entries were last seen, or that they have ended. A generation ends with an Expire.
 type ages struct {
 	generation atomic.Uint32
 	endings    atomic.Int64  // about how many points have ended since the last sweep
-	allEndings atomic.Uint32 // counts points that have ended, ever
-	// mostEndings is how many bring a sweep on: one for each endedPart points that have not, and fewEndings.
+	allEndings atomic.Uint32 // points that have ever ended
+	// mostEndings is how many of these trigger a sweep: fewEndings, and one for each endedPart other points.
 	mostEndings atomic.Int64
 }
 
@@ -19,7 +19,7 @@ const (
 	endedPart  = 3
 )
 
-// ended is when a point was seen whose last word was a stale marker: no sweep leaves it.
+// ended replaces the generation of a point whose last value was a stale marker: the next sweep removes it.
 const ended = 0
 
 func (a *ages) begin() {
@@ -27,20 +27,20 @@ func (a *ages) begin() {
 	a.mostEndings.Store(fewEndings)
 }
 
-// Now is the generation.
+// Now is the current generation.
 func (a *ages) Now() uint32 { return a.generation.Load() }
 
-// EverEnded is how many points have ended.
+// EverEnded is the number of points that have ever ended.
 func (a *ages) EverEnded() uint32 { return a.allEndings.Load() }
 
-// see notes that an entry is there.
+// see records that an entry is in use.
 func (a *ages) see(seen *atomic.Uint32) {
 	if g := a.generation.Load(); seen.Load() != g {
 		seen.Store(g)
 	}
 }
 
-// End notes that an entry has ended.
+// End records that an entry has ended.
 func (a *ages) End(seen *atomic.Uint32) {
 	if seen.Swap(ended) != ended {
 		a.endings.Add(1)
@@ -48,13 +48,13 @@ func (a *ages) End(seen *atomic.Uint32) {
 	}
 }
 
-// wantSweep says whether so many have ended that one is due, which only one caller is told.
+// wantSweep reports whether enough have ended for a sweep. It returns true to one caller only.
 func (a *ages) wantSweep() bool {
 	n := a.endings.Load()
 	return n > a.mostEndings.Load() && a.endings.CompareAndSwap(n, 0)
 }
 
-// swept says that none of those that have ended is left, but so many points.
+// swept records a sweep that left so many points, none of them ended.
 func (a *ages) swept(points int) {
 	a.endings.Store(0)
 	a.mostEndings.Store(int64(points)/endedPart + fewEndings)

@@ -12,15 +12,15 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// keys are the attribute keys of a point in the order they came, and the kinds of their values: ValueTypeEmpty for every
-// one without text, which makes no label. The points of a metric mostly have the same, so they share one.
+// keys are the attribute keys of a point in their order, and the types of their values: ValueTypeEmpty for those
+// without text, which make no label. Most points of a metric have the same ones, so they share them.
 type keys struct {
 	names  []string
 	kinds  []pcommon.ValueType
-	values *store.Slab[uint32] // of points with as many keys; nil for what is no point's
+	values *store.Slab[uint32] // of points with this number of keys; nil if not a point's
 }
 
-// ValuesOf are the values of a point by their number, 0 of which is none.
+// ValuesOf returns the values of a point by their number; 0 stands for none.
 func (k *keys) ValuesOf(n uint32) ids {
 	if n == 0 {
 		return nil
@@ -28,13 +28,13 @@ func (k *keys) ValuesOf(n uint32) ids {
 	return k.values.Run(n)
 }
 
-// attributes remember a pcommon.Map well enough to recognise it.
+// attributes are a copy of a pcommon.Map for comparison.
 type attributes struct {
 	keys   *keys
 	values ids
 }
 
-// Match says whether m has these keys and values. text is that of the symbols.
+// Match reports whether m has these keys and values. text is the text of the symbols.
 func (k *keys) Match(m pcommon.Map, values ids, text []string) bool {
 	if m.Len() != len(k.names) {
 		return false
@@ -42,11 +42,11 @@ func (k *keys) Match(m pcommon.Map, values ids, text []string) bool {
 	i := 0
 	for name, v := range m.All() {
 		kind, id := k.kinds[i], values[i]
-		if name != k.names[i] || int(id) >= len(text) { // or newer than the snapshot: the table will tell
+		if name != k.names[i] || int(id) >= len(text) { // changed, or newer than the snapshot: the table decides
 			return false
 		}
 		switch {
-		case kind == pcommon.ValueTypeStr: // fast path: of what is no string it is empty, which the text is not
+		case kind == pcommon.ValueTypeStr: // fast path: Str is empty for other types, and the text is not
 			if v.Str() != text[id] {
 				return false
 			}
@@ -62,7 +62,7 @@ func (k *keys) Match(m pcommon.Map, values ids, text []string) bool {
 	return true
 }
 
-// same says whether m has these keys.
+// same reports whether m has these keys.
 func (k *keys) same(m pcommon.Map) bool {
 	if m.Len() != len(k.names) {
 		return false
@@ -77,7 +77,7 @@ func (k *keys) same(m pcommon.Map) bool {
 	return true
 }
 
-// pointKeys are keys with room for the values of points. The table is locked.
+// pointKeys returns the keys of m, with room for the values of points. The table must be locked.
 func (c *Cache) pointKeys(m pcommon.Map) *keys {
 	k := c.keys(m)
 	k.values = c.sets.of(m.Len())
@@ -93,15 +93,15 @@ func (c *Cache) keys(m pcommon.Map) *keys {
 	return k
 }
 
-// remember copies m. The table is locked.
+// remember copies m. The table must be locked.
 func (c *Cache) remember(m pcommon.Map) attributes {
 	values := make(ids, m.Len())
 	c.Symbols.Pack(values, m)
 	return attributes{c.keys(m), values}
 }
 
-// pack keeps the values of a point of keys, those other than strings by their text, unless a point that came not long before has the
-// same. The table is locked.
+// pack stores the values of a point, other types than strings as text, unless a recent point has the same ones. The
+// table must be locked.
 func (c *Cache) pack(k *keys, m pcommon.Map) uint32 {
 	if len(k.names) == 0 {
 		return 0
@@ -111,7 +111,7 @@ func (c *Cache) pack(k *keys, m pcommon.Map) uint32 {
 	return c.sets.share(k.values, n, c.room.points)
 }
 
-// keep is a copy of s: the one that symbols share.
+// keep returns the symbols' copy of s.
 func (c *Cache) keep(s string) string {
 	return c.Symbols.TextOf(c.Symbols.Keep(s))
 }
@@ -120,7 +120,7 @@ func (c *Cache) hashString(h uint64, s string) uint64 {
 	return store.Mix(h, maphash.String(c.Seed, s))
 }
 
-// HashMap goes on with a hash of what is before attributes.
+// HashMap continues the hash h with the attributes of m.
 func (c *Cache) HashMap(h uint64, m pcommon.Map) uint64 {
 	for k, v := range m.All() {
 		h = c.hashString(h, k)

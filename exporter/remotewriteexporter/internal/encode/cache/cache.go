@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// Cache is what resources, metrics and points were recognised as, and the series that they become.
+// Cache has the known resources, metrics and points, and their series.
 type Cache struct {
 	cfg      Config
 	names    *names.Translator
@@ -29,10 +29,10 @@ type Cache struct {
 	losses   *loss.Counter
 	Symbols  *store.Symbols
 	Seed     maphash.Seed
-	HashMask uint64 // all ones; tests make everything collide
+	HashMask uint64 // all ones, except in tests of collisions
 	Ages     ages
 
-	// mu guards looking up and adding entries; entries themselves do not change.
+	// mu guards lookups and additions; entries themselves do not change.
 	mu         sync.Mutex
 	room       room
 	Points     *store.Slab[Point]
@@ -43,14 +43,14 @@ type Cache struct {
 	sets       sets
 	ruling     []names.Label // scratch
 	hashed     []byte        // scratch
-	out        [2]outcome    // of series that rules leave none of
+	out        [2]outcome    // stand for series that rules leave nothing of
 	familyIDs  uint64
 	resourceID uint32
 	Sweeps     Mark
-	Removals   uint64 // sweeps that took points out of the tables
+	Removals   uint64 // sweeps that removed points
 }
 
-// New makes a cache of series that are named, and ruled, as is said. losses learns what cannot be a series.
+// New makes a cache. names and rules determine the labels of series; losses counts what cannot be a series.
 func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.Counter) *Cache {
 	c := &Cache{
 		cfg:      cfg,
@@ -75,13 +75,13 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 	return c
 }
 
-// WantsExpiry says whether it is time to forget something before the generation ends: what did not fit piles up in the symbols, and what
-// has ended is of no more use. Only one caller is told.
+// WantsExpiry reports whether an expiry is due before the generation ends: texts of entries without room pile up in the
+// symbols, or many points have ended. It returns true to one caller only.
 func (c *Cache) WantsExpiry() bool {
 	return c.room.overflow.Load() > int64(c.cfg.MaxSeries)/4 || c.Ages.wantSweep()
 }
 
-// Size is how many places points take, and how many resources there are.
+// Size returns the number of places that points take, and the number of resources.
 func (c *Cache) Size() (points, resources int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,7 +3,7 @@
 
 package cache
 
-// ScopeLabels says which series bear the name, version and attributes of their scope as labels.
+// ScopeLabels says which series have the name, version and attributes of their scope as labels.
 type ScopeLabels uint8
 
 // The choices.

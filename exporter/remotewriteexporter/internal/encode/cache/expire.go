@@ -9,32 +9,34 @@ import (
 	"sync/atomic"
 )
 
-// Mark is the sweep that last saw an entry in use. Whatever outlives a sweep bears its mark, so that a few bits do.
+// Mark identifies the last sweep that found an entry in use. All entries that survive a sweep have its mark, so a few
+// bits are enough.
 type Mark uint16
 
-// Expiry marks what is in use, then sweeps the rest: first whatever others keep, then points, then each tenant, then end.
+// Expiry marks what is in use, then sweeps the rest: first what others hold, then points, then each tenant, then the
+// slabs.
 type Expiry struct {
 	c       *Cache
 	mark    Mark
 	live    func(*atomic.Uint32) bool
 	symbols []bool
 	values  map[int][]bool // by width
-	kept    []bool         // points in tables, and those of them that stay
-	removed bool           // points from tables
-	before  int            // places of points
+	kept    []bool         // by point in tables: whether it stays
+	removed bool           // points were removed from tables
+	before  int            // places of points before
 }
 
-// BeginExpiry looks for what was not seen for as many generations as the Config allows, or, where there was no room for new entries, in
-// this one and the last; and for what has ended. Nobody may use the cache until it has come to its end.
+// BeginExpiry looks for entries not seen for as many generations as the Config allows or, if there was no room for new
+// entries, in this one and the last; and for points that have ended. Nobody may use the cache until End.
 func (c *Cache) BeginExpiry() *Expiry {
 	c.mu.Lock()
 	generation := c.Ages.generation.Load()
 	idle := uint32(c.cfg.IdleGenerations)
 	if c.room.overflow.Swap(0) > 0 {
-		idle = min(idle, 2) // those seen last time are likely to come again: forgetting them would gain nothing
+		idle = min(idle, 2) // those seen in the last one are likely to come again
 	}
 	if c.Sweeps++; c.Sweeps == 0 {
-		c.Sweeps++ // what is new bears 0
+		c.Sweeps++ // new entries have 0
 	}
 	x := &Expiry{c: c, mark: c.Sweeps, live: func(seen *atomic.Uint32) bool {
 		at := seen.Load()
@@ -48,7 +50,7 @@ func (c *Cache) BeginExpiry() *Expiry {
 	return x
 }
 
-// End removes what none of the tenants that are left refers to, nor whoever keeps something. It returns how many points went.
+// End removes what neither the remaining tenants nor other holders refer to. It returns how many points it removed.
 func (x *Expiry) End(tenants iter.Seq[*Tenant], advance bool) (evicted int) {
 	defer x.c.mu.Unlock()
 	x.series(tenants)
@@ -64,8 +66,8 @@ func (x *Expiry) End(tenants iter.Seq[*Tenant], advance bool) (evicted int) {
 	return max(x.before-x.c.room.points, 0)
 }
 
-// Points keeps what is alive, with what it refers to. They are looked at in the order in which they are in memory, as nearly is what they
-// refer to: in that of a table, each look would be anywhere.
+// Points keeps points in use, with what they refer to. It visits them in the order of memory, which is nearly that of
+// what they refer to; in the order of a table, each access would be a cache miss.
 func (x *Expiry) Points() {
 	c := x.c
 	x.kept = make([]bool, c.Points.Size())
@@ -95,7 +97,7 @@ func (x *Expiry) Points() {
 	if !x.removed {
 		return
 	}
-	// Neighbours point at each other from table to table: the dead must be known before links are cut.
+	// Neighbours point at each other across tables: all dead points must be known before links are cut.
 	c.Points.Each(func(_ uint32, p *Point) {
 		if next := p.Next.Load(); next != 0 && !x.kept[next] {
 			p.Next.Store(0)
@@ -103,7 +105,7 @@ func (x *Expiry) Points() {
 	})
 }
 
-// series takes those out of the tables that nothing refers to.
+// series removes series that nothing refers to from the tables.
 func (x *Expiry) series(tenants iter.Seq[*Tenant]) {
 	kept := make([]bool, x.c.Series.Size())
 	x.c.Series.Each(func(n uint32, s *Series) { kept[n] = s.marked == x.mark })
@@ -112,7 +114,7 @@ func (x *Expiry) series(tenants iter.Seq[*Tenant]) {
 	}
 }
 
-// KeepSeries keeps a series for whoever has it.
+// KeepSeries keeps a series that a caller holds.
 func (x *Expiry) KeepSeries(s *Series) {
 	if s == nil || s.Layout == 0 || s.marked == x.mark {
 		return
@@ -153,7 +155,7 @@ func (x *Expiry) keepForm(s *Form) {
 	}
 }
 
-// keepValuesOf keeps those of a point.
+// keepValuesOf keeps the values of a point.
 func (x *Expiry) keepValuesOf(k *keys, n uint32) {
 	if n == 0 {
 		return
@@ -175,7 +177,7 @@ func (x *Expiry) keepMeta(m *Meta) {
 	x.symbols[m.HelpRef], x.symbols[m.UnitRef] = true, true
 }
 
-// KeepLabels keeps those of a resource for whoever has them.
+// KeepLabels keeps the labels of a resource that a caller holds.
 func (x *Expiry) KeepLabels(l *ResourceLabels) {
 	if l.marked == x.mark {
 		return
@@ -187,7 +189,7 @@ func (x *Expiry) KeepLabels(l *ResourceLabels) {
 	}
 }
 
-// Tenant sweeps t and says whether anything is left of it.
+// Tenant sweeps t and reports whether anything is left of it.
 func (x *Expiry) Tenant(t *Tenant) bool {
 	t.points.Sweep(func(n uint32) bool { return x.kept[n] })
 	sweep(t.families, func(f *Family) **Family { return &f.sibling }, func(f *Family) bool {
@@ -247,7 +249,7 @@ func (x *Expiry) Tenant(t *Tenant) bool {
 	return t.points.Len() > 0 || len(t.resources) > 0
 }
 
-// slabs frees what no table and nothing pending refers to any more.
+// slabs frees what neither a table nor pending samples refer to.
 func (x *Expiry) slabs() {
 	c := x.c
 	parts := make([]bool, c.Parts.Size())
@@ -268,7 +270,7 @@ func (x *Expiry) slabs() {
 	c.sets.sweep(x.values, c.room.points)
 }
 
-// sweep removes what is not to be kept from the chains of a table.
+// sweep removes entries that are not kept from the chains of a table.
 func sweep[T any](table map[uint64]*T, sibling func(*T) **T, keep func(*T) bool) {
 	for h, head := range table {
 		link := &head

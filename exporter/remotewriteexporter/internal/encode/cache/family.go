@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// Family is a metric: all that its points have in common, translated.
+// Family is a metric: what its points have in common, translated.
 type Family struct {
 	Schema      *Schema
 	Scope       *Scope
@@ -29,16 +29,16 @@ type Family struct {
 	Monotonic   bool
 	Temporality pmetric.AggregationTemporality
 
-	Reason loss.Reason   // why its points cannot be sent, if they cannot
-	prom   string        // the name
-	typed  []names.Label // of type and unit, if these are wanted
+	Reason loss.Reason   // why its points cannot be sent; empty if they can
+	prom   string        // the metric name
+	typed  []names.Label // labels of type and unit, if configured
 	meta   *Meta
 
-	First   atomic.Uint32          // its first point last time
+	First   atomic.Uint32          // the point that came first last time
 	Next    atomic.Pointer[Family] // the metric that followed last time
 	forms   []uint32               // under Cache.mu
 	id      uint64
-	Dead    bool // not, or no longer, in the table; changes in an Expiry
+	Dead    bool // not, or no longer, in the table; changes during an Expiry
 	sibling *Family
 	marked  Mark
 }
@@ -57,7 +57,7 @@ type Meta struct {
 	marked           Mark
 }
 
-// weight is how many bytes a message may take up without its labels.
+// weight is the most bytes that a message takes without its labels.
 func (m *Meta) weight() int {
 	const head = 64
 	if m == nil {
@@ -66,7 +66,7 @@ func (m *Meta) weight() int {
 	return head + len(m.help) + len(m.unit) + len(m.Name)
 }
 
-// Shape is what decides the translation of a metric, beside its name.
+// Shape is what determines the translation of a metric, besides its name.
 type Shape struct {
 	Kind        pmetric.MetricType
 	typeHint    string
@@ -74,7 +74,7 @@ type Shape struct {
 	temporality pmetric.AggregationTemporality
 }
 
-// ShapeOf is that of a metric.
+// ShapeOf returns the shape of a metric.
 func ShapeOf(m pmetric.Metric) Shape {
 	s := Shape{Kind: m.Type(), temporality: pmetric.AggregationTemporalityCumulative}
 	switch s.Kind {
@@ -94,14 +94,14 @@ func ShapeOf(m pmetric.Metric) Shape {
 	return s
 }
 
-// Match says whether f is the family of a metric of a shape, in a resource and a scope.
+// Match reports whether f is the family of a metric of this shape, in this resource and scope.
 func (f *Family) Match(m pmetric.Metric, s Shape, schema *Schema, scope *Scope, scraped bool) bool {
 	return !f.Dead && f.Name == m.Name() && f.Kind == s.Kind && f.Schema == schema && f.Scope == scope &&
 		f.Scraped == scraped && f.Monotonic == s.monotonic && f.Temporality == s.temporality &&
 		f.unit == m.Unit() && f.help == m.Description() && f.typeHint == s.typeHint
 }
 
-// Family finds or makes the family of m.
+// Family returns the family of m, which it makes if needed.
 func (c *Cache) Family(t *Tenant, m pmetric.Metric, s Shape, schema *Schema, scope *Scope, scraped bool) *Family {
 	h := c.hashString(c.hashString(store.Mix(schema.id, uint64(s.Kind)), m.Name()), m.Description()) & c.HashMask
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (c *Cache) Family(t *Tenant, m pmetric.Metric, s Shape, schema *Schema, sco
 	return f
 }
 
-// translate names a family and decides whether it can be sent at all.
+// translate names a family and decides whether it can be sent.
 func (c *Cache) translate(t *Tenant, f *Family) {
 	kind, mtype, ok := names.KindsOf(f.Kind, f.Monotonic, f.typeHint)
 	if !ok {
@@ -156,7 +156,7 @@ func (c *Cache) translate(t *Tenant, f *Family) {
 	f.typed = c.names.TypeAndUnit(mtype, unit)
 }
 
-// meta finds or makes metadata; nil if none is wanted. The table is locked.
+// meta returns the metadata for k, which it makes if needed; nil if metadata is off. The table must be locked.
 func (c *Cache) meta(t *Tenant, k metaKey) *Meta {
 	if !c.cfg.Metadata {
 		return nil

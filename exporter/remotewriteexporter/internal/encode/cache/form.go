@@ -14,21 +14,21 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// maxForms is how many forms a family remembers to share.
+// maxForms is how many forms a family remembers for sharing.
 const maxForms = 16
 
-// Form is what the points of a metric have in common that have the same keys and bounds. Labels that are
-// attributes as they came are taken from each point's values; a point with others has a form of its own.
+// Form is what the points of a metric with the same keys and bounds have in common. Labels that equal an attribute are
+// taken from each point's values; a point with other labels has a form of its own.
 type Form struct {
 	Family  *Family
 	Keys    *keys
 	Bounds  []float64 // of its buckets or quantiles
-	single  bool      // the first layout is that of point.one
-	layouts []uint32  // of each series of a point; none if no label name can be made of a key
+	single  bool      // the first layout is that of Point.One
+	layouts []uint32  // of each series of a point; empty if a key cannot be a label
 	marked  Mark
 }
 
-// form finds or makes the form of a new point. The table is locked.
+// form returns the form of a new point, which it makes if needed. The table must be locked.
 func (c *Cache) form(t *Tenant, f *Family, m pcommon.Map, bounds []float64) uint32 {
 	plain := true
 	for _, v := range m.All() {
@@ -69,7 +69,7 @@ func (c *Cache) form(t *Tenant, f *Family, m pcommon.Map, bounds []float64) uint
 	return n
 }
 
-// linkAttributes notes which attribute each label is. It is false if one is made of several.
+// linkAttributes finds the attribute that each label equals. It returns false if a label is made of several.
 func (c *Cache) linkAttributes(list []seriesLabel, m pcommon.Map) bool {
 	labels := labelSet{list, names.PlacesFor(len(list))}
 	if labels.at != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// seriesLabel is a label of a layout being made. Its value is its own or, when from is positive, that of the
-// resource's label from-1 or, when attribute is positive, that of the point's attribute attribute-1. One that is from
-// removed only says that no other label of its name is to be there.
+// seriesLabel is a label of a layout being made. Its value is its own or, if from is positive, that of the resource's
+// label from-1 or, if attribute is positive, that of the point's attribute attribute-1. A label whose from is removed
+// only keeps others of its name out.
 type seriesLabel struct {
 	names.Label
 
-	own       bool // made of the point's attributes
+	own       bool // made from the point's attributes
 	from      int
 	attribute int
 }
 
 const removed = -1
 
-// A labelSet is a list of labels without a name twice.
+// A labelSet is a list of labels with unique names.
 type labelSet struct {
 	list []seriesLabel
 	at   names.Places
@@ -42,7 +42,7 @@ func (s *labelSet) find(name string) int {
 	return -1
 }
 
-// set puts l in the place of a label of its name, or at the end.
+// set replaces the label of that name, or adds one.
 func (s *labelSet) set(l seriesLabel) {
 	if i := s.find(l.Name); i >= 0 {
 		s.list[i] = l
@@ -54,8 +54,8 @@ func (s *labelSet) set(l seriesLabel) {
 	s.list = append(s.list, l)
 }
 
-// pointLabels are the labels of a point without its name, in no order: attributes, then what the resource
-// contributes, external labels where there is room, and the scope's over all.
+// pointLabels returns the labels of a point without its name, unsorted: attributes, then the resource's, external
+// labels whose names are free, and the scope's, which override all.
 func (c *Cache) pointLabels(f *Family, m pcommon.Map) ([]seriesLabel, error) {
 	own, err := c.names.Attributes(m, nil)
 	if err != nil {
@@ -63,14 +63,14 @@ func (c *Cache) pointLabels(f *Family, m pcommon.Map) ([]seriesLabel, error) {
 	}
 	n := len(own) + len(f.Schema.Names) + len(c.names.External) + 3
 	out := labelSet{make([]seriesLabel, 0, n), names.PlacesFor(n)}
-	for _, l := range own { // which has no name twice
+	for _, l := range own { // its names are unique
 		if out.at != nil {
 			out.at[l.Name] = len(out.list)
 		}
 		out.list = append(out.list, seriesLabel{Label: l, own: true})
 	}
 	for i, name := range f.Schema.Names {
-		// Job and instance identify the target: a point's attributes of these names give way.
+		// Job and instance identify the target: a point's attributes of these names are overridden.
 		if c.cfg.ResourceWins || name == names.JobLabel || name == names.InstanceLabel || !out.has(name) {
 			out.set(f.Schema.label(i))
 		}
@@ -92,7 +92,7 @@ func indexOf(list []seriesLabel, name string) int {
 	return slices.IndexFunc(list, func(l seriesLabel) bool { return l.Name == name })
 }
 
-// set puts l in the place of a label of its name, or at the end.
+// set replaces the label of that name, or adds one.
 func set(list []seriesLabel, l seriesLabel) []seriesLabel {
 	if i := indexOf(list, l.Name); i >= 0 {
 		list[i] = l
@@ -101,7 +101,7 @@ func set(list []seriesLabel, l seriesLabel) []seriesLabel {
 	return append(list, l)
 }
 
-// with is a copy of list with more labels set.
+// with returns a copy of list with more labels set.
 func with(list []seriesLabel, more ...names.Label) []seriesLabel {
 	list = append(make([]seriesLabel, 0, len(list)+len(more)), list...)
 	for _, l := range more {

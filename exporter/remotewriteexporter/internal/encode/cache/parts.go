@@ -11,14 +11,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// Places in the series of a classic histogram or a summary.
+// Indexes of the series of a classic histogram or a summary.
 const (
 	PartSum   = 0
 	PartCount = 1
 	PartBound = 2
 )
 
-// makeLayouts makes the layouts of a form's series from the labels that they share. The table is locked.
+// makeLayouts makes the layouts of a form's series from the labels that they share. The table must be locked.
 func (c *Cache) makeLayouts(t *Tenant, s *Form, list []seriesLabel) {
 	f := s.Family
 	one := func(name string, more ...names.Label) {

@@ -14,26 +14,27 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// Point is a data point's identity: what it looks like, and the series it becomes.
+// Point is the identity of a data point, and the series it becomes.
 type Point struct {
 	Form   uint32 // 0 if the point is not in the table
-	Values uint32 // its values, in those of its form's keys
+	Values uint32 // its values, by number in those of its form's keys
 	One    uint32 // the series of a number or a native histogram
 	Parts  uint32 // the series of a classic histogram or a summary: sum, count, then one for each bound
 	Next   atomic.Uint32
 	Seen   atomic.Uint32
 }
 
-// is says whether p is the point of a family with these attributes and bounds. text is that of the symbols.
+// is reports whether p is the point of a family with these attributes and bounds. text is the text of the symbols.
 func (c *Cache) is(p *Point, f *Family, m pcommon.Map, bounds []float64, text []string) bool {
 	o := c.Forms.One(p.Form)
 	return o.Family == f && o.Keys.Match(m, o.Keys.ValuesOf(p.Values), text) && histogram.SameBounds(o.Bounds, bounds)
 }
 
-// Find finds or makes a point that did not stand where it was expected. Its number is 0 if the cache is full.
+// Find returns a point that was not where it was expected, and makes it if needed. Its number is 0 if the cache is
+// full.
 func (c *Cache) Find(t *Tenant, f *Family, m pcommon.Map, bounds []float64) (p *Point, n uint32, known bool) {
 	h := f.id
-	for k, v := range m.All() { // keys mostly are the family's, but whoever chooses them may choose others each time
+	for k, v := range m.All() { // usually the family's keys, but a sender may use others each time
 		h = c.hashString(c.hashString(h, k), attribute.Text(v))
 	}
 	for _, b := range bounds {
@@ -61,7 +62,7 @@ func (c *Cache) Find(t *Tenant, f *Family, m pcommon.Map, bounds []float64) (p *
 	return p, n, false
 }
 
-// fill makes the series of a new point. The table is locked.
+// fill makes the series of a new point. The table must be locked.
 func (c *Cache) fill(t *Tenant, p *Point, f *Form, m pcommon.Map) {
 	p.Values = c.pack(f.Keys, m)
 	if c.rules != nil {

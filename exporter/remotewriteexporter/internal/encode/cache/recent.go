@@ -5,18 +5,19 @@ package cache
 
 import "github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 
-// recent are sets of values that points have which came not long before, a few of each of some hashes. Metrics tell of the same things one
-// after the other, as all of a container do, so the next points with a set mostly come soon. It is forgotten when sets may be freed.
+// recent has the sets of values of recent points, a few for each group of hashes. Consecutive metrics are often about
+// the same things, as all metrics of a container, so the next points with the same set come soon. It is cleared when
+// sets may be freed.
 type recent []packed
 
-// packed is a set of values by its number among those that have as many, and a part of its hash: one that is another mostly need not be
-// looked at.
+// packed identifies a set of values by its number among sets of that size. Part of its hash rules out most others
+// without a look at them.
 type packed struct {
 	width, tag uint16
 	number     uint32
 }
 
-// A table has a place for so many points each, so that what one page tells of fits in, within bounds.
+// The table has a place for so many points, within limits, so that the sets of one page fit.
 const (
 	pointsForSet = 2
 	setsOfHash   = 4
@@ -24,7 +25,8 @@ const (
 	mostRecent   = 1 << 16
 )
 
-// few are the sets among which one would be, the latest first, and what that would be. points says how many there are in all.
+// few returns the entries where the set may be, the latest first, and the entry that it would get. points is the number
+// of all points.
 func (r *recent) few(values ids, points int) ([]packed, packed) {
 	if n := len(*r); n == 0 || n < mostRecent && n < points/pointsForSet {
 		*r = make(recent, max(fewRecent, 2*n))
@@ -37,7 +39,7 @@ func (r *recent) few(values ids, points int) ([]packed, packed) {
 	return (*r)[at : at+setsOfHash], packed{width: uint16(len(values)), tag: uint16(h)}
 }
 
-// forget forgets all sets, and keeps the memory if as many points as there are would need it.
+// forget clears all sets, and keeps the memory if that many points need it.
 func (r *recent) forget(points int) {
 	if len(*r) > max(fewRecent, 2*points/pointsForSet) {
 		*r = nil

@@ -13,29 +13,29 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// outcome is what becomes of a series of which rules leave none: its place is taken by a series without a layout.
+// outcome is what becomes of a series that rules leave nothing of: a series without a layout stands for it.
 type outcome struct {
 	series Series
-	parts  uint32 // of a point of which there is nothing else: parts that there are none of
+	parts  uint32 // of a point of which nothing else is left
 }
 
 // The outcomes.
 const (
-	outDropped  = 0 // as the rules say
-	outUnusable = 1 // what they leave cannot be sent
+	outDropped  = 0 // dropped by rules
+	outUnusable = 1 // what rules leave cannot be sent
 )
 
-// Rules are applied to no more bytes of labels, and no more of these: regular expressions may take long, and what some rules
-// take grows with the square of the labels.
+// Limits of the bytes and the number of labels that rules are applied to: regular expressions may take long, and some
+// rules take quadratic time.
 const (
 	maxRuled       = 1 << 20
 	maxRuledLabels = 2000
 )
 
-// IsSeries says whether s is one, and does not stand for an outcome.
+// IsSeries reports whether s is a series, and does not stand for an outcome.
 func IsSeries(s *Series) bool { return s.Layout != 0 }
 
-// OutcomeOf is the series that stands for the outcome of a point with these parts; nil if it is none.
+// OutcomeOf returns the series that stands for the outcome of a point with these parts; nil if there is none.
 func (c *Cache) OutcomeOf(parts uint32) *Series {
 	for i := range c.out {
 		if parts != 0 && c.out[i].parts == parts {
@@ -45,10 +45,10 @@ func (c *Cache) OutcomeOf(parts uint32) *Series {
 	return nil
 }
 
-// IsDropped says whether rules drop what a series of no layout stands for.
+// IsDropped reports whether rules dropped the series that s stands for.
 func (c *Cache) IsDropped(s *Series) bool { return s == &c.out[outDropped].series }
 
-// fillByRules makes the series of a new point as the rules say. The table is locked.
+// fillByRules makes the series of a new point by the rules. The table must be locked.
 func (c *Cache) fillByRules(t *Tenant, p *Point, f *Form) {
 	layouts := f.layouts
 	if f.single {
@@ -74,7 +74,7 @@ func (c *Cache) fillByRules(t *Tenant, p *Point, f *Form) {
 	*c.Parts.One(p.Parts) = parts
 }
 
-// ruled is the series that rules make of a layout, made for a schema, and values, or else the outcome. The table is locked.
+// ruled returns the series that rules make of a layout and values, or their outcome. The table must be locked.
 func (c *Cache) ruled(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome) {
 	r := c.Row(&Series{Layout: n, Values: values})
 	text := c.Symbols.Snapshot()
@@ -86,7 +86,7 @@ func (c *Cache) ruled(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome)
 		} else if s.read != nil {
 			value = s.read[l.Value&PlaceMask]
 		}
-		if value != "" { // else no rule wants to know
+		if value != "" { // no rule needs an empty value
 			list = append(list, names.Label{Name: text[l.Name], Value: value})
 			size += len(text[l.Name]) + len(value)
 		}
@@ -109,8 +109,8 @@ func (c *Cache) ruled(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome)
 	return c.seriesOf(t, n, values), nil
 }
 
-// relabelled is the layout, and the values, of what rules have made of the labels of a row: the point's own values, if none
-// of them has changed, or else others, so that points that differ in nothing else have one layout all the same.
+// relabelled returns the layout and the values of a row's labels after rules: the point's own values if none has
+// changed, or new ones, so that points that differ in nothing else still share a layout.
 func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels) (n, newValues uint32) {
 	text := c.Symbols.Snapshot()
 	find := func(name, value string) (l LabelRef, same bool) {
@@ -119,7 +119,7 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 			return l, false
 		}
 		l = r.Layout.Labels[i]
-		return l, l.Value&FromResource != 0 || text[r.Ref(l)] == value // no rule sets what keeps its place
+		return l, l.Value&FromResource != 0 || text[r.Ref(l)] == value // no rule sets a label that keeps its place
 	}
 	made := Layout{Schema: r.Layout.Schema, Meta: r.Layout.Meta, Labels: make([]LabelRef, 0, after.Len()+len(r.Layout.Schema.Names))}
 	asTheyCame := true
@@ -131,7 +131,7 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 	after.Range(func(l labels.Label) {
 		was, same := find(l.Name, l.Value)
 		if same && was.Value&FromResource != 0 {
-			return // with the others that are
+			return // along with the others
 		}
 		ref := LabelRef{Name: c.Symbols.Intern(l.Name)}
 		switch {
@@ -173,7 +173,7 @@ func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels
 	return c.sharedLayout(t, made), newValues
 }
 
-// sharedLayout finds or makes a layout of sorted labels. The table is locked.
+// sharedLayout returns the layout with these sorted labels, which it makes if needed. The table must be locked.
 func (c *Cache) sharedLayout(t *Tenant, made Layout) uint32 {
 	h := made.Schema.id
 	for _, l := range made.Labels {

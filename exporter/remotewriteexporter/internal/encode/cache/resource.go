@@ -19,35 +19,35 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// Schema is which labels a resource contributes: their sorted names. Series are made for a schema, with a place
-// for each of its values.
+// Schema is the sorted names of the labels that a resource contributes. Series are made for a schema, with a place for
+// each of its values.
 type Schema struct {
 	Names  []string
 	id     uint64
 	marked Mark
-	// Where there are rules, what becomes of each label, and the schema of those that keep a place.
+	// With rules: what becomes of each label, and the schema of those that keep a place.
 	fates []labelFate
 	left  *Schema
-	// For each place of left, the value in it if rules read that.
+	// For each place of left, the value in it if rules read it.
 	read []string
 }
 
-// labelFate is what rules make of a label that a resource contributes.
+// labelFate is what rules do to a label that a resource contributes.
 type labelFate struct {
 	kind  fateKind
-	place int    // among those that keep one
-	value string // if rules need it
+	place int    // index among labels that keep a place
+	value string // set if rules need it
 }
 
 type fateKind uint8
 
 const (
-	fatePlace  fateKind = iota // rules leave it as it is, though they may read it
-	fateValue                  // rules may change it: the value is that of the series
+	fatePlace  fateKind = iota // rules do not change it, though they may read it
+	fateValue                  // rules may change it: the value becomes part of the series
 	fateRemove                 // rules remove it whatever its value
 )
 
-// places is the schema that the values of resources are for.
+// places is the schema that the values of resources belong to.
 func (s *Schema) places() *Schema {
 	if s.left != nil {
 		return s.left
@@ -55,7 +55,7 @@ func (s *Schema) places() *Schema {
 	return s
 }
 
-// label is the one in a place, for a layout.
+// label returns the label at a place, for a layout.
 func (s *Schema) label(i int) seriesLabel {
 	l := seriesLabel{Label: names.Label{Name: s.Names[i]}}
 	if s.fates == nil {
@@ -73,13 +73,12 @@ func (s *Schema) label(i int) seriesLabel {
 	return l
 }
 
-// ResourceLabels are the values for a schema. Resources that differ in nothing else share them, so that their
-// series are the same.
+// ResourceLabels are the values for a schema. Resources that differ in nothing else share them, and so their series.
 type ResourceLabels struct {
 	schema  *Schema
 	Values  []uint32 // symbols
-	Weight  int      // bytes they may take up in a request
-	Order   uint32   // when it was made; sorts a column
+	Weight  int      // the most bytes that they take in a request
+	Order   uint32   // order of creation; sorts a column
 	sibling *ResourceLabels
 	marked  Mark
 }
@@ -91,12 +90,12 @@ type Resource struct {
 	Labels     *ResourceLabels
 	Info       *Series // target_info, or nil
 	InfoSent   sentAt
-	First      atomic.Pointer[Family] // the first metric last time
+	First      atomic.Pointer[Family] // the metric that came first last time
 	sibling    *Resource
 	seen       atomic.Uint32
 }
 
-// Resource finds or makes r.
+// Resource returns the entry of r, which it makes if needed.
 func (c *Cache) Resource(t *Tenant, r pcommon.Resource) *Resource {
 	m := r.Attributes()
 	h := c.HashMap(0, m) & c.HashMask
@@ -163,7 +162,7 @@ func (c *Cache) resourceLabels(t *Tenant, m pcommon.Map) (*Schema, *ResourceLabe
 	return c.schema(t, list, fates, own.schema), own
 }
 
-// labelSet finds or makes the labels that a resource contributes. The table is locked.
+// labelSet returns the labels that a resource contributes, which it makes if needed. The table must be locked.
 func (c *Cache) labelSet(t *Tenant, list []names.Label) *ResourceLabels {
 	if len(list) == 0 {
 		return t.None
@@ -189,11 +188,12 @@ func (c *Cache) labelSet(t *Tenant, list []names.Label) *ResourceLabels {
 	return made
 }
 
-// schema finds or makes that of some labels, and of what rules make of them. The table is locked.
+// schema returns the schema of these labels, and of what rules make of them, which it makes if needed. The table must
+// be locked.
 func (c *Cache) schema(t *Tenant, list []names.Label, fates []labelFate, left *Schema) *Schema {
 	key := []byte{0}
 	if fates != nil {
-		key[0] = 1 // so that no two kinds of keys are the same
+		key[0] = 1 // different kinds of keys must differ
 	}
 	for i, l := range list {
 		key = store.AppendText(key, l.Name)
@@ -220,7 +220,7 @@ func (c *Cache) schema(t *Tenant, list []names.Label, fates []labelFate, left *S
 	return s
 }
 
-// targetInfo makes the series that lists a resource's other attributes, if it has an identity to list them for.
+// targetInfo makes the series of a resource's other attributes, if it has a job or an instance.
 func (c *Cache) targetInfo(t *Tenant, m pcommon.Map) *Series {
 	others := false
 	list, err := c.names.Attributes(m, func(key string) bool {
@@ -236,7 +236,7 @@ func (c *Cache) targetInfo(t *Tenant, m pcommon.Map) *Series {
 		return nil
 	}
 	if !others {
-		for k := range m.All() { // those of empty values were not asked about
+		for k := range m.All() { // empty values were left out above
 			others = others || !names.Identifies(k)
 		}
 		if !others {

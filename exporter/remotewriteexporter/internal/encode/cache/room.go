@@ -5,9 +5,10 @@ package cache
 
 import "sync/atomic"
 
-// manyAttributes is from how many attributes on a point takes more than one place, one for each placeAttributes: whoever sends the same
-// tens of thousands in another order each time would have as many copies of them kept as there are places. Such points together
-// have one of wideShare places: the others are those of series as destinations take them.
+// manyAttributes is the number of attributes from which on a point takes more than one place: one per placeAttributes.
+// Otherwise a sender with the same tens of thousands of attributes in another order each time would fill all places
+// with large copies. All such points together get one in wideShare places: the rest belongs to series as destinations
+// accept them.
 const (
 	manyAttributes  = 64
 	placeAttributes = 8
@@ -22,19 +23,20 @@ func placesOf(n int) int {
 	return n / placeAttributes
 }
 
-// room is how many points and resources there may be, and how much of that is taken. What gets none is translated each time it comes.
+// room is the limit of points and resources, and how much of it is taken. Entries without room are translated each
+// time.
 type room struct {
 	most      int
-	points    int // places of them
-	wide      int // of those of many attributes
+	points    int // places that they take
+	wide      int // places of points with many attributes
 	resources int
-	overflow  atomic.Int64 // places that there were not, since the last sweep
+	overflow  atomic.Int64 // places that were missing, since the last sweep
 }
 
-// isFull says whether there is none for a point.
+// isFull reports whether there is no room for a point.
 func (r *room) isFull() bool { return r.points >= r.most }
 
-// addPoint counts a point that has its room.
+// addPoint counts a point, whose room has been checked.
 func (r *room) addPoint(attributes int) {
 	places := placesOf(attributes)
 	if r.points += places; places > 1 {
@@ -63,5 +65,5 @@ func (r *room) takeResource() bool {
 	return true
 }
 
-// empty says that nothing is there, for a sweep to count what is.
+// empty resets the counts, for a sweep to count again.
 func (r *room) empty() { r.points, r.wide, r.resources = 0, 0, 0 }

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// Scope is an instrumentation scope whose labels are wanted.
+// Scope is an instrumentation scope that becomes labels.
 type Scope struct {
 	name, version string
 	attributes    attributes
@@ -22,12 +22,12 @@ type Scope struct {
 	marked        Mark
 }
 
-// Scraped says whether a scope is that of a receiver that scrapes.
+// Scraped reports whether a scope is that of a receiver that scrapes.
 func Scraped(name string) bool {
 	return strings.HasSuffix(name, "/prometheusreceiver") || strings.HasSuffix(name, "/fastprometheusreceiver")
 }
 
-// Scope finds or makes the scope that s's series shall name; nil for none.
+// Scope returns the scope whose labels the series of s get, which it makes if needed; nil for none.
 func (c *Cache) Scope(t *Tenant, s pcommon.InstrumentationScope, scraped bool) *Scope {
 	switch {
 	case c.cfg.ScopeLabels == ScopeLabelsOff, c.cfg.ScopeLabels == ScopeLabelsAuto && scraped:

@@ -13,39 +13,39 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// Layout is the labels that the series of a form have, sorted by name, and where their values are.
+// Layout is the labels of a form's series, sorted by name, and where their values are.
 type Layout struct {
 	Schema *Schema
 	Meta   *Meta
 	Labels []LabelRef
 	Keys   *keys // of the points; nil if there are none
-	weight int   // bytes it may take up in a request, without the values of points
+	weight int   // the most bytes that it takes in a request, without the values of points
 	marked Mark
 }
 
-// LabelRef is the symbol of a name, and the symbol of a value or a place to look for it.
+// LabelRef is the symbol of a name, and the symbol of a value or where the value is.
 type LabelRef struct {
 	Name, Value uint32
 }
 
-// Where a value is, if it is no symbol itself.
+// Flags of a value that is not a symbol itself.
 const (
 	FromResource = 1 << 31 // in ResourceLabels.Values
 	FromPoint    = 1 << 30 // in Series.Values
 	PlaceMask    = FromPoint - 1
 )
 
-// Series is a set of labels, less the values that the resource contributes.
+// Series is a set of labels, without the values that the resource contributes.
 type Series struct {
 	Layout uint32
-	Values uint32 // the point's, in those of its layout's keys
-	Weight uint32 // bytes the labels and metadata may take up in a request
-	Slot   uint32 // where it is in the open buffer of its column, if it is there; under that one's lock
-	Spread uint16 // decides the shard, however many there are
+	Values uint32 // the point's, by number in those of its layout's keys
+	Weight uint32 // the most bytes that the labels and metadata take in a request
+	Slot   uint32 // index in the open buffer of its column, if any; guarded by the column's lock
+	Spread uint16 // determines the shard, for any number of shards
 	marked Mark
 }
 
-// Row is a series with what it refers to at hand.
+// Row is a series with what it refers to.
 type Row struct {
 	Series *Series
 	Layout *Layout
@@ -61,7 +61,7 @@ func (c *Cache) Row(s *Series) Row {
 	return r
 }
 
-// Ref is a label's value: a symbol, or a place in the resource's.
+// Ref is a label's value: a symbol, or a place in the resource's values.
 func (r *Row) Ref(l LabelRef) uint32 {
 	if l.Value&^PlaceMask == FromPoint {
 		return r.Values[l.Value&PlaceMask]
@@ -76,7 +76,7 @@ func (r *Row) equal(o *Row) bool {
 		})
 }
 
-// layout fixes a set of labels, in any order. The table is locked.
+// layout makes the layout of labels, in any order. The table must be locked.
 func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Meta) uint32 {
 	slices.SortStableFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
 	l := Layout{Schema: f.places(), Meta: m, Keys: k, Labels: make([]LabelRef, 0, len(list)), weight: m.weight()}
@@ -94,7 +94,7 @@ func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Met
 		}
 		l.Labels = append(l.Labels, ref)
 	}
-	if c.rules != nil { // many schemas may have the same
+	if c.rules != nil { // many schemas may have the same one
 		if k != nil {
 			l.Keys = c.sets.width(len(k.names))
 		}
@@ -105,12 +105,12 @@ func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Met
 	return n
 }
 
-// seriesOf finds or makes the series of a layout and values. The table is locked.
+// seriesOf returns the series of a layout and values, which it makes if needed. The table must be locked.
 func (c *Cache) seriesOf(t *Tenant, layout, values uint32) uint32 {
 	made := Series{Layout: layout, Values: values}
 	r := c.Row(&made)
 	symbols := c.Symbols.Snapshot()
-	text, weight := c.hashed[:0], r.Layout.weight // text is what is hashed
+	text, weight := c.hashed[:0], r.Layout.weight // the text is hashed
 	for _, x := range r.Layout.Labels {
 		text = append(append(text, symbols[x.Name]...), 0xff)
 		if x.Value&FromResource == 0 {

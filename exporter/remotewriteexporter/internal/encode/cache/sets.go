@@ -10,18 +10,18 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// sets are sets of values, by how many a set has: those that points have, and those that rules make of them.
+// sets are sets of values, by size: those of points, and those that rules make of them.
 type sets struct {
 	byWidth map[int]*store.Slab[uint32]
 	recent  recent
-	widths  map[int]*keys // of values that are no attributes'
+	widths  map[int]*keys // of values that rules made
 }
 
 func newSets() sets {
 	return sets{byWidth: map[int]*store.Slab[uint32]{}, widths: map[int]*keys{}}
 }
 
-// of is where sets of n values are.
+// of returns the slab of sets of n values.
 func (s *sets) of(n int) *store.Slab[uint32] {
 	slab := s.byWidth[n]
 	if slab == nil {
@@ -31,7 +31,7 @@ func (s *sets) of(n int) *store.Slab[uint32] {
 	return slab
 }
 
-// width are keys for n values that are no attributes'.
+// width returns the keys for n values that rules made.
 func (s *sets) width(n int) *keys {
 	k := s.widths[n]
 	if k == nil {
@@ -41,8 +41,8 @@ func (s *sets) width(n int) *keys {
 	return k
 }
 
-// share gives back the set that was added last if one that came not long before is the same, and returns which stays. points says how many
-// there are in all.
+// share removes the set that was added last if a recent one is equal, and returns the one that stays. points is the
+// number of all points.
 func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
 	values := ids(of.Run(n))
 	if len(values) > math.MaxUint16 {
@@ -61,7 +61,7 @@ func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
 	return n
 }
 
-// sweep frees those that are not kept.
+// sweep frees sets that are not kept.
 func (s *sets) sweep(kept map[int][]bool, points int) {
 	s.recent.forget(points)
 	for width, of := range s.byWidth {

@@ -5,7 +5,7 @@ package cache
 
 import "github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 
-// Tenant is a namespace of its own. It shares memory with others, but no entries.
+// Tenant is a separate namespace. It shares memory with others, but no entries.
 type Tenant struct {
 	families  map[uint64]*Family
 	points    store.Index
@@ -16,7 +16,7 @@ type Tenant struct {
 	scopes    map[uint64]*Scope
 	metas     map[metaKey]*Meta
 	layouts   store.Index     // of series that rules have changed
-	None      *ResourceLabels // what contributes no labels
+	None      *ResourceLabels // labels of a resource that contributes none
 }
 
 // NewTenant makes one of which nothing is known yet.

@@ -9,34 +9,35 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// Buffer is what a Flush takes. Each sample is found by its number in several slices, so that most take little.
+// Buffer is what a Flush takes. The parts of a sample are in several slices by its number, since most samples need few
+// of them.
 type Buffer struct {
 	Series     []*cache.Series
-	Counts     []uint32 // samples of each series
+	Counts     []uint32 // number of samples of each series
 	Batches    []batch
 	Samples    samples
 	starts     []int64
 	Histograms []native
 	Exemplars  []Exemplar
 	Bytes      []byte // of histograms and exemplars
-	// Unlisted says that some series had no place in the cache: the same one may be here several times.
+	// Unlisted says that some series had no place in the cache: the same series may be here several times.
 	Unlisted bool
-	Number   uint64 // no other has it, nor the same memory before or after
+	Number   uint64 // unique among all buffers
 }
 
-// buffers counts those that there were.
+// buffers counts the buffers made so far.
 var buffers atomic.Uint64
 
 func newBuffer() *Buffer { return &Buffer{Number: buffers.Add(1)} }
 
-// Begin says whose samples follow.
+// Begin sets the resource of the samples that follow.
 func (b *Buffer) Begin(labels *cache.ResourceLabels) {
 	if last := len(b.Batches) - 1; last < 0 || b.Batches[last].Labels != labels {
 		b.Batches = append(b.Batches, batch{labels, uint32(b.Samples.Len())})
 	}
 }
 
-// AddStart says when a sample has begun to count, if that is known.
+// AddStart sets the start timestamp of a sample, if known.
 func (b *Buffer) AddStart(s *Sample, start int64) {
 	if start != 0 {
 		b.starts = append(b.starts, start)
@@ -44,13 +45,13 @@ func (b *Buffer) AddStart(s *Sample, start int64) {
 	}
 }
 
-// batch is a run of samples of one resource: all up to the next batch's first.
+// batch is a run of samples of one resource: up to the first of the next batch.
 type batch struct {
 	Labels *cache.ResourceLabels
 	First  uint32
 }
 
-// End is where a batch ends in samples.
+// End is the index after the last sample of batch i.
 func (b *Buffer) End(i int) uint32 {
 	if i+1 < len(b.Batches) {
 		return b.Batches[i+1].First
@@ -58,15 +59,15 @@ func (b *Buffer) End(i int) uint32 {
 	return uint32(b.Samples.Len())
 }
 
-// Sample is a value at a time. Extra is 0, or says where in starts or, with IsHistogram, in histograms to look.
+// Sample is a value at a time. Extra is 0, or an index in starts or, with IsHistogram, in histograms.
 type Sample struct {
-	Of    uint32 // the series' slot; once laid out, the resource's place
+	Of    uint32 // the series' slot; after layOut, the resource's place
 	Extra uint32
 	Time  int64
 	Bits  uint64
 }
 
-// IsHistogram says in a sample's extra that it is one, and the rest where in histograms that is.
+// IsHistogram is the bit of a sample's extra that says that the rest is an index in histograms.
 const IsHistogram = 1 << 31
 
 // Start is the start timestamp of a number, zero if there is none.
@@ -77,29 +78,29 @@ func (b *Buffer) Start(s *Sample) int64 {
 	return b.starts[s.Extra-1]
 }
 
-// native is an encoded native histogram, but for the start timestamp.
+// native is an encoded native histogram, without its start timestamp.
 type native struct {
 	Start      int64
-	First, End uint32 // in bytes
+	First, End uint32 // offsets in bytes
 	Custom     bool   // of custom buckets
 }
 
 // Exemplar belongs to a series and a resource; its labels are encoded as pairs of texts.
 type Exemplar struct {
 	Slot       uint32
-	Refs       uint32 // for who writes it
+	Refs       uint32 // for the writer
 	Labels     *cache.ResourceLabels
 	Time       int64
 	Bits       uint64
-	First, End uint32 // in bytes
+	First, End uint32 // offsets in bytes
 }
 
-// has tells whether a series has a slot. What a series remembers may be of a buffer before.
+// has reports whether a series has a slot in this buffer. The slot that a series remembers may be of an earlier one.
 func (b *Buffer) has(s *cache.Series) bool {
 	return int(s.Slot) < len(b.Series) && b.Series[s.Slot] == s
 }
 
-// Slot is the series' number in the buffer. A sample is to follow: Flush relies on each series having one.
+// Slot returns the slot of the series. A sample must follow: Flush relies on each series having one.
 func (b *Buffer) Slot(s *cache.Series) uint32 {
 	if !b.has(s) {
 		s.Slot = uint32(len(b.Series))
@@ -109,10 +110,10 @@ func (b *Buffer) Slot(s *cache.Series) uint32 {
 	return s.Slot
 }
 
-// none is the buffer of a column that has nothing. Nobody writes to it.
+// none is the buffer of an empty column. Nobody writes to it.
 var none = &Buffer{}
 
-// keep keeps what b refers to, and says whether that is anything.
+// keep keeps what b refers to, and reports whether that is anything.
 func (b *Buffer) keep(x *cache.Expiry) bool {
 	for _, s := range b.Series {
 		x.KeepSeries(s)

@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// FewSamples is for how many samples there is room, whether as many come or not.
+	// FewSamples is the number of samples for which memory is always kept.
 	FewSamples = 16 << 10
-	// fewExemplars is for how many that are new a gathering keeps room, whether as many come or not. Of a page that is new, all are.
+	// fewExemplars is the number of new exemplars for which a gathering always keeps memory. On a new page, all are
+	// new.
 	fewExemplars = 1 << 12
-	// fewBytes is for how many bytes of histograms and exemplars a buffer keeps room, whether as many come or not.
+	// fewBytes is the number of bytes of histograms and exemplars for which a buffer always keeps memory.
 	fewBytes = 64 << 10
-	// maxSpare is for how many series a second buffer keeps room, whether it is needed or not: about a request, which is what comes
-	// while another is encoded. A page that is larger by itself needs one buffer only.
+	// maxSpare is the number of series up to which a second buffer is kept even if it is not needed: about one request,
+	// which is what comes while another is encoded. A larger page needs one buffer only.
 	maxSpare = 64 << 10
-	// fewAlone is after how many flushes in a row during which nothing came a larger one is freed.
+	// fewAlone is the number of consecutive flushes during which nothing came, after which a larger one is freed.
 	fewAlone = 16
 )
 
@@ -33,11 +34,11 @@ type Column struct {
 
 	mu    sync.Mutex
 	open  *Buffer
-	cut   *Buffer // what the next Flush takes, where a Cut has said what that is
+	cut   *Buffer // what the next Flush takes, after a Cut
 	spare *Buffer
-	// usual is about how many samples, and what is beside them, the larger of the last buffers held.
+	// usual is about the numbers of samples and other things in the larger of the last buffers.
 	usual struct{ samples, bytes, starts, exemplars int }
-	alone int // flushes in a row during which nothing came
+	alone int // consecutive flushes during which nothing came
 }
 
 // New makes n columns.
@@ -81,7 +82,7 @@ func (c *Column) take(p *part, unlisted bool) {
 	}
 	for _, x := range p.exemplars {
 		if !b.has(x.series) {
-			continue // no sample for it to go with, as where a bucket has no count
+			continue // there is no sample to attach it to, as with a bucket without a count
 		}
 		b.Exemplars = append(b.Exemplars, Exemplar{
 			Slot: x.series.Slot, Labels: x.labels, Time: x.time, Bits: x.bits, First: base + x.first, End: base + x.end,
@@ -89,7 +90,7 @@ func (c *Column) take(p *part, unlisted bool) {
 	}
 }
 
-// CutOff ends the open buffer, for the next swap to take, and opens another.
+// CutOff closes the open buffer, for the next Swap to take, and opens another.
 func (c *Column) CutOff() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Column) CutOff() {
 	}
 }
 
-// Swap takes what was cut off, or else the open buffer; nil if it is empty.
+// Swap takes what was cut off, or else the open buffer; nil if that is empty.
 func (c *Column) Swap() *Buffer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +126,8 @@ func (c *Column) end() *Buffer {
 	return b
 }
 
-// GiveBack empties a buffer for the next swap. A buffer that is much larger than it has needed to be for a while is let
-// go; the small rest of a large page does not count as a while.
+// GiveBack empties a buffer for the next Swap. A buffer that was much larger than needed for a while is freed; the
+// small rest of a large page does not count for that.
 func (c *Column) GiveBack(b *Buffer) {
 	u := &c.usual
 	u.samples = max(b.Samples.Len(), u.samples-u.samples/16)
@@ -142,7 +143,7 @@ func (c *Column) GiveBack(b *Buffer) {
 		starts: b.starts[:0], Histograms: b.Histograms[:0], Exemplars: b.Exemplars[:0], Bytes: b.Bytes[:0],
 		Number: buffers.Add(1),
 	}
-	// Of a page that is new all exemplars are.
+	// On a new page, all exemplars are new.
 	b.Bytes = bounded(b.Bytes, 2*u.bytes+fewBytes)
 	b.starts = bounded(b.starts, 2*u.starts+FewSamples)
 	b.Exemplars = bounded(b.Exemplars, 2*u.exemplars+fewExemplars)
@@ -151,14 +152,14 @@ func (c *Column) GiveBack(b *Buffer) {
 	if c.alone++; len(c.open.Series) > 0 {
 		c.alone = 0
 	} else if !c.tooLarge(b) {
-		b, c.open = c.open, b // nothing came meanwhile: the same buffer will do again
+		b, c.open = c.open, b // nothing came meanwhile: continue with the same buffer
 	}
 	if c.spare = nil; (cap(b.Series) <= maxSpare || c.alone < fewAlone) && !c.tooLarge(b) {
 		c.spare = b
 	}
 }
 
-// Lock returns the open buffer, to be added to until unlock.
+// Lock returns the open buffer, to which the caller may add until Unlock.
 func (c *Column) Lock() *Buffer {
 	c.mu.Lock()
 	return c.open
@@ -167,13 +168,13 @@ func (c *Column) Lock() *Buffer {
 // Unlock ends what Lock began.
 func (c *Column) Unlock() { c.mu.Unlock() }
 
-// Keep keeps what is not flushed yet, and says whether that is anything.
+// Keep keeps what is not flushed yet, and reports whether that is anything.
 func (c *Column) Keep(x *cache.Expiry) bool {
 	pending := c.open.keep(x)
 	return c.cut != nil && c.cut.keep(x) || pending
 }
 
-// bounded returns a list, or none if it has room for more than most.
+// bounded returns the list, or nil if its capacity exceeds most.
 func bounded[T any](list []T, most int) []T {
 	if cap(list) > most {
 		return nil
@@ -181,10 +182,10 @@ func bounded[T any](list []T, most int) []T {
 	return list
 }
 
-// tooLarge says whether a buffer is much larger than has been needed for a while.
+// tooLarge reports whether a buffer is much larger than was needed for a while.
 func (c *Column) tooLarge(b *Buffer) bool { return cap(b.Series) > 4*c.usual.samples+FewSamples }
 
-// Pending says how many samples and about how many bytes, before compression, the open buffer holds.
+// Pending returns how many samples and about how many bytes, before compression, the open buffer holds.
 func (c *Column) Pending() (samples, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +193,7 @@ func (c *Column) Pending() (samples, bytes int) {
 	return b.Samples.Len(), b.Samples.Len()*rawPerSample + len(b.Series)*rawPerSeries + len(b.Bytes)
 }
 
-// What a sample and a series take up in a request, about.
+// About what a sample and a series take in a request.
 const (
 	rawPerSample = 48
 	rawPerSeries = 96

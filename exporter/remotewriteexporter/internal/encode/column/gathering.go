@@ -12,7 +12,7 @@ import (
 // Gathering collects the samples of one Add by shard, so that each column is locked once.
 type Gathering struct {
 	Shards   []part
-	Unlisted bool                  // some of the series have no place in the cache
+	Unlisted bool                  // some series have no place in the cache
 	Labels   *cache.ResourceLabels // of what is added next
 	Points   int
 }
@@ -20,18 +20,18 @@ type Gathering struct {
 // NewGathering makes one for some columns.
 func NewGathering(shards int) *Gathering { return &Gathering{Shards: make([]part, shards)} }
 
-// part is what a gathering has for one shard.
+// part is the part of a gathering for one shard.
 type part struct {
 	labels    *cache.ResourceLabels // of the last batch
 	batches   []batch
 	values    []value
 	exemplars []pendingExemplar
 	bytes     []byte
-	// usual is about how many exemplars there were in the larger of the last that had any.
+	// usual is about how many exemplars there were in the larger of the last gatherings with any.
 	usual int
 }
 
-// value is a sample on its way to a column. Of a histogram, bits say where in bytes it is.
+// value is a sample that is not in a column yet. For a histogram, bits are its offsets in bytes.
 type value struct {
 	series *cache.Series
 	time   int64
@@ -42,7 +42,7 @@ type value struct {
 
 type valueKind uint8
 
-// The kinds of values: a number, a native histogram, and one of custom buckets.
+// The kinds of values: a number, a native histogram, and one with custom buckets.
 const (
 	kindNumber valueKind = iota
 	KindNative
@@ -57,15 +57,15 @@ type pendingExemplar struct {
 	first, end uint32
 }
 
-// part is that of a series' shard.
+// part returns the part of a series' shard.
 func (g *Gathering) part(series *cache.Series) *part {
 	return &g.Shards[uint32(series.Spread)*uint32(len(g.Shards))>>16]
 }
 
-// Begin says whose samples follow.
+// Begin sets the resource of what is added next.
 func (g *Gathering) Begin(labels *cache.ResourceLabels) { g.Labels = labels }
 
-// Add takes a number.
+// Add adds a number.
 func (g *Gathering) Add(series *cache.Series, time int64, bits uint64, start int64) {
 	p := g.part(series)
 	if p.labels != g.Labels {
@@ -74,12 +74,12 @@ func (g *Gathering) Add(series *cache.Series, time int64, bits uint64, start int
 	}
 	n := len(p.values)
 	p.values = slices.Grow(p.values, 1)[:n+1]
-	v := &p.values[n] // field by field: what is made elsewhere in small pieces is slow to copy
+	v := &p.values[n] // field by field: a copy of a struct made elsewhere in small pieces is slow
 	v.series, v.time, v.bits, v.start, v.kind = series, time, bits, start, kindNumber
 	g.Points++
 }
 
-// AddHistogram takes one that is encoded.
+// AddHistogram adds an encoded histogram.
 func (g *Gathering) AddHistogram(series *cache.Series, encoded []byte, time, start int64, kind valueKind) {
 	p := g.part(series)
 	first := len(p.bytes)
@@ -88,7 +88,7 @@ func (g *Gathering) AddHistogram(series *cache.Series, encoded []byte, time, sta
 	p.values[len(p.values)-1].kind = kind
 }
 
-// AddExemplar takes one whose labels are encoded.
+// AddExemplar adds an exemplar with encoded labels.
 func (g *Gathering) AddExemplar(series *cache.Series, encoded []byte, time int64, bits uint64) {
 	p := g.part(series)
 	first := len(p.bytes)
@@ -111,7 +111,7 @@ func (g *Gathering) Commit(columns []Column) {
 		clear(p.values)
 		clear(p.exemplars)
 		p.batches, p.values, p.exemplars, p.bytes = p.batches[:0], p.values[:0], p.exemplars[:0], p.bytes[:0]
-		if cap(p.values) > 4*FewSamples { // one huge batch must not pin memory for ever
+		if cap(p.values) > 4*FewSamples { // one huge batch must not hold memory for ever
 			*p = part{}
 		}
 		if cap(p.exemplars) > fewExemplars+2*p.usual {

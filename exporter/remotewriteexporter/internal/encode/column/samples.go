@@ -11,11 +11,11 @@ const (
 	pieceSize = 1 << pieceBits
 )
 
-// pieces are those that no buffer has now. The garbage collector takes what is not used for a while.
+// pieces are those not in use. The garbage collector takes idle ones.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]Sample) }}
 
-// samples is a list in pieces: what grows to the size of a request is not moved on the way, and buffers take each other's
-// pieces when they are done. The first piece begins small, since there may be thousands of tenants with few samples each.
+// samples is a list in pieces: it grows to the size of a request without being copied, and buffers share idle pieces.
+// The first piece begins small, since there may be thousands of tenants with few samples each.
 type samples struct {
 	pieces [][]Sample // all but the first are of pieceSize
 	n      int
@@ -27,7 +27,7 @@ func (s *samples) Len() int { return s.n }
 // At is the i-th sample.
 func (s *samples) At(i int) *Sample { return &s.pieces[i>>pieceBits][i&(pieceSize-1)] }
 
-// Add makes room for one more, which holds anything.
+// Add adds one sample, with unspecified content.
 func (s *samples) Add() *Sample {
 	i, at := s.n>>pieceBits, s.n&(pieceSize-1)
 	if i == len(s.pieces) || at == len(s.pieces[i]) {
@@ -37,13 +37,13 @@ func (s *samples) Add() *Sample {
 	return &s.pieces[i][at]
 }
 
-// Together are the samples from first on that are side by side, those before end.
+// Together returns the adjacent samples from first on, up to end.
 func (s *samples) Together(first, end int) []Sample {
 	piece := s.pieces[first>>pieceBits][first&(pieceSize-1):]
 	return piece[:min(len(piece), end-first)]
 }
 
-// More makes room for one more or several, n at the most, that are side by side and hold anything.
+// More adds one or more adjacent samples, n at most, with unspecified content.
 func (s *samples) More(n int) []Sample {
 	i, at := s.n>>pieceBits, s.n&(pieceSize-1)
 	if i == len(s.pieces) || at == len(s.pieces[i]) {
@@ -66,8 +66,8 @@ func (s *samples) grow() {
 	}
 }
 
-// Some are the samples from first to end: where they are, or copied to dst if that is in several pieces. It returns the
-// memory to copy to next time as well.
+// Some returns the samples from first to end: in place, or copied to dst if they are in several pieces. It also returns
+// the memory to pass as dst next time.
 func (s *samples) Some(dst []Sample, first, end int) (found, room []Sample) {
 	at := first & (pieceSize - 1)
 	if n := end - first; n == 0 || at+n <= pieceSize {
@@ -83,7 +83,7 @@ func (s *samples) Some(dst []Sample, first, end int) (found, room []Sample) {
 	return dst, dst
 }
 
-// clear empties the list, and gives back all pieces but the first.
+// clear empties the list, and frees all pieces but the first.
 func (s *samples) clear() {
 	for i := 1; i < len(s.pieces); i++ {
 		pieces.Put((*[pieceSize]Sample)(s.pieces[i]))

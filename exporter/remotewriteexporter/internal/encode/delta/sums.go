@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// Sums are those of some keys, each of one kind of point. A sum begins with the first point seen, and again when the
+// Sums are cumulative sums by key, each of one kind of point. A sum begins with the first point, and again when the
 // shape of a histogram changes. They may be used from any goroutine.
 type Sums[K comparable] struct {
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ type Sums[K comparable] struct {
 type sum struct {
 	start int64 // milliseconds
 	last  pcommon.Timestamp
-	// restartAt is the time of the point before, in milliseconds: when a new sum begins if this point needs one.
+	// restartAt is the time of the last point, in milliseconds: where a new sum begins if the next point needs one.
 	restartAt int64
 	idle      int // calls of Expire since the last point
 
@@ -36,7 +36,7 @@ type sum struct {
 	exponential histogram.Exponential
 }
 
-// New makes room for so many sums.
+// New makes room for most sums.
 func New[K comparable](most int) *Sums[K] {
 	return &Sums[K]{most: most, sums: map[K]*sum{}}
 }
@@ -48,7 +48,7 @@ func (d *Sums[K]) Len() int {
 	return len(d.sums)
 }
 
-// sum finds or begins the sum that a point of a time adds to. d is locked.
+// sum returns the sum that a point at this time adds to, which it begins if needed. d must be locked.
 func (d *Sums[K]) sum(k K, start, time pcommon.Timestamp) (s *sum, fresh bool, reason loss.Reason) {
 	s = d.sums[k]
 	switch {
@@ -82,7 +82,7 @@ func (d *Sums[K]) Number(k K, value float64, start, time pcommon.Timestamp) (tot
 	return s.value, s.start, ""
 }
 
-// Explicit adds h to the sum and puts the sum in its place. h keeps its memory. It returns when the sum began.
+// Explicit adds h to the sum and replaces h by it, in h's memory. It returns when the sum began.
 func (d *Sums[K]) Explicit(k K, h *histogram.Explicit, start, time pcommon.Timestamp) (began int64, reason loss.Reason) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,12 +103,12 @@ func (d *Sums[K]) Explicit(k K, h *histogram.Explicit, start, time pcommon.Times
 	}
 	total.Count += h.Count
 	total.Sum += h.Sum
-	total.HasSum = total.HasSum && h.HasSum // once a part of it is unknown, it stays so
+	total.HasSum = total.HasSum && h.HasSum // once one part of it is unknown, it stays so
 	h.Count, h.Sum, h.HasSum = total.Count, total.Sum, total.HasSum
 	return s.start, ""
 }
 
-// Exponential adds x to the sum and puts the sum in its place, of whose buckets x gets a copy. It returns when the sum began.
+// Exponential adds x to the sum and replaces x by it, with a copy of its buckets. It returns when the sum began.
 func (d *Sums[K]) Exponential(k K, x *histogram.Exponential, start, time pcommon.Timestamp) (began int64, reason loss.Reason) {
 	if !x.IsPossible() {
 		return 0, loss.Buckets
@@ -131,7 +131,8 @@ func (d *Sums[K]) Exponential(k K, x *histogram.Exponential, start, time pcommon
 	return s.start, ""
 }
 
-// Expire forgets sums that are idle for more than some generations, and says of which keys the others are. A generation may end with it.
+// Expire forgets sums that were idle for more than so many generations, and passes the keys of the others to keep. ends
+// says that a generation ends.
 func (d *Sums[K]) Expire(generations int, ends bool, keep func(K)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// maxLastExemplars bounds what is remembered: 2 MiB.
+	// maxLastExemplars limits what is remembered: 2 MiB.
 	maxLastExemplars = 1 << 18
-	// nearby is how many entries may be another's before one is replaced.
+	// nearby is how many entries are tried before one is replaced.
 	nearby = 8
 )
 
-// Sent remembers the last exemplar of each series, to send it once. A target shows the same one until there is
-// another: in most scrapes of most series, nothing is new. Prometheus does not store such a repetition, and does not
-// write it to anybody. What there is no room to remember is sent again, which does no harm.
+// Sent remembers the last exemplar of each series, to send it once. A target shows the same one until there is another:
+// in most scrapes, most series have no new one. Prometheus does not store or forward repetitions either. Exemplars that
+// do not fit are sent again, which does no harm.
 type Sent struct {
 	mu      sync.Mutex
 	entries []lastExemplar // a power of two
 	used    int
 }
 
-// lastExemplar is what was last in a place, an exemplar's among those of a series. Both are hashes, of which that of the place also says
-// where to look: one in a few billions of new exemplars is taken for one that was there.
+// lastExemplar is the last exemplar of a series. Both fields are hashes; that of the place also determines the entry.
+// One in a few billion new exemplars is taken for a repetition.
 type lastExemplar struct{ place, content uint32 }
 
-// Repeats says whether this exemplar was in its place before, and remembers it.
+// Repeats reports whether this exemplar was the last one at its place, and remembers it.
 func (x *Sent) Repeats(of, what uint64) bool {
 	place, content := max(store.Fold(of), 1), store.Fold(store.Mix(0, what)) // zero is none
 	x.mu.Lock()
@@ -49,7 +49,7 @@ func (x *Sent) Repeats(of, what uint64) bool {
 	return false
 }
 
-// Forget forgets all: what was sent last is sent once more.
+// Forget forgets all: each last exemplar is sent once more.
 func (x *Sent) Forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,7 +57,7 @@ func (x *Sent) Forget() {
 	x.used = 0
 }
 
-// find returns the entry of a place, an empty one for it, or that of another to be replaced.
+// find returns the entry of a place, a free one, or that of another place to be replaced.
 func (x *Sent) find(place uint32) *lastExemplar {
 	mask := uint32(len(x.entries) - 1)
 	for i := range uint32(nearby) {

@@ -9,19 +9,19 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// Explicit is what a histogram of explicit bounds counts.
+// Explicit is the content of a histogram with explicit bounds.
 type Explicit struct {
 	Bounds []float64 // without +Inf
-	Counts []uint64  // one more than bounds, or fewer where the last are empty
+	Counts []uint64  // one more than bounds, or fewer if the last ones are empty
 	Count  uint64
 	Sum    float64
 	HasSum bool
 }
 
-// FillCustom makes n the native histogram whose bounds are listed. It is false if there is none.
+// FillCustom makes n a native histogram with these custom bounds. It returns false if that is impossible.
 func (h *Explicit) FillCustom(n *promwrite.Histogram) bool {
 	s := spans{spans: n.PositiveSpans, deltas: n.PositiveDeltas}
-	pending, total := uint64(0), uint64(0) // pending: of bounds listed twice, which belong to the next bucket
+	pending, total := uint64(0), uint64(0) // pending: counts of repeated bounds, which belong to the next bucket
 	for i, bound := range h.Bounds {
 		if math.IsNaN(bound) || i > 0 && bound < h.Bounds[i-1] {
 			return false
@@ -39,7 +39,7 @@ func (h *Explicit) FillCustom(n *promwrite.Histogram) bool {
 		pending = 0
 		n.CustomValues = append(n.CustomValues, bound)
 	}
-	// What no bucket accounts for is in the last one.
+	// What the buckets do not account for is in the last one.
 	for _, count := range h.Counts[min(len(h.Bounds), len(h.Counts)):] {
 		pending += count
 		total += count
@@ -60,7 +60,7 @@ func (h *Explicit) FillCustom(n *promwrite.Histogram) bool {
 	return true
 }
 
-// SameBounds compares bits: a bound that is no number is still the same bound.
+// SameBounds compares bits, so that NaN equals itself.
 func SameBounds(a, b []float64) bool {
 	if len(a) != len(b) {
 		return false

@@ -11,22 +11,22 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// The resolutions that native histograms have.
+// The schemas of native histograms.
 const (
 	MinScale = -4
 	MaxScale = 8
 )
 
 const (
-	// leastZero stands for a zero bucket of no width.
+	// leastZero replaces the width of a zero bucket without one.
 	leastZero = 1e-128
-	// maxBuckets bounds the buckets of a sum; it is made coarser rather than longer.
+	// maxBuckets limits the buckets of a sum; beyond that it is made coarser.
 	maxBuckets = 1024
-	// leastExponent and endExponent are the powers of two that the numbers of a float64 are between.
+	// leastExponent and endExponent are the range of a float64's exponents.
 	leastExponent, endExponent = -1075, 1024
 )
 
-// Exponential is what an exponential histogram counts.
+// Exponential is the content of an exponential histogram.
 type Exponential struct {
 	Scale     int32
 	ZeroCount uint64
@@ -37,13 +37,13 @@ type Exponential struct {
 	Sum       float64
 }
 
-// Bucket is a bucket that is not empty, by its index as OTLP has it. Buckets are sorted.
+// Bucket is a bucket that is not empty, by its OTLP index. Buckets are sorted.
 type Bucket struct {
 	Index int64
 	Count uint64
 }
 
-// Read takes what a point counts, no finer than native histograms are, into the memory that x has.
+// Read reads a point, reduced to the finest schema of native histograms, into the memory of x.
 func (x *Exponential) Read(dp pmetric.ExponentialHistogramDataPoint) {
 	scale := min(dp.Scale(), MaxScale)
 	shift := uint32(dp.Scale() - scale)
@@ -57,7 +57,7 @@ func (x *Exponential) Read(dp pmetric.ExponentialHistogramDataPoint) {
 	}
 }
 
-// Add adds what y counts, of the same threshold. Both get the coarser of their scales.
+// Add adds y, which has the same threshold. Both get the coarser of their scales.
 func (x *Exponential) Add(y *Exponential) {
 	scale := min(x.Scale, y.Scale)
 	x.rescale(scale)
@@ -81,8 +81,8 @@ func (x *Exponential) CopyOf(y *Exponential) {
 	x.Positive, x.Negative = positive, negative
 }
 
-// IsPossible tells whether numbers can be in all buckets. Those beyond the range of a float64 are no observations, and a sum of them would
-// have as many buckets as there are indexes, however coarse it was made.
+// IsPossible reports whether all buckets are within the range of a float64. Others cannot hold observations, and a sum
+// of them would have as many buckets as there are indexes, however coarse it was made.
 func (x *Exponential) IsPossible() bool {
 	least, end := int64(leastExponent), int64(endExponent)
 	if x.Scale >= 0 {
@@ -103,12 +103,12 @@ func (x *Exponential) rescale(scale int32) {
 	x.Positive, x.Negative, x.Scale = coarsen(x.Positive, shift), coarsen(x.Negative, shift), scale
 }
 
-// Fill makes n the same native histogram. It is false if there is none.
+// Fill makes n the same native histogram. It returns false if that is impossible.
 func (x *Exponential) Fill(n *promwrite.Histogram) bool {
 	total := x.ZeroCount
 	positive := spans{spans: n.PositiveSpans, deltas: n.PositiveDeltas}
 	for _, b := range x.Positive {
-		positive.add(b.Index+1, b.Count) // OTLP counts from the lower bound, Prometheus from the upper
+		positive.add(b.Index+1, b.Count) // OTLP names a bucket by its lower bound, Prometheus by its upper one
 		total += b.Count
 	}
 	negative := spans{spans: n.NegativeSpans, deltas: n.NegativeDeltas}
@@ -116,7 +116,7 @@ func (x *Exponential) Fill(n *promwrite.Histogram) bool {
 		negative.add(b.Index+1, b.Count)
 		total += b.Count
 	}
-	// Prometheus refuses the whole request for a histogram whose buckets do not add up to its count.
+	// Prometheus refuses the whole request if a histogram's buckets do not add up to its count.
 	switch {
 	case positive.invalid, negative.invalid, total > x.Count, total < x.Count && !math.IsNaN(x.Sum):
 		return false
@@ -131,7 +131,7 @@ func (x *Exponential) Fill(n *promwrite.Histogram) bool {
 	return true
 }
 
-// appendBuckets appends the buckets that are not empty, 2^shift of them as one.
+// appendBuckets appends the buckets that are not empty, each merged from 2^shift.
 func appendBuckets(dst []Bucket, b pmetric.ExponentialHistogramDataPointBuckets, shift uint32) []Bucket {
 	counts, offset := b.BucketCounts(), int64(b.Offset())
 	for i := range counts.Len() {
@@ -142,7 +142,7 @@ func appendBuckets(dst []Bucket, b pmetric.ExponentialHistogramDataPointBuckets,
 	return dst
 }
 
-// appendBucket adds to the last bucket or begins the next.
+// appendBucket adds to the last bucket or appends another.
 func appendBucket(dst []Bucket, b Bucket) []Bucket {
 	if n := len(dst); n > 0 && dst[n-1].Index == b.Index {
 		dst[n-1].Count += b.Count

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// spans builds the sparse form of buckets that are added in order.
+// spans builds the sparse form of buckets, which must be added in order.
 type spans struct {
 	spans   []promwrite.Span
 	deltas  []int64
@@ -18,7 +18,7 @@ type spans struct {
 	invalid bool  // an index or a count does not fit
 }
 
-// maxGap is how many empty buckets are cheaper to list than a new span.
+// maxGap is up to how many empty buckets are cheaper to list than to skip with a new span.
 const maxGap = 2
 
 func (s *spans) add(index int64, count uint64) {

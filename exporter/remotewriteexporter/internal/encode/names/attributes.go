@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 )
 
-// Attributes translates attributes. Keys that become one name are joined, their values in the order of the
-// keys as they were. Only err says that the attributes make no labels.
+// Attributes translates attributes. If several keys become the same name, their values are joined in the order of the
+// original keys. Only err says that the attributes cannot be labels.
 func (t *Translator) Attributes(m pcommon.Map, skip func(key string) bool) ([]Label, error) {
 	list := make([]Label, 0, m.Len()+4)
 	for k, v := range m.All() {
@@ -22,7 +22,7 @@ func (t *Translator) Attributes(m pcommon.Map, skip func(key string) bool) ([]La
 	}
 	slices.SortStableFunc(list, ByName)
 	out, at := list[:0], PlacesFor(len(list))
-	var joined map[int][]byte // values that grow
+	var joined map[int][]byte // values that are joined
 	for _, l := range list {
 		name, err := t.labels.Build(l.Name)
 		if err != nil {

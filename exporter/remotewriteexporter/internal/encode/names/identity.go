@@ -17,12 +17,12 @@ const (
 	serviceInstance  = "service.instance.id"
 )
 
-// Identifies says whether a resource's attribute is part of its identity.
+// Identifies reports whether a resource's attribute is part of its identity.
 func Identifies(key string) bool {
 	return key == serviceName || key == serviceNamespace || key == serviceInstance
 }
 
-// Identity is job and instance of a resource; either may be empty.
+// Identity returns job and instance of a resource; either may be empty.
 func Identity(m pcommon.Map) (job, instance string) {
 	text := func(key string) string {
 		if v, ok := m.Get(key); ok {
@@ -38,7 +38,7 @@ func Identity(m pcommon.Map) (job, instance string) {
 	return job, text(serviceInstance)
 }
 
-// Identify sets job and instance over what attributes made of these names.
+// Identify sets job and instance, replacing attributes of these names.
 func Identify(list []Label, m pcommon.Map) []Label {
 	job, instance := Identity(m)
 	for _, l := range []Label{{JobLabel, job}, {InstanceLabel, instance}} {

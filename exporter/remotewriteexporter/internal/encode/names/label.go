@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Labels that mean something to Prometheus.
+// Labels with a meaning to Prometheus.
 const (
 	NameLabel     = "__name__"
 	JobLabel      = "job"
@@ -25,14 +25,14 @@ type Label struct {
 // ByName sorts labels.
 func ByName(a, b Label) int { return cmp.Compare(a.Name, b.Name) }
 
-// fewLabels are looked through one by one, faster than any map is made; sets of more than that have an index, since a
-// point may come with any number of labels.
+// fewLabels is the number of labels up to which a linear search is faster than a map; larger sets have an index, since
+// a point may have any number of labels.
 const fewLabels = 32
 
-// Places tells where in a list each name is.
+// Places is an index of names in a list of labels.
 type Places map[string]int
 
-// PlacesFor returns nil for a list so short that it is looked through.
+// PlacesFor returns nil for a list so short that a linear search is faster.
 func PlacesFor(n int) Places {
 	if n <= fewLabels {
 		return nil
@@ -40,7 +40,7 @@ func PlacesFor(n int) Places {
 	return make(Places, n)
 }
 
-// Find returns the place of a name in list, or -1.
+// Find returns the index of a name in list, or -1.
 func (at Places) Find(list []Label, name string) int {
 	if at == nil {
 		return slices.IndexFunc(list, func(l Label) bool { return l.Name == name })

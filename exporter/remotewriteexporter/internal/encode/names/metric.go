@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// KindsOf says what a metric is: for its name, and in its metadata. It is false if it is of no kind.
+// KindsOf returns the kind of a metric, for its name and for its metadata. It returns false if there is none.
 func KindsOf(kind pmetric.MetricType, monotonic bool, typeHint string) (otlptranslator.MetricType, promwrite.MetricType, bool) {
 	switch kind {
 	case pmetric.MetricTypeGauge:
@@ -43,7 +43,7 @@ func KindsOf(kind pmetric.MetricType, monotonic bool, typeHint string) (otlptran
 	}
 }
 
-// Metric is the name of a metric; empty if none can be made.
+// Metric returns the name of a metric; empty if none can be made.
 func (t *Translator) Metric(name, unit string, kind otlptranslator.MetricType) string {
 	made, err := t.metrics.Build(otlptranslator.Metric{Name: name, Unit: unit, Type: kind})
 	if err != nil {
@@ -52,19 +52,19 @@ func (t *Translator) Metric(name, unit string, kind otlptranslator.MetricType) s
 	return made
 }
 
-// Scraped is that of a scraped metric: its name on its page, if such are kept.
+// Scraped returns the name of a scraped metric: that on its page, if configured so.
 func (t *Translator) Scraped(name, unit string, kind otlptranslator.MetricType, mtype promwrite.MetricType) string {
 	if !t.cfg.ScrapedNames || t.cfg.Namespace != "" || !isLegacyName(name) {
 		return t.Metric(name, unit, kind)
 	}
-	const suffix = "_info" // receivers name an info by its family, which lacks the suffix
+	const suffix = "_info" // receivers know an info metric by its family, which lacks the suffix
 	if mtype == promwrite.Info && !strings.HasSuffix(name, suffix) {
 		return name + suffix
 	}
 	return name
 }
 
-// TargetInfo is the name of the series that list the attributes of resources.
+// TargetInfo is the name of the series with the attributes of resources.
 func (t *Translator) TargetInfo() string {
 	name := otlptranslator.TargetInfoMetricName
 	if t.cfg.Namespace != "" {
@@ -76,10 +76,10 @@ func (t *Translator) TargetInfo() string {
 	return name
 }
 
-// Unit is what a unit is called.
+// Unit translates a unit.
 func (t *Translator) Unit(unit string) string { return t.units.Build(unit) }
 
-// TypeAndUnit are labels that tell a metric's type and unit, as far as they are known, if such are wanted.
+// TypeAndUnit returns labels for a metric's type and unit, if known and configured.
 func (t *Translator) TypeAndUnit(mtype promwrite.MetricType, unit string) (list []Label) {
 	if !t.cfg.TypeAndUnitLabels {
 		return nil
@@ -97,7 +97,7 @@ func isLegacyName(s string) bool {
 	return s != "" && legacyName(s) == s && (s[0] < '0' || s[0] > '9')
 }
 
-// legacyName replaces what Prometheus did not always allow in a name.
+// legacyName replaces characters that Prometheus did not always allow in a name.
 func legacyName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if validNameRune(r) {

@@ -8,21 +8,22 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// alikeBits is for how many runs there are places: 64 KiB of them. A request of a thousand nodes with fifty labels of a kind has some
-// hundreds that differ.
+// alikeBits is the size of the table of runs: 64 KiB. A request of a thousand nodes with fifty labels of a kind has
+// some hundreds of different ones.
 const alikeBits = 11
 
-// alike is what is to be known of a run to find those after it whose messages differ in the same way.
+// alike is what later runs need to find a run whose messages differ in the same way.
 type alike struct {
-	length, value int    // of a message, and where its number is
+	length, value int    // length of a message, and offset of its number
 	place         uint32 // of the first resource
-	who           uint64 // of the first point, what tells it from the next; 0 if it is of the same series
+	who           uint64 // identifies the first point among others; 0 if all are of the same series
 	bits          uint64 // of the first number
 }
 
-// keys are by what later runs look for one, best first; 0 is none. Best is a run of the same points of the same targets, or of the same
-// numbers of them: so much of its messages is the same. If messages of the same points have another length, as where a label is there
-// besides, they are further away with each. Of others of the same targets, times and labels of these are the same.
+// keys are the keys under which later runs look for this one, best first; 0 is none. Best is a run of the same points
+// of the same targets, or of the same numbers: so much of its messages is equal. If messages of the same points have
+// another length, because of a further label, the distance grows with each. Other runs of the same targets have the
+// same timestamps and target labels.
 func (a *alike) keys() [3]uint64 {
 	targets := store.Mix(uint64(a.length), uint64(a.place))
 	if a.who == 0 {
@@ -31,7 +32,8 @@ func (a *alike) keys() [3]uint64 {
 	return [...]uint64{store.Mix(store.Mix(targets, a.who), 1) | 1, store.Mix(store.Mix(a.who, uint64(a.place)), 2) | 1, targets | 1}
 }
 
-// alikePlace is the last run of a key in the request of an epoch: where the number is in its first stretch, and how long these are.
+// alikePlace is the last run of a key in the request of an epoch: the offset of the number in its first stretch, and
+// the length of its stretches.
 type alikePlace struct {
 	key    uint64
 	epoch  uint32
@@ -39,7 +41,7 @@ type alikePlace struct {
 	length uint32
 }
 
-// note adds a run, and says which of those before is alike.
+// note records a run, and sets which earlier one it is like.
 func (h *hints) note(r frame.Run, a alike) {
 	if h.alikes == nil {
 		h.alikes = make([]alikePlace, 1<<alikeBits)

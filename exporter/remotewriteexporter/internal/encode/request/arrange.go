@@ -10,26 +10,26 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// arrangement is the order in which a flush writes series. Those of a page stay in its order, but for layouts of which several
-// resources have series of their own alone, such as pages with a label that only their target has: these come together. Of such a
-// layout, the first series of each resource come first, then the second ones and so on. So messages that follow each other differ
-// in what belongs to resources, which comes in the same order again and again, and compression finds it.
+// arrangement is the order in which a flush writes series. Those of a page stay in its order, except for layouts of
+// which several resources have series that only they have, such as pages with a label of the target's own: these are
+// grouped. Within a group, the first series of each resource come first, then the second ones and so on. So consecutive
+// messages differ in what belongs to resources, which come in the same order each time, and compression finds that.
 type arrangement struct {
 	order    []uint32 // slots
-	position []uint32 // of each slot in it
+	position []uint32 // index in order by slot
 
-	layouts []layoutRank // by layout
+	layouts []layoutRank // by number of the layout
 	epoch   uint32       // of layouts; counts flushes
-	groups  []group      // of slots that have a layout
-	of      []uint32     // of each slot its group
-	ranks   []uint32     // of each slot among those of its group and resource
+	groups  []group      // of slots with a layout
+	of      []uint32     // group by slot
+	ranks   []uint32     // by slot: its rank among those of its group and resource
 	counts  []uint32     // of slots of a group by rank, then where those begin
 	slots   []uint32     // by group
 }
 
 // group is the slots of a layout.
 type group struct {
-	size, resources uint32 // resources are counted again when they come again
+	size, resources uint32 // a resource that comes again is counted again
 	begin, end      uint32 // in slots
 	last, rank      uint32 // the place of the last slot's resource, and how many of its slots came before
 	ranks           uint32 // one more than the largest rank
@@ -38,15 +38,15 @@ type group struct {
 // layoutRank is the number of a layout's group within the flush of an epoch.
 type layoutRank struct{ epoch, group uint32 }
 
-// isApart says whether the slots come together, in turns.
+// isApart reports whether the slots of the group are written together, in turns.
 func (g *group) isApart() bool { return g.resources >= minRun }
 
-// comesTogether says whether a slot's group is apart.
+// comesTogether reports whether a slot's group is apart.
 func (a *arrangement) comesTogether(slot uint32) bool {
 	return len(a.groups) > 0 && a.groups[a.of[slot]].isApart()
 }
 
-// asTheyCame takes n slots in their own order.
+// asTheyCame arranges n slots in their own order.
 func (a *arrangement) asTheyCame(n int) {
 	a.groups = a.groups[:0]
 	a.order, a.position = resize(a.order, n), resize(a.position, n)
@@ -55,8 +55,8 @@ func (a *arrangement) asTheyCame(n int) {
 	}
 }
 
-// byLayout arranges the slots of some series. place is that of the resource which a slot's first sample is of, and layouts is more
-// than the number of any layout.
+// byLayout arranges the slots of series. place returns the place of the resource of a slot's first sample; layouts
+// exceeds the number of any layout.
 func (a *arrangement) byLayout(series []*cache.Series, layouts int, place func(slot uint32) uint32) {
 	n := len(series)
 	if !a.group(series, layouts, place) {
@@ -79,7 +79,7 @@ func (a *arrangement) byLayout(series []*cache.Series, layouts int, place func(s
 	}
 }
 
-// group finds the groups, and says whether one of them is apart.
+// group finds the groups, and reports whether one of them is apart.
 func (a *arrangement) group(series []*cache.Series, layouts int, place func(slot uint32) uint32) (apart bool) {
 	a.begin(layouts)
 	a.of, a.ranks = resize(a.of, len(series)), resize(a.ranks, len(series))
@@ -104,7 +104,7 @@ func (a *arrangement) group(series []*cache.Series, layouts int, place func(slot
 }
 
 func (a *arrangement) begin(layouts int) {
-	if a.epoch++; a.epoch == 0 { // after 4 billion flushes a stamp could be taken for new
+	if a.epoch++; a.epoch == 0 { // after 4 billion flushes an old stamp would look new
 		clear(a.layouts)
 		a.epoch = 1
 	}
@@ -114,7 +114,7 @@ func (a *arrangement) begin(layouts int) {
 	a.groups = a.groups[:0]
 }
 
-// collect puts the slots of each group that is apart together.
+// collect brings the slots of each group that is apart together.
 func (a *arrangement) collect() {
 	begin := uint32(0)
 	for i := range a.groups {
@@ -132,7 +132,7 @@ func (a *arrangement) collect() {
 	}
 }
 
-// inTurn appends slots to the order: by their rank, of which there are so many.
+// inTurn appends slots to the order, sorted by their rank, which is below ranks.
 func (a *arrangement) inTurn(slots []uint32, ranks uint32) {
 	a.counts = resize(a.counts, int(ranks))
 	clear(a.counts)

@@ -16,42 +16,42 @@ import (
 )
 
 const (
-	// minGrid is of how many series, and of how many resources, there has to be a number each.
+	// minGrid is the least number of series, and of resources, of a grid.
 	minGrid = 7
-	// maxGrids is how many kinds of grids are told apart.
+	// maxGrids limits the kinds of grids that are told apart.
 	maxGrids = 64
-	// maxGridLabels is how many labels a message has at most that takes maxMessage bytes or fewer.
+	// maxGridLabels is the most labels that a message of at most maxMessage bytes has.
 	maxGridLabels = 14
 )
 
-// grids are the series of a flush whose messages are written in an order made for compressions that have no short way to repeat
+// grids are series of a flush whose messages are written in an order made for formats that have no short way to repeat
 // a distance: for snappy, where each copy takes three bytes.
 //
-// Such a message is a head, which is of its series, a number, and a tail, which is of its resource. Row by row, as runs are, or
-// column by column, each message takes two copies, for no head was before a tail in front of which it is now. But what is behind
-// a tail may always be the same: after the tail of a column comes the head of the row that has its number. In a square of a prime
-// number of rows there is such an order, in which all messages come once: see square. Then a tail and the head after it are one
-// copy.
+// Such a message is a head, which belongs to its series, a number, and a tail, which belongs to its resource. Row by
+// row, as runs are, or column by column, each message takes two copies, since no head came before after the same tail.
+// But the same thing can always follow a tail: the head of the row with the number of the tail's column. In a square
+// with a prime number of rows there is an order like that which has every message once: see square. Then a tail and the
+// head after it are one copy.
 type grids struct {
 	list  []grid
-	grid  []uint32 // of each slot: one more than its place in list, 0 for none, noGrid if there must not be one
-	begin int      // where in the order the slots of grids are
-	tails []uint32 // of each resource's place: where in body its last tail is
+	grid  []uint32 // by slot: one more than its index in list, 0 for none, noGrid if it must not be in one
+	begin int      // index in the order at which the slots of grids begin
+	tails []uint32 // by place of the resource: offset in body of its last tail
 	sq    square   // scratch
 }
 
 const noGrid = ^uint32(0)
 
-// grid is slots that have one number each of the same resources.
+// grid is slots with one number for each of the same resources.
 type grid struct {
-	like  uint64 // of which kind
+	like  uint64 // identifies the kind
 	first uint32 // its first slot
 	start bool   // numbers have start timestamps
 	rows  uint32
 	slots []uint32
 }
 
-// apart is where in an order of n slots those of grids begin.
+// apart returns where the slots of grids begin in an order of n slots.
 func (g *grids) apart(n int) int {
 	if len(g.list) == 0 {
 		return n
@@ -65,7 +65,7 @@ func (g *grids) release(usual int) {
 	}
 }
 
-// findGrids finds them, and moves their slots to the end of the order.
+// findGrids finds grids, and moves their slots to the end of the order.
 func (w *Writer) findGrids(b *column.Buffer) {
 	w.grids.list = w.grids.list[:0]
 	w.grids.tails = resize(w.grids.tails, len(w.refs.resources))
@@ -94,7 +94,7 @@ func (w *Writer) findGrids(b *column.Buffer) {
 	w.moveGrids(b)
 }
 
-// gridOf is one more than the grid of a slot's kind, 0 if it is of none.
+// gridOf returns one more than the index of the grid of a slot's kind, 0 if there is none.
 func (w *Writer) gridOf(b *column.Buffer, slot uint32) uint32 {
 	cells := w.sheet.cells(b, slot)
 	if len(cells) < minGrid {
@@ -136,8 +136,8 @@ func (w *Writer) gridOf(b *column.Buffer, slot uint32) uint32 {
 	return uint32(at + 1)
 }
 
-// likeBehind is a hash of what is behind the number in a series' messages, but for values of resources. It is false if there is
-// none of these, or nothing before them, or too much in all.
+// likeBehind returns a hash of what follows the number in a series' messages, without the values of resources. It
+// returns false if there are no such values, nothing before them, or too much in all.
 func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
 	labels := r.Layout.Labels
 	if len(labels) > maxGridLabels {
@@ -160,8 +160,8 @@ func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
 	return like, true
 }
 
-// moveGrids moves the slots of grids that are large enough to the end of the order. There, rows whose numbers are alike come
-// together: then what is left of a number is often before the tail of another one, too.
+// moveGrids moves the slots of grids that are large enough to the end of the order. There, rows with similar numbers
+// are adjacent: then part of a number often precedes the same tail again.
 func (w *Writer) moveGrids(b *column.Buffer) {
 	kept := w.sheet.order[:0]
 	for _, slot := range w.sheet.order {
@@ -184,7 +184,7 @@ func (w *Writer) moveGrids(b *column.Buffer) {
 	}
 }
 
-// likeNumbers sorts slots by their numbers: first those that all resources have alike.
+// likeNumbers is a sort key of slots by their numbers: first those that are equal for all resources.
 func (w *Writer) likeNumbers(b *column.Buffer, slot uint32) uint64 {
 	cells := w.sheet.cells(b, slot)
 	if cells[0].Bits == cells[1].Bits {
@@ -202,7 +202,7 @@ func (w *Writer) writeGrids(b *column.Buffer) {
 	}
 }
 
-// area writes some rows of a grid from one column to another, in as large squares as there can be.
+// area writes rows of a grid, from column first to end, in the largest possible squares.
 func (w *Writer) area(b *column.Buffer, rows []uint32, first, end int) {
 	for len(rows) > 0 && first < end {
 		k := primeOf(min(len(rows), end-first))
@@ -221,7 +221,7 @@ func (w *Writer) area(b *column.Buffer, rows []uint32, first, end int) {
 	}
 }
 
-// primeOf is the largest prime number up to n there is a square of, 0 if there is none.
+// primeOf returns the largest prime number up to n for which there is a square, 0 if there is none.
 func primeOf(n int) int {
 	for i := len(primes) - 1; i >= 0; i-- {
 		if int(primes[i]) <= n {
@@ -231,16 +231,16 @@ func primeOf(n int) int {
 	return 0
 }
 
-// primes are the sizes of squares. In larger ones nothing would be much better, and copies would be from further away.
+// primes are the sizes of squares. Larger ones would gain little, and copies would be from further away.
 var primes = [...]uint8{7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127}
 
 // square is a prime number of rows and as many columns.
 //
-// Its messages are written in as many cycles. In a cycle, the column of each is a number of places behind that of the one before, a
-// number that is the cycle's own, and its row has the number of that column. As the number of columns is prime, each column comes
-// once in a cycle, and each place of the square once in all cycles.
+// Its messages are written in as many cycles. In a cycle, the column of each message is a fixed number of columns,
+// different for each cycle, after that of the one before, and its row is the number of that earlier column. As the
+// number of columns is prime, each column comes once in a cycle, and each cell of the square once in all cycles.
 type square struct {
-	cells   []uint32 // where in sorted each row begins
+	cells   []uint32 // offset in sorted of each row
 	heads   cuttings
 	tails   cuttings
 	columns []gridColumn
@@ -264,7 +264,7 @@ func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
 
 func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
 
-// square writes as many columns of some rows as there are rows.
+// square writes as many columns of rows as there are rows.
 func (w *Writer) square(b *column.Buffer, rows []uint32, first int) {
 	k := len(rows)
 	s := &w.grids.sq
@@ -294,7 +294,7 @@ func (w *Writer) square(b *column.Buffer, rows []uint32, first int) {
 			prepared = false
 			continue
 		}
-		if prepared = prepared || w.prepareSquare(b, rows); !prepared { // messages are longer than they can be
+		if prepared = prepared || w.prepareSquare(b, rows); !prepared { // messages became too long
 			w.cellByCell(b, rows, step)
 			return
 		}
@@ -303,7 +303,8 @@ func (w *Writer) square(b *column.Buffer, rows []uint32, first int) {
 	}
 }
 
-// prepareSquare makes the heads and tails of its messages in this request. It is false if these would be too long.
+// prepareSquare makes the heads and tails of the square's messages in this request. It returns false if these would be
+// too long.
 func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	s := &w.grids.sq
 	s.heads.clear()
@@ -321,7 +322,7 @@ func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 		m = append(m, p.bytes[:2]...)
 		m = append(m, byte(wire.RefsV2), byte(p.cut-4))
 		m = append(m, p.bytes[4:p.cut]...)
-		m = append(m, w.prefix.metadata(r.Layout.Meta)...) // behind the name, which some decoders want
+		m = append(m, w.prefix.metadata(r.Layout.Meta)...) // after the name, as some decoders expect
 		s.heads.bytes = wire.AppendNumberHead(m, first.start != 0)
 		s.heads.end()
 		longest = max(longest, len(s.heads.one(len(s.heads.ends)-2)))
@@ -345,7 +346,7 @@ func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	return longest+8+longestTail <= maxMessage
 }
 
-// at is the row and the column of a step.
+// at returns the row and the column of a step.
 func (s *square) at(step int) (i, j int) {
 	k := len(s.cells)
 	d, t := step/k, step%k
@@ -356,7 +357,7 @@ func (s *square) at(step int) (i, j int) {
 	return i, (i + d) % k
 }
 
-// cycle writes n messages of a cycle, from one of its steps on.
+// cycle writes n messages of a cycle, starting at one of its steps.
 func (w *Writer) cycle(b *column.Buffer, k, d, step, n int) {
 	s, body, first, last := &w.grids.sq, w.body, w.head.MinTime, w.head.MaxTime
 	i, _ := s.at(d*k + step)
@@ -384,7 +385,7 @@ func (w *Writer) cycle(b *column.Buffer, k, d, step, n int) {
 	w.head.Samples += n
 }
 
-// echo tells compression of a tail of the resource in a place.
+// echo adds a hint about a tail of the resource at a place.
 func (w *Writer) echo(at, place uint32) {
 	from := &w.grids.tails[place]
 	if *from > 0 {
@@ -393,7 +394,7 @@ func (w *Writer) echo(at, place uint32) {
 	*from = at
 }
 
-// cellByCell writes what is left of a square as other series are.
+// cellByCell writes the rest of a square in the way of other series.
 func (w *Writer) cellByCell(b *column.Buffer, rows []uint32, step int) {
 	for ; step < len(rows)*len(rows); step++ {
 		i, j := w.grids.sq.at(step)

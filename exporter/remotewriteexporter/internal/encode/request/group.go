@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// writeGroup appends a message for each of the first of some series that come together, in 2.0: for as many as are of one layout and of
-// one rank, have one number and nothing else, and take as many bytes as the first one. It returns how many.
+// writeGroup appends a message for each of the first slots that come together, in 2.0: for as many as have the same
+// layout and rank, exactly one number, and the length of the first message. It returns how many.
 func (w *Writer) writeGroup(b *column.Buffer, slots []uint32) int {
 	if !w.sheet.comesTogether(slots[0]) || !w.sheet.single(b, slots[0]) {
 		return 0
@@ -38,15 +38,16 @@ func (w *Writer) writeGroup(b *column.Buffer, slots []uint32) int {
 	return done
 }
 
-// parting is where the labels of a group's messages are parted, of which resource its first series is, and what tells that from the next.
+// parting is where the labels of a group's messages are divided, the resource of its first series, and what
+// distinguishes that from the next.
 type parting struct {
 	cut   int
 	place uint32
 	who   uint64
 }
 
-// partLabels parts labels before the first one in which the first series of a group differs from the next: what is behind is the target's own,
-// as the names of pods are, and the same in the messages of another metric.
+// partLabels divides labels before the first one in which the first series of a group differs from the next: what
+// follows is the target's own, as names of pods are, and the same in the messages of other metrics.
 func (w *Writer) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) parting {
 	p := parting{cut: w.prefix.cut, who: uint64(s.Series.Values)}
 	if len(slots) < 2 || s.Series.Values == 0 {
@@ -71,10 +72,10 @@ func (w *Writer) partLabels(b *column.Buffer, s *cache.Row, slots []uint32) part
 	return p
 }
 
-// repeatSeries appends messages that are what the one given is but for the values of the point and of the resource, the number
-// and its times: for as many slots as have the layout and room, until the first one's resource comes again. It returns how many. A run over
-// several ranks would be alike only to one over the same ranks, where one of a single rank is alike to each other. Resources come in any order, as
-// targets were scraped, but in the same one in each rank.
+// repeatSeries appends messages that equal the given one except for the values of the point and of the resource, the
+// number and its timestamps: for as many slots as have the layout and fit, until the first one's resource comes again.
+// It returns how many. A run over several ranks would be like only a run over the same ranks, whereas a run of one rank
+// is like any other. The order of resources is arbitrary, that of the scrapes, but the same for each rank.
 func (w *Writer) repeatSeries(b *column.Buffer, like *cache.Row, message []byte, shift int, number wire.Number, p parting, slots []uint32) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0

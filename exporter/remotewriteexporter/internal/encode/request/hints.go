@@ -12,21 +12,21 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// hints are what compression is told of a request's body: which messages follow each other that differ in a few places only, and which of
-// those before are alike. Nothing is looked at again: whoever writes messages knows.
+// hints tell the compressor about a request's body: which consecutive messages differ in a few places only, and which
+// earlier ones are like them. The writer of messages knows this without comparing anything.
 type hints struct {
 	Known frame.Known
-	reach int // how far back compression can refer
+	reach int // how far back the format can refer
 
 	alikes []alikePlace
 	epoch  uint32 // of alikes; counts requests
 	spans  []span // scratch
-	told   []span // of the last of the runs, as they came
+	told   []span // of the latest runs
 }
 
-// begin forgets what was told of the request before.
+// begin drops the hints about the request before.
 func (h *hints) begin(reach int) {
-	if h.epoch++; h.epoch == 0 { // after 4 billion requests a stamp could be taken for new
+	if h.epoch++; h.epoch == 0 { // after 4 billion requests an old stamp would look new
 		clear(h.alikes)
 		h.epoch = 1
 	}
@@ -35,8 +35,8 @@ func (h *hints) begin(reach int) {
 	h.Known.Runs, h.Known.Echoes, h.told = h.Known.Runs[:0], h.Known.Echoes[:0], h.told[:0]
 }
 
-// tell tells compression of count messages, the first of which begins somewhere. They are of one series, or else each of another one
-// of the layout, with a group's labels. Nothing is told where they may differ in too many places.
+// tell adds a hint about count messages, the first of which is at begin. They are of one series, or, with a group's
+// labels, each of another one of the layout. If they may differ in too many places, there is no hint.
 func (h *hints) tell(p *prefix, begin, length, count, shift int, number wire.Number, a alike, of *parting) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Number: number.Value}
 	a.length, a.value = length, number.Value
@@ -58,7 +58,8 @@ func (h *hints) tell(p *prefix, begin, length, count, shift int, number wire.Num
 	h.note(r, a)
 }
 
-// isTold says whether messages may differ in the same places as those of the run told last, which mostly they do, and tells the run where.
+// isTold reports whether messages may differ in the same places as those of the last run, as is usual, and then copies
+// the places to the run.
 func (h *hints) isTold(r *frame.Run) bool {
 	last := len(h.Known.Runs) - 1
 	if last < 0 || !slices.Equal(h.spans, h.told) {
@@ -71,16 +72,16 @@ func (h *hints) isTold(r *frame.Run) bool {
 // span is a part of a message.
 type span struct{ at, end int }
 
-// differ tells a run where its messages may differ, among others in a number. It is false where that is in too many places.
+// differ sets the places where a run's messages may differ, including a number. It returns false if there are too many.
 func (h *hints) differ(r *frame.Run, number int) bool {
 	h.told = append(h.told[:0], h.spans...)
 	spans := h.spans
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
-	covered := 0 // up to where
+	covered := 0 // up to this offset
 	for i := 0; i < len(spans); {
 		at, end := max(spans[i].at, covered), spans[i].end
 		isNumber := spans[i].at == number
-		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which its words reach anyway
+		for i++; i < len(spans) && spans[i].at != number && spans[i].at < at+(end-at+7)/8*8; i++ { // which the words before reach anyway
 			end = max(end, spans[i].end)
 		}
 		if end <= at {
@@ -88,11 +89,11 @@ func (h *hints) differ(r *frame.Run, number int) bool {
 		}
 		words := (end - at + 7) / 8
 		if before := number - 8*words; !isNumber && at < number && at > before && before >= covered {
-			at = before // so that the last word ends before the number's first begins
+			at = before // so that the last word ends before the number's first
 		}
 		covered = at + 8*words
 		if !r.Differ(at, words) {
-			h.told = h.told[:0] // which is no run's
+			h.told = h.told[:0] // a value that no run has
 			return false
 		}
 	}
@@ -102,7 +103,7 @@ func (h *hints) differ(r *frame.Run, number int) bool {
 // tellTexts is tell for 1.0.
 func (h *hints) tellTexts(texts []text, begin, length, count int, number wire.Number, c *column.Sample) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
-	end := 0 // of what is told so far
+	end := 0 // of what is covered so far
 	differ := func(at, size int) bool {
 		at = max(at, end)
 		words := (size + 7) / 8
@@ -120,7 +121,7 @@ func (h *hints) tellTexts(texts []text, begin, length, count int, number wire.Nu
 	h.note(r, alike{length: length, value: number.Value, place: c.Of, bits: c.Bits})
 }
 
-// echo tells compression of bytes that were there before.
+// echo adds a hint about bytes that occurred before.
 func (h *hints) echo(at, from uint32) {
 	n := len(h.Known.Echoes)
 	h.Known.Echoes = slices.Grow(h.Known.Echoes, 1)[:n+1]

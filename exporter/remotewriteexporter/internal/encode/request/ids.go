@@ -16,19 +16,19 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// fewIDs is of how many exemplars the texts are not worth a place of their own.
+// fewIDs is the number of exemplars up to which their texts get no place of their own.
 const fewIDs = 64
 
-// ids are the texts of exemplars, which in a request of 2.0 come together among its symbols. Most are drawn at random: between names they would be
-// in the way of those to whom compression refers, and take more bits in a code for both.
+// ids are the texts of exemplars, which in a request of 2.0 are kept together among its symbols. Most are random:
+// between names they would separate texts that compression refers to, and a common code for both would be longer.
 type ids struct {
 	wanted bool
-	epoch  uint32 // of the request that has them
-	refs   []byte // of each exemplar, behind their length
+	epoch  uint32 // the request that has them
+	refs   []byte // references of each exemplar, after their length
 }
 
-// gather mentions the texts of all exemplars of a flush, if a request has all of them. It is for when the first is written: by then the names of
-// labels have short references.
+// gather adds the texts of all exemplars of a flush to the symbols, if one request has all of them. It is called when
+// the first is written, so that the names of labels already have short references.
 func (w *Writer) gather(b *column.Buffer) {
 	if !w.ids.wanted {
 		return
@@ -59,7 +59,7 @@ func (w *Writer) gather(b *column.Buffer) {
 	}
 }
 
-// refsOf are the references of an exemplar's texts, for a moment.
+// refsOf returns the references of an exemplar's texts, valid until the next call.
 func (w *Writer) refsOf(b *column.Buffer, x *column.Exemplar) []byte {
 	w.gather(b)
 	if w.ids.epoch == w.refs.epoch {
@@ -74,7 +74,7 @@ func (w *Writer) refsOf(b *column.Buffer, x *column.Exemplar) []byte {
 	return w.refBytes
 }
 
-// wantIDs says whether all exemplars of a flush come in one request, as far as can be told.
+// wantIDs decides whether all exemplars of a flush will likely be in one request.
 func (w *Writer) wantIDs(b *column.Buffer) {
 	w.ids.epoch = 0
 	w.ids.wanted = w.format.Version == promwrite.V2 && len(b.Exemplars) >= fewIDs && b.Samples.Len() <= w.sampleLimit

@@ -5,16 +5,17 @@ package request
 
 import "github.com/zeebo/xxh3"
 
-// fewMentions is for how many texts of exemplars there are places at first, manyMentions for how many they are kept: 256 KiB.
+// fewMentions is the first size of the table of exemplars' texts, manyMentions the size up to which it is kept: 256
+// KiB.
 const (
 	fewMentions  = 1 << 8
 	manyMentions = 1 << 14
 )
 
-// mentions are the texts of exemplars in the request of an epoch that are no symbols of series. Most are the ids of traces, which come
-// once: so no copy is made of them, they are where they are in the request.
+// mentions are the texts of exemplars in the current request that are no symbols of series. Most are trace IDs, which
+// come once: so they are not copied, but stay where they are in the request.
 type mentions struct {
-	places []mention // a power of two, by hash; half of them are free at least
+	places []mention // hash table; a power of two, at least half of it free
 	used   int       // in the epoch
 	epoch  uint32
 }
@@ -25,15 +26,15 @@ type mention struct {
 	ref      uint32
 }
 
-// begin forgets those of the request before.
+// begin forgets the texts of the request before.
 func (m *mentions) begin(epoch uint32) {
-	if epoch == 1 || m.used > manyMentions/2 { // after a start, all exemplars are new; and stamps may begin again
+	if epoch == 1 || m.used > manyMentions/2 { // after a start all exemplars are new; and epochs may begin again
 		m.places = nil
 	}
 	m.used, m.epoch = 0, epoch
 }
 
-// find returns the place of a text among symbols, or a free one.
+// find returns the entry of a text among symbols, or a free one.
 func (m *mentions) find(text, symbols []byte) *mention {
 	for i := xxh3.Hash(text); ; i++ {
 		x := &m.places[i&uint64(len(m.places)-1)]

@@ -62,7 +62,7 @@ func (w *Writer) writeSeries(b *column.Buffer, s *cache.Row, place uint32, cells
 	w.body = wire.End(m, content)
 }
 
-// spell prepares a series of 1.0, and tells of its metric if that is due.
+// spell prepares a series of 1.0, and adds the metadata of its metric if that is due.
 func (w *Writer) spell(s *cache.Row, time int64) {
 	if w.spelling.series == s.Series {
 		return

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// minRun is of how many messages compression is told what they have in common.
+	// minRun is the number of messages from which on the compressor gets a hint.
 	minRun = 5
 	// maxMessage is the longest message whose length takes one byte.
 	maxMessage = 2 + 0x7f
 )
 
-// writeNumbers appends series messages with one number each and nothing else, as far as there are cells for such and there is
-// room. It returns how many.
+// writeNumbers appends series messages with one number each and nothing else, as far as cells allow and there is room.
+// It returns how many.
 func (w *Writer) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells []column.Sample) int {
 	if w.sheet.isExemplary(slot) {
 		return 0
@@ -41,8 +41,8 @@ func (w *Writer) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells
 	return done
 }
 
-// writeRun appends a message, and those after it that take as many bytes, room of them at most. It returns how many.
-// Cells beyond the room are looked at: they say whether the last is the only one of its resource.
+// writeRun appends a message, and those after it with the same length, up to room. It returns how many. It looks at
+// cells beyond the room to see whether the last is the only one of its resource.
 func (w *Writer) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
 	if !lone(cells) || w.full(len(w.body), s, c.Of) {
@@ -66,8 +66,8 @@ func (w *Writer) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample,
 	return done
 }
 
-// open appends a message with a number, which the prefix is of. If others like it are to follow, the number may stand between the
-// labels, at a cut: shift is by how much those behind it have moved.
+// open appends a message with a number, after the prefix. If similar ones follow, the number may be between the labels,
+// at a cut: shift is how far the labels after it have moved.
 func (w *Writer) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
@@ -82,12 +82,13 @@ func (w *Writer) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int)
 	return number, shift
 }
 
-// appendSplit appends a message with the number between the labels: after those of the series, before the first one that is the
-// target's own. So what the messages of a target have in common, its times and its labels, is in one piece, which
-// compression finds in the run before. Labels remain in their order. It returns by how much those behind the cut have moved.
+// appendSplit appends a message with the number between the labels: after those of the series, before the first one
+// that is the target's own. So what the messages of a target have in common, its timestamps and its labels, is in one
+// piece, which compression finds in the run before. Labels remain in their order. It returns how far those after the
+// cut have moved.
 func (w *Writer) appendSplit(dst []byte, c *column.Sample, start int64, cut int) (body []byte, number wire.Number, shift int) {
 	p := &w.prefix
-	const head = 4 // the tags of the message and of the labels, and their lengths
+	const head = 4 // tags of the message and of the labels, and their lengths
 	begin := len(dst)
 	dst = append(dst, p.bytes[:2]...)
 	if cut > head {
@@ -100,14 +101,14 @@ func (w *Writer) appendSplit(dst []byte, c *column.Sample, start int64, cut int)
 	return append(dst, p.bytes[cut:]...), number, shift
 }
 
-// repeat appends messages that are what the one given is but for the values of the resource, the number and its times, room
-// of them at most. Values of the resource are so much further on than in the prefix. It returns how many.
+// repeat appends messages that equal the given one except for the values of the resource, the number and its
+// timestamps, up to room. Values of the resource are shift bytes further on than in the prefix. It returns how many.
 func (w *Writer) repeat(b *column.Buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done, safe := 0, w.surely(s, len(message))
 	for ; done < room; done++ {
 		c := &cells[done]
-		if !lone(cells[done:]) { // asked first: the extra of a histogram is no place in starts
+		if !lone(cells[done:]) { // checked first: the extra of a histogram is no index of starts
 			break
 		}
 		start := b.Start(c)
@@ -128,17 +129,17 @@ func (w *Writer) repeat(b *column.Buffer, s *cache.Row, message []byte, shift in
 	return done
 }
 
-// lone says whether the first cell is a number, and the only one of its resource.
+// lone reports whether the first cell is a number, and the only one of its resource.
 func lone(cells []column.Sample) bool {
 	return cells[0].Extra&column.IsHistogram == 0 && (len(cells) == 1 || cells[1].Of != cells[0].Of)
 }
 
-// full says whether there may be no room for a number of a series of the resource in a place behind so many bytes.
+// full reports whether there may be no room for a number of a series of the resource at a place, after length bytes.
 func (w *Writer) full(length int, s *cache.Row, place uint32) bool {
 	return len(w.refs.symbols)+len(w.meta)+length-w.room+int(s.Series.Weight)+maxNumber+w.sheet.weights[place] > w.rawLimit
 }
 
-// surely is for how many more messages of a length there is room, of a series of whatever resources. There may be room for more.
+// surely is for how many more messages of a length there is certainly room, whatever resources their series are of.
 func (w *Writer) surely(s *cache.Row, length int) int {
 	left := w.rawLimit - w.size() - int(s.Series.Weight) - maxNumber - w.sheet.heaviest
 	return max(left, 0) / (length + w.sheet.heaviest)

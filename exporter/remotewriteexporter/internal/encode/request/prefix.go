@@ -10,36 +10,38 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// prefix is how a message of 2.0 begins, up to its samples. The next of a series of the same layout mostly differs in
+// prefix is the beginning of a message of 2.0, up to its samples. The next series of the same layout usually differs in
 // the values of labels, but not in the length of their references.
 type prefix struct {
 	refs   *references
-	series *cache.Series // of which it is; nil if of none
+	series *cache.Series // the series that it is of; nil if none
 	layout *cache.Layout
 	bytes  []byte
-	cut    int // where the first label of the resource begins; 0 if there is none, or if labels are too long to be cut
-	// Values that may differ: of points, of resources, and those that are the layout's, in which the next layout may differ.
+	cut    int // offset of the first label of the resource; 0 if there is none, or if labels are too long to be cut
+	// Values that may differ: those of points, of resources, and those that are the layout's, in which the next layout
+	// may differ.
 	own, resource, fixed []hole
 	// The metadata that ends the message.
 	tail   []byte
 	tailOf *cache.Meta
 }
 
-// forget says that what was known is another request's.
+// forget invalidates the prefix after a request.
 func (p *prefix) forget() { p.series, p.layout, p.tailOf = nil, nil, nil }
 
-// hole says where the label of a value begins, where the reference of the value is, which one it is there, and of which value: its
-// place among the values of the point or of the resource.
+// hole is a place for a value: where its label begins, where its reference is, the reference there now, and which value
+// it is: an index in the values of the point or of the resource.
 type hole struct {
 	begin, at, size int
 	ref, value      uint32
 }
 
-// leastRef is how many bytes the reference of a value takes at least, though the first 127 would do with one. So messages have one length
-// whichever of their values were named early in a request, and are runs. A number may have leading zeros in protobuf.
+// leastRef is the least number of bytes of a value's reference, although the first 127 need only one. So messages have
+// one length whether their values were mentioned early in a request or not, and are runs. Protobuf allows numbers with
+// leading zeros.
 const leastRef = 2
 
-// wideRef is a reference of less than 14 bits in two bytes, the first of them the lower one.
+// wideRef is a reference of less than 14 bits in two bytes, the lower first.
 func wideRef(ref uint32) uint16 { return uint16(ref&0x7f | 0x80 | ref>>7<<8) }
 
 // appendRef appends the reference of a value.
@@ -50,7 +52,7 @@ func appendRef(dst []byte, ref uint32) []byte {
 	return binary.AppendUvarint(dst, uint64(ref))
 }
 
-// put puts in a reference. It is false if that takes more bytes or fewer than there are.
+// put writes a reference. It returns false if its length differs from that of the hole.
 func (x *hole) put(message []byte, ref uint32) bool {
 	switch {
 	case x.size == leastRef && ref < 1<<(7*leastRef): // fast path: PutUvarint without its loop
@@ -63,7 +65,7 @@ func (x *hole) put(message []byte, ref uint32) bool {
 	return true
 }
 
-// turn makes the prefix that of a series of the resource in a place.
+// turn changes the prefix to that of a series of the resource at a place.
 func (p *prefix) turn(s *cache.Row, place uint32) {
 	if p.layout != s.Layout && !p.adapt(s.Layout) {
 		p.compose(s, place)
@@ -88,8 +90,8 @@ func (p *prefix) turn(s *cache.Row, place uint32) {
 	}
 }
 
-// adapt makes the prefix one of another layout, if that differs in nothing but values of its own that take as many bytes: as those of
-// buckets do, and of metrics without labels. Otherwise it is false, and the prefix has to be made anew.
+// adapt changes the prefix to that of another layout, if that differs only in values of its own with the same length:
+// as those of buckets do, and of metrics without labels. It returns false if the prefix must be made anew.
 func (p *prefix) adapt(to *cache.Layout) bool {
 	if p.layout == nil || p.layout.Schema != to.Schema || len(p.layout.Labels) != len(to.Labels) {
 		return false
@@ -100,7 +102,7 @@ func (p *prefix) adapt(to *cache.Layout) bool {
 		switch {
 		case l.Name != was.Name || (l.Value|was.Value)&^cache.PlaceMask != 0 && l.Value != was.Value:
 			return false
-		case l.Value&^cache.PlaceMask != 0: // the resource's, or the point's
+		case l.Value&^cache.PlaceMask != 0: // the resource's or the point's
 			continue
 		case l.Value != was.Value && !p.set(&fixed[0], p.refs.of(l.Value)):
 			return false
@@ -111,7 +113,7 @@ func (p *prefix) adapt(to *cache.Layout) bool {
 	return true
 }
 
-// set puts a reference into a hole unless it is there already, as the job of a resource mostly is.
+// set writes a reference into a hole, unless it is there already, as the job of a resource usually is.
 func (p *prefix) set(x *hole, ref uint32) bool {
 	if ref == x.ref {
 		return true
@@ -170,7 +172,7 @@ func (p *prefix) compose(s *cache.Row, place uint32) {
 	}
 }
 
-// metadata ends a message of 2.0.
+// metadata returns the end of a message of 2.0.
 func (p *prefix) metadata(m *cache.Meta) []byte {
 	if m == nil {
 		return nil
@@ -182,8 +184,8 @@ func (p *prefix) metadata(m *cache.Meta) []byte {
 	return p.tail
 }
 
-// fill puts the references of the values of the resource in a place into a message like the one this one. It is
-// false if one takes more bytes or fewer than there.
+// fill writes the references of the values of the resource at a place into a message of this prefix. It returns false
+// if the length of one differs.
 func (p *prefix) fill(message []byte, place uint32) bool {
 	known := p.refs.known[int(place)*p.refs.stride:]
 	for i := range p.resource {
@@ -204,8 +206,8 @@ func (p *prefix) fill(message []byte, place uint32) bool {
 	return true
 }
 
-// fillOwn puts the references of a point's values into a message like the one that the prefix is of. Those behind the number are so
-// much further on than in the prefix. It is false if one takes more bytes or fewer than there.
+// fillOwn writes the references of a point's values into a message of this prefix. Those after cut are shift bytes
+// further on than in the prefix. It returns false if the length of one differs.
 func (p *prefix) fillOwn(message []byte, shift, cut int, values []uint32) bool {
 	for i := range p.own {
 		x := &p.own[i]

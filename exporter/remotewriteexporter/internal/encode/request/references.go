@@ -14,11 +14,11 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// references are the numbers of texts in a request of 2.0: each gets the next one when it is first mentioned.
+// references are the numbers of texts in a request of 2.0: each text gets the next one when it is first used.
 type references struct {
 	all      *store.Symbols
 	text     []string // of symbols, by id
-	local    []uint32 // of symbols, by id: their number in the request, and base; up to base, that of one before
+	local    []uint32 // by id: base plus the number in the request; up to base, it is of an earlier request
 	base     uint32
 	epoch    uint32   // counts requests
 	count    uint32   // of symbols in the request
@@ -26,11 +26,11 @@ type references struct {
 	mentions mentions // of texts that are no symbols
 
 	resources []*cache.ResourceLabels // by place
-	known     []uint32                // the references of their values, stride of them for each place; 0 if there is none yet
+	known     []uint32                // references of their values, stride for each place; 0 if there is none yet
 	stride    int
 }
 
-// takeResources takes those of a flush.
+// takeResources sets the resources of a flush.
 func (r *references) takeResources(list []*cache.ResourceLabels) {
 	r.resources, r.stride = list, 0
 	for _, l := range list {
@@ -42,7 +42,7 @@ func (r *references) takeResources(list []*cache.ResourceLabels) {
 // release drops references to the cache.
 func (r *references) release() { r.text, r.resources = nil, nil }
 
-// look takes in all symbols that there are.
+// look takes a snapshot of the symbols.
 func (r *references) look() {
 	r.text = r.all.Snapshot()
 	if n := len(r.text); n > len(r.local) {
@@ -52,7 +52,7 @@ func (r *references) look() {
 
 // begin forgets the request before.
 func (r *references) begin(version promwrite.Version) {
-	if r.epoch++; r.epoch == 0 { // after 4 billion requests a stamp could be taken for new
+	if r.epoch++; r.epoch == 0 { // after 4 billion requests an old stamp would look new
 		r.epoch = 1
 	}
 	if r.base += r.count; r.base > math.MaxUint32/2 { // a request has far fewer symbols than are left
@@ -67,7 +67,7 @@ func (r *references) begin(version promwrite.Version) {
 	clear(r.known)
 }
 
-// of is the number of a symbol.
+// of returns the number of a symbol.
 func (r *references) of(id uint32) uint32 {
 	if id == 0 {
 		return 0
@@ -81,7 +81,7 @@ func (r *references) of(id uint32) uint32 {
 	return *l - r.base
 }
 
-// ofValue is that of a value of the resource in a place.
+// ofValue returns the number of a value of the resource at a place.
 func (r *references) ofValue(place, i uint32) uint32 {
 	ref := &r.known[int(place)*r.stride+int(i)]
 	if *ref == 0 {
@@ -90,15 +90,15 @@ func (r *references) ofValue(place, i uint32) uint32 {
 	return *ref
 }
 
-// knows says whether all values of the resource in a place are among the symbols already.
+// knows reports whether all values of the resource at a place have numbers already.
 func (r *references) knows(place uint32) bool {
 	first := int(place) * r.stride
 	return !slices.Contains(r.known[first:first+len(r.resources[place].Values)], 0)
 }
 
-// ofText is that of an exemplar's text.
+// ofText returns the number of an exemplar's text.
 func (r *references) ofText(s []byte) uint32 {
-	// A symbol made after the snapshot is none of this request's.
+	// A symbol newer than the snapshot is not in this request.
 	if id, ok := r.all.Lookup(s); ok && int(id) < len(r.text) && r.text[id] == string(s) {
 		return r.of(id)
 	}

@@ -26,12 +26,12 @@ type request struct {
 	spelling spelling // of one of 1.0
 
 	part     []byte
-	refBytes []byte // the references of an exemplar
+	refBytes []byte // references of an exemplar
 	packed   []byte
 }
 
 func (q *request) begin(f block.Format) {
-	// The next request is likely to need as much as the larger of the last.
+	// The next request likely needs as much as the larger of the last ones.
 	q.room = max(len(q.refs.symbols)+len(q.refs.symbols)/8, q.room-q.room/64)
 	q.body = slices.Grow(q.body[:0], q.room)[:q.room]
 	q.meta = q.meta[:0]
@@ -47,8 +47,7 @@ func (q *request) points() int { return q.head.Samples + q.head.Histograms }
 // size is the request's size so far.
 func (q *request) size() int { return len(q.refs.symbols) + len(q.body) - q.room + len(q.meta) }
 
-// whole puts the request together, in the memory of its body. Symbols go first: a decoder of one pass wants to know
-// them.
+// whole assembles the request, in the memory of its body. Symbols come first, as decoders that read it once need them.
 func (q *request) whole() []byte {
 	q.body = append(q.body, q.meta...)
 	symbols := q.refs.symbols

@@ -13,28 +13,29 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// sheet is a buffer laid out: its series as they are arranged, the samples of each by resource, then as they came.
+// sheet is a buffer in the order of writing: its series as arranged, the samples of each by resource, then as they
+// came.
 type sheet struct {
 	arrangement
 
 	version   promwrite.Version
-	inOrder   bool            // samples arrived like that, and are where they were
-	sorted    []column.Sample // otherwise; else room for those of a series that are not in one piece
-	begins    []uint32        // where the samples of each slot are, and those behind the last one
+	inOrder   bool            // samples came in that order, and stay in the buffer
+	sorted    []column.Sample // the samples, if not inOrder; else room for those of a series that are in several pieces
+	begins    []uint32        // index of the first sample of each slot, and of the end
 	offsets   []uint32
-	sources   []uint32                // batches sorted
+	sources   []uint32                // sorted batches
 	places    []uint32                // of each batch's resource
 	resources []*cache.ResourceLabels // by place
-	weights   []int                   // theirs
+	weights   []int                   // of resources
 	heaviest  int                     // of these
-	exemplars []column.Exemplar       // not yet written; sorted as the series are
+	exemplars []column.Exemplar       // not written yet; sorted as the series are
 
-	// About how many samples were sorted in the larger of the last flushes, and series there were.
+	// About the numbers of sorted samples and of series in the larger of the last flushes.
 	usually struct{ sorted, series int }
 }
 
-// layOut sorts by counting: the batches by resource, then one pass that drops each sample into its series' place.
-// Samples that came in order, such as those of one large page, stay where they are.
+// layOut sorts by counting: the batches by resource, then one pass that puts each sample into its series' place.
+// Samples that came in order, such as those of one large page, are not copied.
 func (sh *sheet) layOut(b *column.Buffer, version promwrite.Version, layouts int) {
 	sh.version = version
 	sh.sources, sh.resources, sh.weights, sh.heaviest = sh.sources[:0], sh.resources[:0], sh.weights[:0], 0
@@ -74,7 +75,7 @@ func (sh *sheet) layOut(b *column.Buffer, version promwrite.Version, layouts int
 	}
 }
 
-// sortExemplars has them come as their series do.
+// sortExemplars sorts exemplars as their series.
 func (sh *sheet) sortExemplars(b *column.Buffer) {
 	slices.SortStableFunc(b.Exemplars, func(x, y column.Exemplar) int {
 		return cmp.Or(cmp.Compare(sh.position[x.Slot], sh.position[y.Slot]), cmp.Compare(sh.rank(x.Labels), sh.rank(y.Labels)), cmp.Compare(x.Time, y.Time))
@@ -82,8 +83,9 @@ func (sh *sheet) sortExemplars(b *column.Buffer) {
 	sh.exemplars = b.Exemplars
 }
 
-// rank sorts resources: in the order in which they were made, which is much that of their times. In 1.0, which has their
-// values in each message, those of one length come together, since their messages are of one length then.
+// rank is a sort key of resources: the order in which they were made, which is nearly that of their timestamps. In 1.0,
+// which has their values in each message, those of the same length come together, so that their messages have the same
+// length.
 func (sh *sheet) rank(r *cache.ResourceLabels) uint64 {
 	if sh.version == promwrite.V1 {
 		return uint64(r.Weight)<<32 | uint64(r.Order)
@@ -91,7 +93,7 @@ func (sh *sheet) rank(r *cache.ResourceLabels) uint64 {
 	return uint64(r.Order)
 }
 
-// cells are the samples of a slot.
+// cells returns the samples of a slot.
 func (sh *sheet) cells(b *column.Buffer, slot uint32) (cells []column.Sample) {
 	first, end := int(sh.begins[slot]), int(sh.begins[slot+1])
 	if !sh.inOrder {
@@ -101,7 +103,7 @@ func (sh *sheet) cells(b *column.Buffer, slot uint32) (cells []column.Sample) {
 	return cells
 }
 
-// cell is the first sample of a slot.
+// cell returns the first sample of a slot.
 func (sh *sheet) cell(b *column.Buffer, slot uint32) *column.Sample {
 	if !sh.inOrder {
 		return &sh.sorted[sh.begins[slot]]
@@ -109,7 +111,7 @@ func (sh *sheet) cell(b *column.Buffer, slot uint32) *column.Sample {
 	return b.Samples.At(int(sh.begins[slot]))
 }
 
-// ordered says whether the samples are sorted already.
+// ordered reports whether the samples are sorted already.
 func (sh *sheet) ordered(b *column.Buffer) bool {
 	slot, place := uint32(0), uint32(0)
 	for i := range b.Batches {
@@ -143,17 +145,17 @@ func (sh *sheet) sort(b *column.Buffer) {
 	}
 }
 
-// single says whether a slot has one number, and no exemplar.
+// single reports whether a slot has one number, and no exemplar.
 func (sh *sheet) single(b *column.Buffer, slot uint32) bool {
 	return b.Counts[slot] == 1 && sh.cell(b, slot).Extra&column.IsHistogram == 0 && !sh.isExemplary(slot)
 }
 
-// isExemplary says whether a slot, or one before it, has exemplars that are not yet written.
+// isExemplary reports whether a slot, or one before it, has exemplars that are not written yet.
 func (sh *sheet) isExemplary(slot uint32) bool {
 	return len(sh.exemplars) > 0 && sh.position[sh.exemplars[0].Slot] <= sh.position[slot]
 }
 
-// exemplarsOf cuts off what belongs to a series and resource; they come in the order that runs do.
+// exemplarsOf removes and returns those of a series and a resource; they come in the order of runs.
 func (sh *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exemplar {
 	if !sh.isExemplary(slot) {
 		return nil
@@ -174,7 +176,7 @@ func (sh *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exem
 	return own
 }
 
-// release drops references to the cache, and frees space that has been much too large for a while.
+// release drops references to the cache, and frees memory that was much too large for a while.
 func (sh *sheet) release() {
 	sh.exemplars = nil
 	clear(sh.resources)

@@ -8,35 +8,35 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// spelling is how messages of 1.0 spell the labels of a series, which is prepared once for all resources.
+// spelling has the encoded labels of a series in 1.0, prepared once for all resources.
 type spelling struct {
 	series *cache.Series
 	text   []string // of symbols, by id
 	labels []byte   // without those of the resource
-	cuts   []cut    // where these go
-	texts  []text   // where their values are in the message appended last
+	cuts   []cut    // where the resource's labels go
+	texts  []text   // where their values are in the last message
 }
 
-// cut says that the resource's value i follows the label bytes before end.
+// cut says that the resource's value i comes before the label bytes at end.
 type cut struct {
 	end, i int
 }
 
-// text says where a value of the resource is in a message, and whether there are messages of the run with another.
+// text says where a value of the resource is in a message, and whether messages of the run differ in it.
 type text struct {
 	at, size int
-	id       uint32 // of the symbol that is there
-	value    int    // its place among the values of the resource
+	id       uint32 // the symbol that is there
+	value    int    // its index in the values of the resource
 	varies   bool
 }
 
-// forget says that what was prepared is another request's.
+// forget invalidates what was prepared, after a request.
 func (p *spelling) forget() { p.series = nil }
 
 // release drops references to the cache.
 func (p *spelling) release() { p.series, p.text = nil, nil }
 
-// prepare writes what all of a series' messages share.
+// prepare encodes what all of a series' messages share.
 func (p *spelling) prepare(s *cache.Row, text []string) {
 	p.series, p.text = s.Series, text
 	p.labels, p.cuts = p.labels[:0], p.cuts[:0]
@@ -60,7 +60,8 @@ func (p *spelling) append(dst []byte, s *cache.Row, r *cache.ResourceLabels) []b
 	return append(dst, p.labels[at:]...)
 }
 
-// appendNoting is append that takes note of where the values of the resource are, from the index message of dst on.
+// appendNoting is append that also records where the values of the resource are in the message that begins at
+// dst[message:].
 func (p *spelling) appendNoting(dst []byte, message int, s *cache.Row, r *cache.ResourceLabels) []byte {
 	p.texts = p.texts[:0]
 	at := 0
@@ -75,7 +76,7 @@ func (p *spelling) appendNoting(dst []byte, message int, s *cache.Row, r *cache.
 	return append(dst, p.labels[at:]...)
 }
 
-// fill puts the values of a resource into a message like the one appended last. It is false if one is longer or shorter than what is there.
+// fill writes the values of a resource into a message like the last one. It returns false if the length of one differs.
 func (p *spelling) fill(message []byte, r *cache.ResourceLabels) bool {
 	for i := range p.texts {
 		x := &p.texts[i]

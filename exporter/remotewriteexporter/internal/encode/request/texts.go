@@ -39,7 +39,7 @@ func (w *Writer) writeTexts(s *cache.Row, cells []column.Sample, room int) int {
 	return done
 }
 
-// repeatTexts is repeat for 1.0: values of the resource fit that are as long.
+// repeatTexts is repeat for 1.0, where values of the resource must have the same length.
 func (w *Writer) repeatTexts(s *cache.Row, message []byte, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
 	done := 0

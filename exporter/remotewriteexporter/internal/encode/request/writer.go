@@ -21,11 +21,11 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/size"
 )
 
-// Writer lays a buffer out series by series and writes requests.
+// Writer lays out a buffer series by series and writes requests.
 type Writer struct {
 	request
 
-	// Blocks are where those that it writes are appended.
+	// Blocks are the finished requests; Write appends to them.
 	Blocks []block.Block
 
 	sheet sheet
@@ -42,11 +42,12 @@ type Writer struct {
 	shard  int
 	tenant string
 
-	// Bytes of the largest request of this flush, and about of the larger of the last flushes.
+	// Bytes of the largest request of this flush, and about those of the larger of the last flushes.
 	largest, usual int
 }
 
-// NewWriter makes one of what is in a cache. bodies are what blocks are made of, metadata is sent once in an interval in 1.0.
+// NewWriter makes a Writer for entries of a cache. Blocks are made in the memory of bodies; in 1.0, metadata is sent
+// once in an interval.
 func NewWriter(
 	known *cache.Cache, limits *size.Limits, losses *loss.Counter, bodies *block.Memory, metadataInterval time.Duration,
 ) *Writer {
@@ -55,7 +56,7 @@ func NewWriter(
 	return w
 }
 
-// Write writes what is in a buffer, of which samples change their order.
+// Write writes the contents of a buffer, whose samples it may reorder.
 func (w *Writer) Write(b *column.Buffer, f block.Format, shard int, tenant string) {
 	w.format, w.shard, w.tenant = f, shard, tenant
 	w.refs.look()
@@ -79,7 +80,7 @@ func (w *Writer) Write(b *column.Buffer, f block.Format, shard int, tenant strin
 	w.finish()
 }
 
-// writeSlot writes samples of one slot.
+// writeSlot writes the samples of one slot.
 func (w *Writer) writeSlot(b *column.Buffer, slot uint32, cells []column.Sample) {
 	r := w.cache.Row(b.Series[slot])
 	for len(cells) > 0 {
@@ -87,7 +88,7 @@ func (w *Writer) writeSlot(b *column.Buffer, slot uint32, cells []column.Sample)
 		for n < len(cells) && cells[n].Of == cells[0].Of {
 			n++
 		}
-		if n == 1 { // fast path: nearly all are like this
+		if n == 1 { // fast path for nearly all series
 			if done := w.writeNumbers(b, slot, &r, cells); done > 0 {
 				cells = cells[done:]
 				continue
@@ -104,7 +105,7 @@ func (w *Writer) begin() {
 	clear(w.grids.tails)
 }
 
-// seriesRun writes all samples of one series of the resource in a place.
+// seriesRun writes all samples of one series and one resource.
 func (w *Writer) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place uint32, cells []column.Sample) {
 	if len(cells) > 1 {
 		cells = w.tidy(s, cells)
@@ -114,7 +115,7 @@ func (w *Writer) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place ui
 		n := 1
 		native := cells[0].Extra&column.IsHistogram != 0
 		for n < len(cells) && cells[n].Extra&column.IsHistogram != 0 == native {
-			n++ // a series message holds numbers or histograms, never both
+			n++ // a series message has numbers or histograms, never both
 		}
 		n = min(n, w.sampleLimit-w.points())
 		size := w.sizeOf(b, s, place, cells, n, exemplars)
@@ -126,7 +127,7 @@ func (w *Writer) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place ui
 			w.finish()
 			w.begin()
 		case n > 1 && w.size()+w.sizeOf(b, s, place, cells, 1, exemplars) <= w.rawLimit:
-			// Alone in its request and still too large: a sample at a time finds the limit.
+			// Alone in its request and still too large: going on sample by sample finds the limit.
 			w.writeSeries(b, s, place, cells[:1], exemplars)
 			cells, exemplars = cells[1:], nil
 		default:
@@ -136,10 +137,10 @@ func (w *Writer) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place ui
 	}
 }
 
-// maxNumber is the most bytes that a sample takes up, with its field.
+// maxNumber is the most bytes of a sample, with its tag.
 const maxNumber = 34
 
-// sizeOf bounds what n cells take up.
+// sizeOf is the most bytes that n cells take.
 func (w *Writer) sizeOf(b *column.Buffer, s *cache.Row, place uint32, cells []column.Sample, n int, exemplars []column.Exemplar) int {
 	size := int(s.Series.Weight) + w.sheet.weights[place] + maxNumber*n
 	for _, x := range exemplars {
@@ -154,8 +155,8 @@ func (w *Writer) sizeOf(b *column.Buffer, s *cache.Row, place uint32, cells []co
 	return size
 }
 
-// tidy sorts the cells of a series by time, where they are not, and drops those of a time that is taken: a series has one
-// value at a time, be it a number or a histogram.
+// tidy sorts the cells of a series by time, if needed, and drops those with the same time as another: a series has one
+// value at a time, a number or a histogram.
 func (w *Writer) tidy(s *cache.Row, cells []column.Sample) []column.Sample {
 	ascending := true
 	for i := 1; i < len(cells); i++ {
@@ -172,7 +173,7 @@ func (w *Writer) tidy(s *cache.Row, cells []column.Sample) []column.Sample {
 	return kept
 }
 
-// name is a series' metric, for telemetry.
+// name returns the metric of a series, for telemetry.
 func (w *Writer) name(s *cache.Row) string {
 	for _, l := range s.Layout.Labels {
 		if w.refs.text[l.Name] == names.NameLabel && l.Value&cache.FromResource == 0 {
@@ -192,7 +193,7 @@ func (w *Writer) finish() {
 	w.Hints.Known.Move(len(raw) - length) // as whole did
 	compressed, err := block.CompressKnown(w.packed[:0], w.format, raw, w.Hints.Known)
 	if err != nil {
-		// The format is checked before anything is sent in it.
+		// The format was checked before anything is sent in it.
 		w.losses.Add(loss.TooLarge, "", w.points())
 		return
 	}
@@ -204,7 +205,7 @@ func (w *Writer) finish() {
 	w.Blocks = w.limits.Fit(w.bodies.New(w.head, compressed), w.Blocks)
 }
 
-// Release drops references to the cache, and frees space that has been much too large for a while.
+// Release drops references to the cache, and frees memory that was much too large for a while.
 func (w *Writer) Release() {
 	w.Blocks = nil
 	w.refs.release()

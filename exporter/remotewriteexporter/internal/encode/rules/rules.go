@@ -17,23 +17,23 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// Rules are those of write_relabel_configs. They are applied to a series when it is first seen.
+// Rules are write_relabel_configs. They are applied to a series when it is first seen.
 //
-// A series is made for all resources that contribute labels of the same names, so rules are applied without the values of
-// these. That says the same as long as no rule needs them: those that one does need are made part of the schema, which then
-// is that of the resources with these values. A label that rules read, but never set, still keeps its place in series, so that
-// resources share those although their points are known by resource.
+// A series is made for all resources that contribute labels of the same names, so rules are applied without the values
+// of these. The result is the same as long as no rule needs them: those that a rule does need become part of the
+// schema, which is then that of the resources with these values. A label that rules read, but never set, still keeps
+// its place in series, so that resources share these although their points are known by resource.
 type Rules struct {
 	Configs []*relabel.Config
-	made    []*regexp.Regexp // of each config whose target is a template: the names it may make
+	made    []*regexp.Regexp // for each config whose target is a template: the names that it can make
 	Scheme  model.ValidationScheme
 
-	// For one series at a time; the table is locked.
+	// Used for one series at a time; the table must be locked.
 	sorted  labels.ScratchBuilder
 	builder *labels.Builder
 }
 
-// New checks configs; nil if there are none. Names have to be valid where the strategy makes them so.
+// New checks configs; it returns nil if there are none. If escaped, names must be valid in the old sense.
 func New(configs []relabel.Config, escaped bool) (*Rules, error) {
 	if len(configs) == 0 {
 		return nil, nil
@@ -60,7 +60,7 @@ func New(configs []relabel.Config, escaped bool) (*Rules, error) {
 	return r, nil
 }
 
-// variable is what a template puts a part of the text in for.
+// variable is a reference to a capture group in a template.
 var variable = regexp.MustCompile(`\$(\$|\w+|\{\w+\})`)
 
 // namesOf matches all texts that a template can make.
@@ -75,7 +75,7 @@ func namesOf(template string) *regexp.Regexp {
 	return regexp.MustCompile("^(?s:" + b.String() + ")$")
 }
 
-// Read says whether the value of a label decides what a rule does.
+// Read reports whether the value of a label decides what a rule does.
 func (r *Rules) Read(name string) bool {
 	return slices.ContainsFunc(r.Configs, func(c *relabel.Config) bool {
 		switch c.Action {
@@ -91,7 +91,7 @@ func (r *Rules) Read(name string) bool {
 	})
 }
 
-// Set says whether a rule may give a label another value, or remove it for that.
+// Set reports whether a rule may change a label's value, or remove it thereby.
 func (r *Rules) Set(name string) bool {
 	for i, c := range r.Configs {
 		switch c.Action {
@@ -108,7 +108,7 @@ func (r *Rules) Set(name string) bool {
 	return false
 }
 
-// Remove says whether a label goes by its name, whatever its value.
+// Remove reports whether a label is removed by its name, whatever its value.
 func (r *Rules) Remove(name string) bool {
 	return slices.ContainsFunc(r.Configs, func(c *relabel.Config) bool {
 		return c.Action == relabel.LabelDrop && c.Regex.MatchString(name) ||
@@ -116,7 +116,7 @@ func (r *Rules) Remove(name string) bool {
 	})
 }
 
-// Apply applies the rules to labels, none of them empty. It is false if they drop the series.
+// Apply applies the rules to labels, none of them empty. It returns false if they drop the series.
 func (r *Rules) Apply(list []names.Label) (before, after labels.Labels, keep bool) {
 	r.sorted.Reset()
 	for _, l := range list {
@@ -131,7 +131,7 @@ func (r *Rules) Apply(list []names.Label) (before, after labels.Labels, keep boo
 	return before, r.builder.Labels(), true
 }
 
-// Valid says whether a series of these labels can be sent: a receiver refuses one without a name.
+// Valid reports whether a series with these labels can be sent: a receiver refuses one without a name.
 func (r *Rules) Valid(ls labels.Labels) bool {
 	if ls.Get(names.NameLabel) == "" {
 		return false

@@ -14,33 +14,34 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Limits bound requests. That of what is sent is known only once it is compressed, so they learn how well each format compresses.
+// Limits are the limits of requests. The size of a request is known only once it is compressed, so they learn how well
+// each format compresses.
 type Limits struct {
 	samples, rawBytes, compressedBytes int // as configured
 
-	compressed atomic.Int64        // the most compressed bytes that receivers take
-	ratio      [2][3]atomic.Uint64 // learnt: compressed by raw bytes, per version and compression
+	compressed atomic.Int64        // the most compressed bytes that receivers accept
+	ratio      [2][3]atomic.Uint64 // learned: compressed by raw bytes, by version and compression
 }
 
-// New makes limits that are never more than these.
+// New makes limits that never exceed the given ones.
 func New(samples, rawBytes, compressedBytes int) *Limits {
 	l := &Limits{samples: samples, rawBytes: rawBytes, compressedBytes: compressedBytes}
 	l.compressed.Store(int64(compressedBytes))
 	return l
 }
 
-// LimitCompressed learns how large a request the receivers take, from their 413. It is never more than was configured.
+// LimitCompressed learns from a 413 how large a request receivers accept.
 func (l *Limits) LimitCompressed(n int) {
 	l.compressed.Store(int64(max(1, min(n, l.compressedBytes))))
 }
 
-// PerRequest is how many of some samples go into a request: as many in each, not full ones and a rest.
+// PerRequest divides samples evenly into requests: it returns how many go into each.
 func (l *Limits) PerRequest(samples int) int {
 	requests := (samples + l.samples - 1) / l.samples
 	return (samples + requests - 1) / requests
 }
 
-// Raw is about how many bytes a request of a format may have before it is compressed.
+// Raw is about how many bytes a request of a format may have before compression.
 func (l *Limits) Raw(f block.Format) int {
 	limit := l.rawBytes
 	if ratio := math.Float64frombits(l.ratio[f.Version-1][f.Compression].Load()); ratio > 0 {
@@ -49,8 +50,8 @@ func (l *Limits) Raw(f block.Format) int {
 	return max(limit, 1024)
 }
 
-// Learn remembers how well a format compresses, so that the next requests are cut where they come out right. Small ones
-// compress worse, which says nothing of those that come near a limit.
+// Learn learns how well a format compresses, so that the next requests are cut at the right size. Small requests
+// compress worse, which says nothing about those close to the limit.
 func (l *Limits) Learn(f block.Format, raw, rawLimit, compressed int) {
 	if compressed < int(l.compressed.Load())/4 && raw < rawLimit/2 {
 		return
@@ -58,12 +59,12 @@ func (l *Limits) Learn(f block.Format, raw, rawLimit, compressed int) {
 	p := &l.ratio[f.Version-1][f.Compression]
 	now := float64(compressed) / float64(raw)
 	if was := math.Float64frombits(p.Load()); was > 0 {
-		now = max(now, was-(was-now)/16) // quick to grow, slow to shrink: splitting what is too large costs much more
+		now = max(now, was-(was-now)/16) // quick to grow, slow to shrink: splitting a block that is too large costs much more
 	}
 	p.Store(math.Float64bits(now))
 }
 
-// Fit appends a block to dst, in pieces if it turned out too large after compression.
+// Fit appends a block to dst, split if it is too large after compression.
 func (l *Limits) Fit(b block.Block, dst []block.Block) []block.Block {
 	if len(b.Body()) > int(l.compressed.Load()) {
 		if first, second, err := block.Split(b); err == nil {
@@ -73,7 +74,7 @@ func (l *Limits) Fit(b block.Block, dst []block.Block) []block.Block {
 	return append(dst, b)
 }
 
-// Fullness is how much of a full request a block is, whichever limit it comes nearest to.
+// Fullness is how full a request is, by the limit that it comes closest to.
 func (l *Limits) Fullness(b block.Block) float64 {
 	return max(
 		float64(b.Samples+b.Histograms)/float64(l.samples),

@@ -5,31 +5,31 @@ package store
 
 import "iter"
 
-// Index finds the entries of a slab by hash. Those of one hash, and their neighbours, are side by side, so that what is
-// not there costs one look into memory. They are in the order of their hashes, so that the index need not double to grow: a
-// larger one is filled from front to back.
+// Index finds the entries of a slab by hash. Those of one hash, and of neighbouring ones, are side by side, so that a
+// miss costs one access to memory. They are in the order of their hashes, so that the index can grow by less than a
+// factor of two: a larger one is filled from front to back.
 type Index struct {
 	Slots []indexed // some of them always free
 	used  int
 }
 
-// indexed is an entry's number, 0 where there is none.
+// indexed is an entry's number, 0 if the slot is free.
 type indexed struct {
 	Hash, Entry uint32
 }
 
 const minIndex = 8
 
-// isFull says whether so many entries are too many for slots: the looks that a miss takes grow fast beyond.
+// isFull reports whether there are too many entries for the slots: beyond this, misses quickly become more expensive.
 func isFull(used, slots int) bool { return 5*used > 4*slots }
 
-// slotsFor is how many slots an index gets that is to grow by a quarter.
+// slotsFor is the number of slots of an index after it grew by a quarter.
 func slotsFor(used int) int { return max(minIndex, used+used/2+used/16) }
 
 // Len is how many entries there are.
 func (x *Index) Len() int { return x.used }
 
-// start is where the entries of a hash begin.
+// start is the slot at which the entries of a hash begin.
 func (x *Index) start(hash uint32) int { return int(uint64(hash) * uint64(len(x.Slots)) >> 32) }
 
 func (x *Index) after(i int) int {
@@ -53,7 +53,7 @@ func (x *Index) Of(hash uint32) iter.Seq[uint32] {
 	}
 }
 
-// Insert adds an entry, which is not there yet.
+// Insert adds an entry, which must not be there yet.
 func (x *Index) Insert(hash, entry uint32) {
 	if isFull(x.used+1, len(x.Slots)) {
 		x.resize(slotsFor(x.used))
@@ -80,8 +80,9 @@ func (x *Index) resize(n int) {
 	}
 }
 
-// Sweep removes what is not to be kept, and the room that leaves too much. What stays moves up to where it will be looked for: from a
-// slot that is free on, so that what comes before an entry and stays is in its place when that is looked at.
+// Sweep removes entries that are not kept, and slots if too many are free. Entries that stay move up to where they will
+// be looked for: it starts at a free slot, so that what comes before an entry is in its final place when the entry is
+// reached.
 func (x *Index) Sweep(keep func(entry uint32) bool) {
 	if x.used == 0 {
 		return

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// slabBits says how many entries a slab allocates at a time, and slabChunk too.
+	// slabBits is the size of a chunk in entries, as is slabChunk.
 	slabBits  = 8
 	slabChunk = 1 << slabBits
-	// largestChunk bounds what it allocates at a time where entries are wide, in Ts: one entry of tens of thousands needs no room for 256.
+	// largestChunk limits a chunk of wide entries, in Ts: one entry of tens of thousands needs no room for 256.
 	largestChunk = 1 << 14
 )
 
-// Slab holds entries of one width by number, from 1 on; 0 is none, and stays zero. Entries that refer to each other by number have no
-// pointers, so that the garbage collector passes over any number of them. They stay where they are until a sweep.
+// Slab holds entries of one width by number, from 1 on; 0 is none, and stays zero. Entries that refer to each other by
+// number have no pointers, so the garbage collector skips them. They stay where they are until a sweep.
 //
-// Entries are added under a lock, and may be read meanwhile by whoever got their number from where it was put since.
+// Entries are added under a lock, and may be read concurrently by those who got their number from something published
+// since.
 type Slab[T any] struct {
 	width  int                   // Ts of an entry
-	bits   uint8                 // of numbers, that say where an entry is in its chunk
+	bits   uint8                 // bits of a number that are the index in its chunk
 	chunks atomic.Pointer[[][]T] // nil where a sweep left nothing
-	gaps   int                   // how many are nil
+	gaps   int                   // number of nil chunks
 	Free   []uint32
 }
 
@@ -43,12 +44,12 @@ func NewSlab[T any](width int) *Slab[T] {
 	return s
 }
 
-// One is an entry of width 1, of which chunks have slabChunk.
+// One returns an entry of width 1; such chunks have slabChunk entries.
 func (s *Slab[T]) One(n uint32) *T { return &(*s.chunks.Load())[n/slabChunk][n%slabChunk] }
 
-// Run is an entry of any width.
+// Run returns an entry of any width.
 func (s *Slab[T]) Run(n uint32) []T {
-	bits := s.bits & 31 // as it is: the compiler need not care for shifts that are too far
+	bits := s.bits & 31 // unchanged; tells the compiler that shifts are in range
 	at := int(n&(1<<bits-1)) * s.width
 	return (*s.chunks.Load())[n>>bits][at : at+s.width]
 }
@@ -56,7 +57,7 @@ func (s *Slab[T]) Run(n uint32) []T {
 // Size is one more than the largest number.
 func (s *Slab[T]) Size() int { return len(*s.chunks.Load()) << s.bits }
 
-// Add gives out the number of an entry, which is zero.
+// Add returns the number of a new entry, which is zero.
 func (s *Slab[T]) Add() uint32 {
 	if len(s.Free) == 0 {
 		s.grow()
@@ -67,7 +68,7 @@ func (s *Slab[T]) Add() uint32 {
 	return n
 }
 
-// GiveBack takes back the entry that was added last, which nobody knows of.
+// GiveBack removes the entry that was added last, whose number nobody has.
 func (s *Slab[T]) GiveBack(n uint32) {
 	clear(s.Run(n))
 	s.Free = append(s.Free, n)
@@ -80,7 +81,7 @@ func (s *Slab[T]) grow() {
 		for chunks[at] != nil {
 			at++
 		}
-		chunks[at] = chunk // where no number leads yet
+		chunks[at] = chunk // no number refers to it yet
 		s.gaps--
 	} else {
 		at = len(chunks)
@@ -93,7 +94,7 @@ func (s *Slab[T]) grow() {
 	}
 }
 
-// Each visits the entries of width 1 in order, those that are free among them.
+// Each visits the entries of width 1 in order, including free ones.
 func (s *Slab[T]) Each(do func(n uint32, entry *T)) {
 	for i, chunk := range *s.chunks.Load() {
 		for at := range chunk {
@@ -102,11 +103,11 @@ func (s *Slab[T]) Each(do func(n uint32, entry *T)) {
 	}
 }
 
-// Sweep frees what is not to be kept, and the chunks of which nothing is. Nobody may use the slab meanwhile.
+// Sweep frees entries that are not kept, and empty chunks. Nobody may use the slab meanwhile.
 func (s *Slab[T]) Sweep(keep func(n uint32) bool) {
 	s.Free = s.Free[:0]
 	chunks := *s.chunks.Load()
-	for i, chunk := range slices.Backward(chunks) { // so that the first are used first
+	for i, chunk := range slices.Backward(chunks) { // so that the first ones are used first
 		if chunk == nil {
 			continue
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 )
 
-// Symbols gives each string a number that stays its own while anything uses it. Number 0 is the empty string.
+// Symbols gives each string a number, which is valid as long as the string is used. Number 0 is the empty string.
 type Symbols struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	index Index
 	text  []string // by id; an element is written once until release frees its id
 	free  []uint32
-	// The values of points, of which there may be as many as points, and which may come and go as often, are in pieces of memory.
+	// The values of points, which may be as many as points, and come and go as often, are in pieces of memory.
 	packed []bool          // by id: the text is in one
 	piece  strings.Builder // the last
 	pieces int             // bytes of all
@@ -30,16 +30,16 @@ type Symbols struct {
 const (
 	// symbolPiece is how many bytes a piece has.
 	symbolPiece = 1 << 13
-	// longSymbol is from which length on a text has memory of its own.
+	// longSymbol is the length from which on a text has memory of its own.
 	longSymbol = 1 << 8
 )
 
-// NewSymbols makes symbols of which there is none but the empty text.
+// NewSymbols makes symbols with the empty text only.
 func NewSymbols() *Symbols {
 	return &Symbols{seed: maphash.MakeSeed(), text: []string{""}, packed: []bool{false}}
 }
 
-// Intern is keep for what may be sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
+// Intern is Keep for texts that are sent. Receivers refuse a whole request for one byte that is not UTF-8, so such
 // bytes are replaced.
 func (t *Symbols) Intern(s string) uint32 {
 	if !utf8.ValidString(s) {
@@ -48,14 +48,14 @@ func (t *Symbols) Intern(s string) uint32 {
 	return t.Keep(s)
 }
 
-// Keep keeps a copy of s, which may be part of something much larger.
+// Keep stores a copy of s, which may be part of something much larger.
 func (t *Symbols) Keep(s string) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.add(s, false)
 }
 
-// TextOf is a text of its own, which keeps no other in memory.
+// TextOf returns a copy of a text, which keeps no piece in memory.
 func (t *Symbols) TextOf(id uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func (t *Symbols) TextOf(id uint32) string {
 	return t.text[id]
 }
 
-// Pack keeps the values of m in dst, which has room for them.
+// Pack stores the values of m, and their ids in dst, which has room for them.
 func (t *Symbols) Pack(dst []uint32, m pcommon.Map) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +115,7 @@ func (t *Symbols) copy(s string) string {
 	return t.piece.String()[at:]
 }
 
-// Lookup finds a text. It is false if that is no symbol.
+// Lookup finds a text. It returns false if that is no symbol.
 func (t *Symbols) Lookup(s []byte) (uint32, bool) {
 	if len(s) == 0 {
 		return 0, true
@@ -130,14 +130,14 @@ func (t *Symbols) Lookup(s []byte) (uint32, bool) {
 	return 0, false
 }
 
-// Snapshot is the text of every id given out so far. It may be read while others intern.
+// Snapshot returns the texts of all ids so far. It may be read while others intern.
 func (t *Symbols) Snapshot() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.text
 }
 
-// Size is how many there are, the empty text among them.
+// Size is the number of symbols, including the empty text.
 func (t *Symbols) Size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +166,7 @@ func (t *Symbols) Release(marked []bool) {
 	}
 }
 
-// repack moves what is left in pieces of memory together: a text keeps all of its piece.
+// repack copies the remaining texts together: each text keeps all of its piece in memory.
 func (t *Symbols) repack() {
 	t.piece.Reset()
 	t.pieces = 0
