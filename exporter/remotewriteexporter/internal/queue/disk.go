@@ -50,33 +50,33 @@ const (
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	errCorrupt = errors.New("checksum does not match")
-	// reserve is as much as a page holds of a value, a few of which a deletion may need: one for each level of the tree, and
-	// their neighbours.
+	// reserve is as much as a page has room for in a value. A deletion may need a few pages: one for each level of the
+	// tree, and their neighbours.
 	reserve = make([]byte, 3<<10)
 )
 
-// isFull tells whether an error says that there is no room, however it is wrapped: bbolt keeps only the text of some.
+// isFull reports whether an error says that there is no room, however it is wrapped: bbolt keeps only the text of some.
 func isFull(err error) bool {
 	return errors.Is(err, storage.ErrStorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
 		err != nil && strings.Contains(err.Error(), syscall.ENOSPC.Error())
 }
 
-// disk reads and writes entries. mu serialises what is written about finished blocks.
+// disk reads and writes entries. mu serialises writes about finished blocks.
 type disk struct {
 	client storage.Client
-	frees  bool // deletions need no room
+	frees  bool // deletions need no space
 
 	mu        sync.Mutex
-	undeleted []*entry  // finished, which the storage could not be told
-	wait      bool      // for the time to try that again
-	again     time.Time // when it is worth to try it with what is finished next
-	// held is the bytes that are stored, room how many may be; 0 while nothing was too much.
+	undeleted []*entry  // finished, but not deleted in the storage yet
+	wait      bool      // a timer is set to try that again
+	again     time.Time // when to try it together with the next finished entries
+	// held is the number of stored bytes, room their limit; 0 until the storage was full.
 	held, room int64
-	probed     time.Time // when it was last known to be full
+	probed     time.Time // when it was last found to be full
 }
 
-// hasRoom tells whether so many bytes more may be stored. A storage that was full is not filled like that again before it
-// has been half empty: deletions need room, too, and large blocks more of it than the reserve is.
+// hasRoom reports whether so many more bytes may be stored. A storage that was full is not filled as far again until it
+// has been half empty: deletions need space, too, and those of large blocks more than the reserve.
 func (d *disk) hasRoom(need int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,14 +87,14 @@ func (d *disk) hasRoom(need int64) bool {
 }
 
 const (
-	// probePause is how long a storage that was full is taken for full although nothing was delivered since, and mostProbed how much is
-	// written then to see whether it is.
+	// probePause is how long a storage that was full counts as full although nothing was delivered since, and
+	// mostProbed how much is written then to find out.
 	probePause = 10 * time.Second
 	mostProbed = 8 << 20
 )
 
-// hasRoomAgain tells whether somebody made room in a storage that was full, as on a disk that others filled: if a quarter of what is held can be
-// written. It is free again then, for deletions.
+// hasRoomAgain reports whether a storage that was full has space again, as on a disk that others had filled: if a
+// quarter of what is held can be written. That is then free again, for deletions.
 func (d *disk) hasRoomAgain(ctx context.Context) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +112,7 @@ func (d *disk) hasRoomAgain(ctx context.Context) bool {
 	return true
 }
 
-// stored notes what became of a write of so many bytes.
+// stored records the result of a write of so many bytes.
 func (d *disk) stored(need int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +131,7 @@ func sizeOf(entries []*entry) (n int64) {
 	return n
 }
 
-// append writes entries and the index that covers them.
+// append writes entries and an index that covers them.
 func (d *disk) append(ctx context.Context, first uint64, entries []*entry, destinations []string) error {
 	ops := make([]*storage.Operation, 0, len(entries)+2)
 	for _, e := range entries {
@@ -167,7 +167,7 @@ func (d *disk) read(ctx context.Context, seq uint64) ([]byte, error) {
 	return d.client.Get(ctx, key(BlockPrefix, seq))
 }
 
-// forgetOperations writes that some destinations are done with e, or deletes it when all are.
+// forgetOperations returns the operations that record that destinations are done with e, or delete it when all are.
 func forgetOperations(e *entry, destinations []string) []*storage.Operation {
 	if e.waiting > 0 {
 		e.marked = true
@@ -210,7 +210,7 @@ func parseIndex(b []byte) (first, next uint64, err error) {
 	return first, next, nil
 }
 
-// appendEntry writes when e was queued, its epoch, their checksum, and the block, which has a checksum of its own.
+// appendEntry encodes when e was queued, its epoch, their checksum, and the block, which has a checksum of its own.
 func appendEntry(dst []byte, e *entry) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(e.queued.UnixMilli()))
 	dst = binary.LittleEndian.AppendUint32(dst, e.epoch)
@@ -218,7 +218,7 @@ func appendEntry(dst []byte, e *entry) []byte {
 	return e.block.AppendTo(dst)
 }
 
-// parseEntry reads what appendEntry wrote, all but the number.
+// parseEntry decodes what appendEntry encoded, all but the number.
 func parseEntry(b []byte) (*entry, error) {
 	if len(b) < preambleSize || !checksumMatches(b[:preambleSize]) {
 		return nil, errCorrupt
@@ -231,7 +231,7 @@ func parseEntry(b []byte) (*entry, error) {
 	return newEntry(0, binary.LittleEndian.Uint32(b[8:]), queued, parsed), nil
 }
 
-// salvage is what a stored entry that cannot be parsed still tells of its block; zero if that is nothing.
+// salvage returns what a stored entry that cannot be decoded still tells about its block; zero if that is nothing.
 func salvage(b []byte) block.Header {
 	if len(b) < preambleSize {
 		return block.Header{}
@@ -240,10 +240,10 @@ func salvage(b []byte) block.Header {
 	return h
 }
 
-// onlyFor is before the name of the destination that a block is for, where it would not be in a name.
+// onlyFor precedes the name of the destination that a block is for; no name begins with it.
 const onlyFor = "+"
 
-// appendDone and parseDone use a byte for a name's length, so names of destinations are short.
+// appendDone and parseDone use one byte for a name's length, so names of destinations are short.
 func appendDone(dst []byte, e *entry, destinations []string) []byte {
 	if e.only != 0 {
 		name := destinations[e.only-1]

@@ -11,23 +11,23 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// An entry is one block on its way to the destinations that still wait for it. A long queue on disk is many of them in
-// memory, so of a block that is only stored it knows where it goes, and what is lost if it is dropped.
+// An entry is one queued block and the destinations that still need it. A long queue on disk has many entries in
+// memory, so for a block that is only stored, an entry has just its destinations, and what is lost if it is dropped.
 type entry struct {
 	seq    uint64
 	queued time.Time
-	block  *held    // nil when it is only stored
+	block  *held    // nil if it is only stored
 	done   []string // destinations done with it
 
 	epoch                          uint32
-	tenant                         uint32 // its number in the queue
+	tenant                         uint32 // number of the tenant
 	size                           uint32
 	samples, histograms, exemplars uint32
-	shard, waiting                 uint16 // waiting: destinations not done with it
-	only                           uint8  // the destination that it is for, counted from 1; 0 for all
+	shard, waiting                 uint16 // waiting: number of destinations not done with it
+	only                           uint8  // the only destination that it is for, counted from 1; 0 for all
 	version                        promwrite.Version
-	marked                         bool // whether the storage says who is done
-	kept                           bool // whether Queue.retained counts the body
+	marked                         bool // the storage has a record of who is done
+	kept                           bool // Queue.retained counts the body
 }
 
 func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry {
@@ -38,12 +38,12 @@ func newEntry(seq uint64, epoch uint32, queued time.Time, b block.Block) *entry 
 	}
 }
 
-// isFor tells whether a destination is to have e, and is not done with it.
+// isFor reports whether a destination must get e, and is not done with it.
 func (q *Queue) isFor(e *entry, destination int) bool {
 	return (e.only == 0 || int(e.only) == destination+1) && !slices.Contains(e.done, q.cfg.Destinations[destination])
 }
 
-// isForAnyBefore tells whether a destination before this one is to have e, and is not done with it.
+// isForAnyBefore reports whether a destination before this one must get e, and is not done with it.
 func (q *Queue) isForAnyBefore(e *entry, destination int) bool {
 	for i := range destination {
 		if q.isFor(e, i) {
@@ -53,19 +53,19 @@ func (q *Queue) isForAnyBefore(e *entry, destination int) bool {
 	return false
 }
 
-// inMemoryOnly tells, of an entry of a queue with a storage, that it could not be stored.
+// inMemoryOnly reports, in a queue with a storage, that an entry could not be stored.
 func (e *entry) inMemoryOnly() bool { return e.block != nil && !e.kept }
 
-// others is among those done with what is a copy for one destination: all others have had what is in it.
+// others in the list of those done says that the entry is a copy for one destination: all others have had its content.
 const others = "="
 
 var copied = []string{others}
 
-// hasMark says whether there is more to say of e than its block.
+// hasMark reports whether the storage needs a record of e besides its block.
 func (e *entry) hasMark() bool { return e.only != 0 || len(e.done) > 0 }
 
-// adopt makes e what is for one destination only. If that is no longer there, and had it not, all there are get it rather than
-// none: the series that it had are theirs now. But nobody gets a copy of what all have had.
+// adopt makes e an entry for one destination only. If that no longer exists, and had not received it, all existing ones
+// get it rather than none, since they now get its series. But nobody gets a copy whose content all have had.
 func (q *Queue) adopt(e *entry, only string) {
 	if at := slices.Index(q.cfg.Destinations, only); at >= 0 {
 		e.only = uint8(at + 1)
@@ -78,13 +78,13 @@ func (q *Queue) adopt(e *entry, only string) {
 type held struct {
 	block.Block
 
-	fate *Fate // of what was pushed with it; nil if nobody waits for it
+	fate *Fate // of the blocks pushed with it; nil if nobody waits for it
 }
 
-// items is how many samples and histograms it has.
+// items is its number of samples and histograms.
 func (e *entry) items() int64 { return int64(e.samples) + int64(e.histograms) }
 
-// fate is nil if nobody waits for it, as for what is stored.
+// fate is nil if nobody waits for it, as for stored blocks.
 func (e *entry) fate() *Fate {
 	if e.block == nil {
 		return nil
@@ -92,7 +92,7 @@ func (e *entry) fate() *Fate {
 	return e.block.fate
 }
 
-// known is the block as far as it is in memory: without a body, and with little of a header, when it is only stored.
+// known is the block as far as it is in memory: without a body, and with a partial header, if it is only stored.
 func (e *entry) known() block.Block {
 	if e.block != nil {
 		return e.block.Block

@@ -9,27 +9,27 @@ import (
 	"fmt"
 )
 
-// errShutdown is the fate of what a queue in memory still holds when it is closed.
+// errShutdown is the fate of what a queue in memory still has when it is closed.
 var errShutdown = errors.New("the exporter was shut down before the data was delivered")
 
-// A Fate tells what becomes of blocks that were pushed together, once every destination is done with all of them: for each
-// tenant by itself, so that nobody is told of what others have lost. It does not outlive the process: what a storage holds at
-// the next start has none.
+// A Fate tells the result of blocks that were pushed together, once every destination is done with all of them: for
+// each tenant separately, so that nobody learns what others have lost. It does not survive the process: blocks that a
+// storage holds at the next start have none.
 type Fate struct {
-	// Batches is how many of the pipeline's batches are in the blocks; Config.Batches bounds those that have no fate yet.
+	// Batches is how many of the pipeline's batches are in the blocks; Config.Batches limits those without a result.
 	Batches int64
-	// Awaited says that whoever brought the data waits for its fate, and brings it again if it is not delivered.
+	// Awaited says that the sender of the data waits for the result, and sends it again if it is not delivered.
 	Awaited bool
 
 	blocks int
-	shares map[string]*share // by tenant; those there are do not change after the Push
+	shares map[string]*share // by tenant; entries do not change after the Push
 }
 
 // share is the fate of one tenant's blocks.
 type share struct {
 	sealed chan struct{}
 	blocks int
-	err    error // of the first that was lost
+	err    error // of the first block that was lost
 }
 
 // NewFate makes a fate for one Push.
@@ -37,7 +37,7 @@ func NewFate(batches int64, awaited bool) *Fate {
 	return &Fate{Batches: batches, Awaited: awaited, shares: map[string]*share{}}
 }
 
-// Await returns when the fate of a tenant is known, with an error if anything was lost. Call it after the Push.
+// Await returns when the result for a tenant is known, with an error if anything was lost. Call it after the Push.
 func (f *Fate) Await(ctx context.Context, tenant string) error {
 	s := f.shares[tenant]
 	if s == nil {
@@ -65,7 +65,7 @@ func (f *Fate) expect(tenant string) {
 	s.blocks++
 }
 
-// lost notes that a destination will not have e; the caller holds Queue.mu.
+// lost records that a destination will not get e; the caller holds Queue.mu.
 func (e *entry) lost(err error) {
 	if f := e.fate(); f != nil {
 		if s := f.shares[e.block.Tenant]; s.err == nil {
@@ -74,7 +74,7 @@ func (e *entry) lost(err error) {
 	}
 }
 
-// seal notes that every destination is done with e; the caller holds mu.
+// seal records that every destination is done with e; the caller holds mu.
 func (q *Queue) seal(e *entry) {
 	f := e.fate()
 	if f == nil {
@@ -89,7 +89,7 @@ func (q *Queue) seal(e *entry) {
 	}
 }
 
-// abandon notes that a destination will not have e from this queue; the caller holds mu.
+// abandon records that a destination will not get e from this queue; the caller holds mu.
 func (q *Queue) abandon(e *entry) {
 	e.lost(errShutdown)
 	if e.waiting--; e.waiting == 0 {
@@ -97,16 +97,16 @@ func (q *Queue) abandon(e *entry) {
 	}
 }
 
-// openBatches counts those of the pipeline that have no fate yet. Queue.mu guards it.
+// openBatches counts the pipeline's batches without a result. Queue.mu guards it.
 type openBatches struct {
-	most, open int64 // 0 is any number
+	most, open int64 // 0 is no limit
 }
 
-// crowd tells whether as many are without a fate as may be.
+// crowd reports whether the limit is reached.
 func (b *openBatches) crowd() bool { return b.most > 0 && b.open >= b.most }
 
-// Take counts a batch as one that has no fate yet, and tells whether it is the last that there is room for. It ends with the fate
-// of a Push, or with Return.
+// Take counts a batch as one without a result, and reports whether it is the last that there is room for. The fate of a
+// Push, or Return, ends it.
 func (q *Queue) Take() (isLast bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +114,7 @@ func (q *Queue) Take() (isLast bool) {
 	return q.batches.crowd()
 }
 
-// Return says that nothing was pushed of so many batches.
+// Return says that nothing of so many batches was pushed.
 func (q *Queue) Return(batches int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +122,7 @@ func (q *Queue) Return(batches int64) {
 	q.roomChanged()
 }
 
-// Open is how many batches have no fate yet.
+// Open is the number of batches without a result.
 func (q *Queue) Open() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

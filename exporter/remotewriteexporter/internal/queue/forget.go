@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// forgetAtOnce is how many blocks the storage is told of in one batch, where all of them at once have failed: what is less
-	// may fit where more does not. It may be the other way round, too: bbolt needs no page for those of which nothing is left,
-	// and writes anew those of which something is.
+	// forgetAtOnce is how many blocks are deleted in one batch after deleting all at once has failed: fewer may fit
+	// where more do not. It may be the other way round, too: bbolt needs no page for those that become empty, and
+	// rewrites those that keep something.
 	forgetAtOnce = 2
-	// forgetPause is how long after a failure that is tried again by itself.
+	// forgetPause is the wait after a failure before it is tried again.
 	forgetPause = time.Second
-	// forgetShare is the part of the time that may be spent on failures, one in so many, where they are not quick: each is about all that
-	// could not be deleted before, which may be tens of thousands of blocks.
+	// forgetShare is the part of the time, one in so many, that may be spent on slow failures: each attempt is about
+	// all that could not be deleted before, possibly tens of thousands of blocks.
 	forgetShare   = 10
 	forgetQuickly = time.Millisecond
 )
 
-// forget tells the storage of entries that destinations are done with, and of those that it could not be told of before. It
-// is false if some are left.
+// forget deletes entries that destinations are done with from the storage, and those that could not be deleted before.
+// It returns false if some are left.
 func (q *Queue) forget(finished []*entry) bool {
 	if q.disk == nil {
 		return true
@@ -54,7 +54,7 @@ func (q *Queue) forget(finished []*entry) bool {
 			err = q.tell(d.undeleted[:n])
 		}
 		if err != nil {
-			if len(finished) > 0 { // else it is no news
+			if len(finished) > 0 { // else it was already reported
 				q.cfg.StorageFailed(err)
 			}
 			if took := time.Since(begun); took > forgetQuickly {
@@ -70,7 +70,8 @@ func (q *Queue) forget(finished []*entry) bool {
 	return true
 }
 
-// forgetDelivered is forget for what is delivered, where that makes no room at once: while failures take long, only some are waited for.
+// forgetDelivered is forget for delivered entries, where space is not needed at once: while failures take long, only
+// some calls wait for them.
 func (q *Queue) forgetDelivered(finished []*entry) {
 	d := q.disk
 	d.mu.Lock()
@@ -87,26 +88,27 @@ func (q *Queue) forgetDelivered(finished []*entry) {
 	q.forget(finished)
 }
 
-// owe notes what the storage is yet to be told of; the caller holds disk.mu.
+// owe records what must still be deleted from the storage; the caller holds disk.mu.
 func (q *Queue) owe(finished []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range finished {
 		if e.waiting == 0 {
-			e.block = nil // it takes no memory until then
+			e.block = nil // needs no memory until then
 		}
 	}
 	q.disk.undeleted = append(q.disk.undeleted, finished...)
 }
 
-// noteFinished notes that the storage has to be told of a block: no index leaves it out before. The caller holds mu.
+// noteFinished records that a block must be deleted from the storage: until then, every index covers it. The caller
+// holds mu.
 func (q *Queue) noteFinished(e *entry) {
 	if q.disk != nil {
 		q.unstored[e.seq] = struct{}{}
 	}
 }
 
-// noteStored ends what noteFinished began. What the storage would not take is undeleted yet.
+// noteStored ends what noteFinished began. What could not be deleted is in undeleted.
 func (q *Queue) noteStored(finished []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,8 +117,8 @@ func (q *Queue) noteStored(finished []*entry) {
 	}
 }
 
-// tell writes that destinations are done with entries; the caller holds disk.mu. Their state is read under it: of two
-// destinations that finish a block, the later writes last.
+// tell writes that destinations are done with entries; the caller holds disk.mu. Their state is read under that lock:
+// of two destinations that finish a block, the later one writes last.
 func (q *Queue) tell(entries []*entry) error {
 	var gone int64
 	q.mu.Lock()
@@ -134,7 +136,7 @@ func (q *Queue) tell(entries []*entry) error {
 	return err
 }
 
-// forgetLater sees to it that what could not be deleted is tried again though nothing else happens; the caller holds disk.mu.
+// forgetLater makes sure that failed deletions are tried again even if nothing else happens; the caller holds disk.mu.
 func (q *Queue) forgetLater() {
 	d := q.disk
 	if d.wait {
@@ -154,8 +156,8 @@ func (q *Queue) forgetLater() {
 	})
 }
 
-// sweep deletes what is outside of the index: blocks whose deletion failed before the last process ended, marks of them, and what has
-// a key that is none.
+// sweep deletes what is outside of the index: blocks whose deletion failed in an earlier process, their marks, and
+// invalid keys.
 func (q *Queue) sweep(ctx context.Context, keys []string) error {
 	for some := range slices.Chunk(keys, forgetAtOnce*recoverBatch) {
 		ops := make([]*storage.Operation, 0, len(some))

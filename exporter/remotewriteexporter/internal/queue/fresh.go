@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// age puts what has waited for too long behind what is fresh. What senders have stays where it is: should it come back, it
-// follows then.
+// age moves blocks that have waited too long behind fresh ones. Leased ones stay where they are: if they come back,
+// they are moved then.
 func (d *destination) age(now time.Time) {
 	if d.policy.FreshFor <= 0 {
 		return
 	}
 	before := now.Add(-d.policy.FreshFor)
 	for _, g := range d.fresh.groups {
-		for _, l := range slices.Backward(g.lanes) { // a lane that leaves has its place taken by one that was looked at
+		for _, l := range slices.Backward(g.lanes) { // the place of a lane that leaves is taken by one already visited
 			n := 0
 			for n < len(l.entries)-l.held && l.entries[l.held+n].queued.Before(before) {
 				n++
@@ -33,7 +33,7 @@ func (d *destination) age(now time.Time) {
 	}
 }
 
-// group finds or makes that of an epoch, wherever its place is.
+// group returns the group of an epoch, which it makes at its place if needed.
 func (r *row) group(epoch uint32) *group {
 	i := sort.Search(len(r.groups), func(i int) bool { return r.groups[i].epoch >= epoch })
 	if i == len(r.groups) || r.groups[i].epoch != epoch {
@@ -44,7 +44,7 @@ func (r *row) group(epoch uint32) *group {
 	return r.groups[i]
 }
 
-// tidy puts in order what senders do not have, as far as something was put behind what comes back from them.
+// tidy sorts the entries that are not leased, if some were put behind those that come back.
 func (l *lane) tidy() {
 	bySeq := func(a, b *entry) int { return cmp.Compare(a.seq, b.seq) }
 	if rest := l.entries[l.held:]; l.of.mayMix && !slices.IsSortedFunc(rest, bySeq) {
@@ -52,7 +52,7 @@ func (l *lane) tidy() {
 	}
 }
 
-// insert puts entries in their place, behind those that senders have.
+// insert puts entries in their order, behind leased ones.
 func (l *lane) insert(entries []*entry) {
 	for _, e := range entries {
 		i := len(l.entries)

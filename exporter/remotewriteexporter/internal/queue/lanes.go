@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// A destination is one endpoint's view of the blocks. Queue.mu guards it.
+// A destination is the queue of one endpoint. Queue.mu guards it.
 type destination struct {
 	wake     *sync.Cond
 	policy   Policy
 	standing standing
 	fresh,
-	late row // what has waited for so long that fresh blocks go first
+	late row // blocks that have waited so long that fresh ones go first
 	bytes  int64
 	items  int64 // samples and histograms in the blocks
-	taken  int64 // those that were ever queued
+	taken  int64 // all that were ever queued
 	blocks int
-	leased int // lanes
-	held   int // blocks with senders
-	// refused is the size of the block that was last left out because there was no room.
+	leased int // leased lanes
+	held   int // leased blocks
+	// refused is the size of the last block that was dropped because there was no room.
 	refused int64
 }
 
-// A row is blocks that go in the order of their epochs.
+// A row is blocks in the order of their epochs.
 type row struct {
-	groups []*group // by epoch; of each tenant blocks are leased from the first only
+	groups []*group // by epoch; for each tenant, blocks are leased from its first group only
 }
 
-// A group holds the blocks of one epoch, in a lane for each shard of each tenant, while there are blocks in it.
+// A group has the blocks of one epoch, in one lane for each shard and tenant with blocks.
 type group struct {
 	epoch uint32
 	lanes []*lane
 	byKey map[laneKey]*lane
-	// mayMix says that entries may come while older ones are yet to come back.
+	// mayMix says that entries may be added while older ones may still come back.
 	mayMix bool
 }
 
@@ -46,11 +46,11 @@ type laneKey struct {
 	tenant uint32
 }
 
-// A lane holds the blocks of one shard and tenant in order. The first of them, while leased, are with a sender.
+// A lane has the blocks of one shard and tenant in order. The first ones may be leased.
 type lane struct {
 	of      *group
 	key     laneKey
-	at      int // in the lanes of the group
+	at      int // index in the lanes of the group
 	entries []*entry
 	held    int
 
@@ -72,7 +72,7 @@ func (d *destination) push(e *entry) {
 	d.wake.Signal()
 }
 
-// last finds or makes the group of an epoch that is none before the last.
+// last returns the group of an epoch, not before that of the last group; it makes it if needed.
 func (r *row) last(epoch uint32) *group {
 	if n := len(r.groups); n == 0 || r.groups[n-1].epoch != epoch {
 		r.groups = append(r.groups, newGroup(epoch))
@@ -82,7 +82,7 @@ func (r *row) last(epoch uint32) *group {
 
 func newGroup(epoch uint32) *group { return &group{epoch: epoch, byKey: map[laneKey]*lane{}} }
 
-// lane finds or makes a lane.
+// lane returns the lane of a key, which it makes if needed.
 func (g *group) lane(key laneKey) *lane {
 	l := g.byKey[key]
 	if l == nil {
@@ -106,8 +106,8 @@ func (g *group) leave(l *lane) {
 	delete(g.byKey, l.key)
 }
 
-// lease takes the oldest block whose lane is free, and those that follow it there as far as the bound allows; nil without
-// one.
+// lease takes the oldest block whose lane is free, and those after it in the lane as far as the bound allows; nil if
+// there is none.
 func (d *destination) lease(most Bound) (*lane, []*entry) {
 	now := time.Now()
 	d.age(now)
@@ -132,11 +132,11 @@ func (d *destination) lease(most Bound) (*lane, []*entry) {
 	return best, slices.Clone(best.entries[:best.held])
 }
 
-// first is the lane whose candidate came first, or nil without a candidate: of the first epoch that has one, beside the lanes of tenants that
-// have blocks of an epoch before. What holds up one tenant holds up no other.
+// first returns the lane whose candidate is the oldest, nil if there is none: from the first epoch with a candidate,
+// without lanes of tenants that have blocks of an earlier epoch. What holds up one tenant holds up no other.
 func (r *row) first(candidate func(*lane) *entry) *lane {
 	r.settle()
-	var before map[uint32]bool // tenants that have
+	var before map[uint32]bool // tenants with blocks of earlier epochs
 	for i, g := range r.groups {
 		best := g.oldest(func(l *lane) *entry {
 			if before[l.key.tenant] {
@@ -157,7 +157,7 @@ func (r *row) first(candidate func(*lane) *entry) *lane {
 	return nil
 }
 
-// within is how many of a lane's blocks go together: at least the first.
+// within is how many of a lane's blocks are leased together: at least the first.
 func (l *lane) within(most Bound) int {
 	n, samples, bytes := 0, 0, 0
 	for _, e := range l.entries {
@@ -171,7 +171,7 @@ func (l *lane) within(most Bound) int {
 	return n
 }
 
-// settle leaves epochs behind that are done.
+// settle drops epochs that are done.
 func (r *row) settle() {
 	isDone := func(g *group) bool { return len(g.lanes) == 0 }
 	if slices.ContainsFunc(r.groups, isDone) {
@@ -179,7 +179,7 @@ func (r *row) settle() {
 	}
 }
 
-// release ends the lease of a lane's entries: done takes them out of it, else they are the next to be leased again.
+// release ends the lease of a lane's entries: if done, they leave the lane, else they may be leased again.
 func (d *destination) release(l *lane, entries []*entry, done bool) {
 	d.leased--
 	if done {
@@ -199,14 +199,14 @@ func (d *destination) release(l *lane, entries []*entry, done bool) {
 	d.wake.Broadcast()
 }
 
-// shorten gives back all but the first n entries of a lease.
+// shorten gives back all entries of a lease except the first n.
 func (d *destination) shorten(l *lane, entries []*entry, n int) {
 	l.held = n
 	d.held -= len(entries) - n
 	l.tidy()
 }
 
-// dropOldest takes out the oldest block that is not leased, of those that may be dropped, or nil.
+// dropOldest removes the oldest block that is not leased and may be dropped, or returns nil.
 func (d *destination) dropOldest(may func(*entry) bool) *entry {
 	for g := range d.groups() {
 		l := g.oldest(func(l *lane) *entry {
@@ -241,7 +241,7 @@ func (d *destination) oldest() (first *entry) {
 	return first
 }
 
-// groups are all there are, those first that came first.
+// groups are all groups, the oldest first.
 func (d *destination) groups() iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		for _, r := range []*row{&d.late, &d.fresh} {
@@ -255,7 +255,7 @@ func (d *destination) groups() iter.Seq[*group] {
 	}
 }
 
-// entries are all there are, in no order.
+// entries are all entries, in no order.
 func (d *destination) entries() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for g := range d.groups() {
@@ -277,7 +277,7 @@ func (d *destination) removed(e *entry) {
 	d.standing.charge(e.tenant, -int64(e.size))
 }
 
-// oldest is the lane whose candidate came first, or nil without a candidate.
+// oldest returns the lane whose candidate is the oldest, nil if there is none.
 func (g *group) oldest(candidate func(*lane) *entry) *lane {
 	var best *lane
 	var first *entry
@@ -289,7 +289,7 @@ func (g *group) oldest(candidate func(*lane) *entry) *lane {
 	return best
 }
 
-// oldest is the block that has waited longest: what came back late is behind what is out.
+// oldest is the block that has waited longest: one that came back late is behind those leased.
 func (l *lane) oldest() *entry {
 	first, next := l.entry(0), l.entry(l.held)
 	if next != nil && next.seq < first.seq {
@@ -305,7 +305,7 @@ func (l *lane) entry(i int) *entry {
 	return nil
 }
 
-// remove takes out the entry i, before which there are none but leased ones.
+// remove removes entry i; all before it are leased.
 func (l *lane) remove(i int) {
 	copy(l.entries[1:i+1], l.entries[:i])
 	l.entries[0] = nil

@@ -14,18 +14,18 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Bound is what blocks of one lane may add up to that are leased together. Zero leases each by itself.
+// Bound limits the blocks of one lane that are leased together. Zero leases each by itself.
 type Bound struct {
 	Samples    int
 	Bytes, Raw int // after compression, and before
 }
 
-// A Lease is a block in the hands of a sender, or several of one lane and tenant in their order. Done, Release,
-// ReleaseRest or Later ends it, exactly once.
+// A Lease is one block that a sender has, or several of one lane and tenant in their order. Exactly one call of Done,
+// Release, ReleaseRest or Later ends it.
 type Lease struct {
 	Blocks    []block.Block
-	Queued    []time.Time // since when each is there
-	Deadlines []time.Time // when each block gets too old to send; zero is never
+	Queued    []time.Time // when each block was queued
+	Deadlines []time.Time // when each block becomes too old to send; zero is never
 
 	queue       *Queue
 	destination int
@@ -34,15 +34,15 @@ type Lease struct {
 }
 
 const (
-	// readPause is how long a lane waits before a block of it that could not be read is asked for again.
+	// readPause is how long a lane waits before a block that could not be read is tried again.
 	readPause = time.Second
 	// readTime is how long that is tried.
 	readTime = time.Minute
 )
 
-// Next waits for a block that a destination may be sent now; those that wait behind it, up to a bound, come with it. It
-// returns ErrClosed after Stop, and another error when the storage cannot be read, in which case the block stays where
-// it is for a while; other lanes go on.
+// Next waits for a block that may be sent to a destination now; those after it come with it, up to a bound. It returns
+// ErrClosed after Stop, and another error if the storage cannot be read; the block then stays where it is for a while,
+// and other lanes continue.
 func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, error) {
 	for {
 		from, entries, err := q.lease(destination, most)
@@ -63,8 +63,8 @@ func (q *Queue) Next(ctx context.Context, destination int, most Bound) (*Lease, 
 	}
 }
 
-// read gets the blocks, and gives back those from the first on that has to be sent, or dropped, by itself. Of the first
-// block it tells why there is none to send.
+// read reads the blocks, and gives back those from the first on that must be sent, or dropped, by itself. If the first
+// block cannot be sent, it returns the reason.
 func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 	raw := 0
 	for i, e := range l.entries {
@@ -78,7 +78,7 @@ func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 			}
 			return reason, err
 		case i > 0 && (!fine || b.Tenant != l.Blocks[0].Tenant || raw > most):
-			l.shorten(i) // why, it will tell when it is the first
+			l.shorten(i) // the reason will be returned when it comes first
 			return "", nil
 		}
 		l.Blocks, l.Queued, l.Deadlines = append(l.Blocks, b), append(l.Queued, e.queued), append(l.Deadlines, deadline)
@@ -86,7 +86,7 @@ func (l *Lease) read(ctx context.Context, most int) (reason string, err error) {
 	return "", nil
 }
 
-// read gets the block of a leased entry, or tells why it must be dropped.
+// read reads the block of a leased entry, or returns the reason why it must be dropped.
 func (q *Queue) read(ctx context.Context, destination int, e *entry) (b block.Block, deadline time.Time, reason string, err error) {
 	if limit := q.destinations[destination].policy.MaxAge; limit > 0 {
 		deadline = e.queued.Add(limit)
@@ -110,13 +110,13 @@ func (q *Queue) read(ctx context.Context, destination int, e *entry) (b block.Bl
 	return b, deadline, ReasonCorrupt, nil
 }
 
-// isGone tells whether an error says that a value is not where it was stored, as when somebody deletes a file, or cuts it off.
+// isGone reports whether an error says that a stored value is missing, as after somebody deleted or truncated a file.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// readAgain gives the blocks back, the first of which could not be read: a disk that is away for the moment comes back, but a block that has
-// failed for long is like one that is not there.
+// readAgain gives back the blocks after the first could not be read: a disk may be away for a moment, but a block that
+// has failed for long is lost.
 func (l *Lease) readAgain() {
 	q, now := l.queue, time.Now()
 	q.mu.Lock()
@@ -130,7 +130,7 @@ func (l *Lease) readAgain() {
 	q.wakeAfter(d, readPause)
 }
 
-// wakeAfter has those look again that wait for blocks of a destination.
+// wakeAfter wakes those who wait for blocks of a destination, after a pause.
 func (q *Queue) wakeAfter(d *destination, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		q.mu.Lock()
@@ -139,7 +139,7 @@ func (q *Queue) wakeAfter(d *destination, pause time.Duration) {
 	})
 }
 
-// lease waits for entries. What it returns is the caller's to read until its lease ends.
+// lease waits for entries. The caller may read them until the lease ends.
 func (q *Queue) lease(destination int, most Bound) (*lane, []*entry, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -155,7 +155,7 @@ func (q *Queue) lease(destination int, most Bound) (*lane, []*entry, error) {
 	}
 }
 
-// shorten gives back all blocks but the first n.
+// shorten gives back all blocks except the first n.
 func (l *Lease) shorten(n int) {
 	q := l.queue
 	q.mu.Lock()
@@ -164,12 +164,13 @@ func (l *Lease) shorten(n int) {
 	l.entries = l.entries[:n]
 }
 
-// Done says that the destination is done with the blocks, sent or dropped: lost says which were not delivered, and is nil
-// where all were. A storage is told before their lane may be leased again: so after a crash what one lease delivered comes
-// again, and no more of a lane.
+// Done says that the destination is done with the blocks, sent or dropped: lost has an error for each that was not
+// delivered, and is nil if all were. It returns once the storage has recorded that, before the lane may be leased
+// again: so after a crash, at most the blocks of one lease of a lane are sent again.
 func (l *Lease) Done(lost []error) { l.done(lost, true) }
 
-// done is Done; what the queue drops by itself is no answer, and says nothing of whether the destination serves the tenant.
+// done is Done; blocks that the queue drops by itself are no answer, and do not show whether the destination serves the
+// tenant.
 func (l *Lease) done(lost []error, answered bool) {
 	q := l.queue
 	var finished []*entry
@@ -200,7 +201,7 @@ func (l *Lease) done(lost []error, answered bool) {
 	q.roomChanged()
 }
 
-// Release gives the blocks back unsent.
+// Release gives back the blocks unsent.
 func (l *Lease) Release() {
 	q := l.queue
 	q.mu.Lock()
@@ -208,7 +209,7 @@ func (l *Lease) Release() {
 	q.mu.Unlock()
 }
 
-// ReleaseRest gives the blocks back unsent, all but the first few that the destination is done with.
+// ReleaseRest gives back the blocks unsent, except the first ones, with which the destination is done.
 func (l *Lease) ReleaseRest(done int, lost []error) {
 	if done == 0 {
 		l.Release()
@@ -218,8 +219,8 @@ func (l *Lease) ReleaseRest(done int, lost []error) {
 	l.Done(lost)
 }
 
-// Later gives the blocks back, all but the first few that the destination is done with: it would not serve their tenant
-// for so long.
+// Later gives back the blocks, except the first ones, with which the destination is done: it would not serve their
+// tenant for so long.
 func (l *Lease) Later(done int, lost []error, wait time.Duration) {
 	q := l.queue
 	rest := l.entries[done:]

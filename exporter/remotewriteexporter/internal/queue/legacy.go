@@ -12,19 +12,19 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// Legacy is what a queue in memory held when it was closed. The next may be in a storage.
+// Legacy is what a queue in memory had when it was closed. The next queue may be in a storage.
 type Legacy struct {
 	destinations []string
-	served       []string // of these, those that have had what was left for them
+	served       []string // those of destinations that have received it
 	entries      []*entry
 }
 
-// Without is what is left when some of the destinations have had theirs.
+// Without returns what is left when some of the destinations have received their blocks.
 func (l *Legacy) Without(served []string) *Legacy {
 	return &Legacy{destinations: l.destinations, served: served, entries: l.entries}
 }
 
-// Header sums up what is in it.
+// Header sums up the blocks.
 func (l *Legacy) Header() (h block.Header, blocks int) {
 	for _, e := range l.entries {
 		h.Samples += int(e.samples)
@@ -34,11 +34,12 @@ func (l *Legacy) Header() (h block.Header, blocks int) {
 	return h, len(l.entries)
 }
 
-// Destinations are those that it was for.
+// Destinations are those that the blocks are for.
 func (l *Legacy) Destinations() []string { return l.destinations }
 
-// Leave drops what a queue holds in memory only, and returns it for one that is opened later. Call it between Stop and Close, when
-// all leases have ended. What somebody waits for, and will bring again, is not left. It is nil if there is nothing.
+// Leave removes what a queue has in memory only, and returns it for a queue that is opened later. Call it between Stop
+// and Close, when all leases have ended. It leaves out blocks whose sender waits for the result and will send them
+// again. It returns nil if there is nothing.
 func (q *Queue) Leave() *Legacy {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,11 +74,11 @@ func (q *Queue) Leave() *Legacy {
 	return l
 }
 
-// inheritAtOnce is how many bytes of what was left are stored together.
+// inheritAtOnce is how many inherited bytes are stored together.
 const inheritAtOnce = 4 << 20
 
-// inherit takes up what another queue left, for the destinations that are still there. Nobody else uses the queue yet. What
-// was left may be for several queues, so it is copied. What cannot be stored stays in memory, as it was.
+// inherit adds what another queue left, for those destinations that still exist. Nobody else uses the queue yet.
+// Several queues may inherit the same blocks, so they are copied. Those that cannot be stored stay in memory.
 func (q *Queue) inherit(ctx context.Context, l *Legacy) {
 	epoch := q.NextEpoch()
 	var some []*entry
@@ -100,7 +101,7 @@ func (q *Queue) inherit(ctx context.Context, l *Legacy) {
 	take()
 }
 
-// heirOf is what a queue takes up of an entry of another: nobody may wait for it.
+// heirOf returns the entry for one of another queue: without a fate.
 func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
 	e := *old
 	e.waiting, e.done = 0, slices.Clone(old.done)
@@ -110,7 +111,7 @@ func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
 	}
 	adopted := old.only != 0 && e.only == 0
 	e.block = &held{Block: old.block.Block}
-	e.block.Hold() // as the queue before still does, so that its memory is for none but these
+	e.block.Hold() // the other queue holds it too, so its memory stays valid
 	e.tenant = q.tenants.number(e.block.Tenant)
 	for i, name := range q.cfg.Destinations {
 		switch {
@@ -126,7 +127,7 @@ func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
 	return &e
 }
 
-// storeInherited takes up entries, which it stores if there is a storage.
+// storeInherited adds entries, after storing them if there is a storage.
 func (q *Queue) storeInherited(ctx context.Context, entries []*entry) error {
 	if len(entries) == 0 {
 		return nil

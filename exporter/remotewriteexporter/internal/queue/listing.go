@@ -12,20 +12,21 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// mostBlocks is more than were ever queued. A key with a greater number is damaged; numbers that follow one that is damaged, and less,
-// do not come near it.
+// mostBlocks is more blocks than can ever be queued. A key with a greater number is damaged; numbers that continue from
+// a damaged one below it never get that far.
 const mostBlocks = 1 << 60
 
-// A lister is a storage that tells its keys without its values.
+// A lister is a storage that can list its keys without reading values.
 type lister interface{ Keys() []string }
 
-// A listing is which blocks a storage has, and marks of such, by their keys: what there is to read, however far the numbers lie apart.
+// A listing is the numbers of the blocks in a storage, and of marks of blocks, from their keys: what there is to read,
+// however far apart.
 type listing struct {
-	blocks, marks []uint64 // in order
-	odd           []string // keys that begin as theirs do, of no number
+	blocks, marks []uint64 // sorted
+	odd           []string // keys with these prefixes, but without a valid number
 }
 
-// list asks a storage for its keys. The listing is nil if it cannot tell.
+// list asks a storage for its keys. The listing is nil if the storage cannot tell.
 func list(ctx context.Context, client storage.Client) (*listing, error) {
 	switch c := client.(type) {
 	case lister:
@@ -60,7 +61,7 @@ func listingOf(keys []string) *listing {
 	return l
 }
 
-// span is the number of the first block, and that after the last.
+// span returns the number of the first block, and that after the last.
 func (l *listing) span() (first, next uint64) {
 	if len(l.blocks) == 0 {
 		return 0, 0
@@ -68,14 +69,14 @@ func (l *listing) span() (first, next uint64) {
 	return l.blocks[0], l.blocks[len(l.blocks)-1] + 1
 }
 
-// within are the numbers of blocks, and of marks, of a span.
+// within returns the numbers of blocks and marks within a span.
 func (l *listing) within(first, next uint64) []uint64 {
 	all := slices.Concat(between(l.blocks, first, next), between(l.marks, first, next))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// outside are the keys of all others.
+// outside returns the keys of all others.
 func (l *listing) outside(first, next uint64) []string {
 	keys := slices.Clone(l.odd)
 	for prefix, numbers := range map[string][]uint64{BlockPrefix: l.blocks, donePrefix: l.marks} {
@@ -88,7 +89,7 @@ func (l *listing) outside(first, next uint64) []string {
 	return keys
 }
 
-// between are those of sorted numbers that lie in a span.
+// between returns those of sorted numbers that are within a span.
 func between(numbers []uint64, first, next uint64) []uint64 {
 	from, _ := slices.BinarySearch(numbers, first)
 	to, _ := slices.BinarySearch(numbers, next)

@@ -5,20 +5,22 @@ package queue
 
 // A ledger is a storage that knows how many blocks it should have.
 type ledger interface {
-	// IsDamaged tells whether some of it could not be read.
+	// IsDamaged reports whether some of it could not be read.
 	IsDamaged() bool
-	// Promised is how many there were, or fewer, when it was last written to. It is false if nobody can tell.
+	// Promised is the number of blocks there were, at least, when it was last written. It returns false if that is not
+	// known.
 	Promised() (blocks int, ok bool)
 }
 
-// recovered is what was found.
+// recovered is the result of a recovery.
 type recovered struct {
 	sound   int
 	corrupt []*entry
 }
 
-// countLost counts blocks that are damaged for each destination that waits for them, and tells how many more are lost. If more are
-// damaged than are missing some were done with, and damage took what said so: which, nobody knows.
+// countLost counts damaged blocks for each destination that waits for them, and returns how many more are lost. If more
+// are damaged than are missing, some were already delivered, and the damage took the record of that: which ones is not
+// known.
 func (q *Queue) countLost(r *recovered, l ledger) (more int) {
 	promised := r.sound + len(r.corrupt)
 	if l != nil && l.IsDamaged() {

@@ -15,13 +15,13 @@ import (
 )
 
 // Push queues blocks for every destination, all or none of them. It returns once they are stored, if there is a
-// storage. It never waits for room: Block is a promise of whoever brings data, made in WaitRoom. The fate is what becomes of
-// them in memory; with a storage it must be nil.
+// storage. It never waits for room: with Block, the sender of data does that, in WaitRoom. The fate tells what becomes
+// of them in memory; with a storage it must be nil.
 func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fate *Fate) error {
 	return q.PushTo(ctx, epoch, blocks, nil, fate)
 }
 
-// PushTo is Push of blocks each of which is for one destination, of MaxParts at most: to has their numbers, or All.
+// PushTo is Push for blocks that are each for one destination, of at most MaxParts: to has their numbers, or All.
 func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, to []int, fate *Fate) error {
 	q.mu.Lock()
 	if q.closed {
@@ -69,7 +69,7 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 	return nil
 }
 
-// forgetTenants forgets the names of those that have nothing queued, and were not served lately; the caller holds mu.
+// forgetTenants forgets the names of tenants that have nothing queued, and were not served lately; the caller holds mu.
 func (q *Queue) forgetTenants() {
 	q.tenants.forget(func(n uint32, before time.Time) bool {
 		if slices.ContainsFunc(q.destinations, func(d *destination) bool { return !d.standing.isIdle(n, before) }) {
@@ -84,8 +84,8 @@ func (q *Queue) forgetTenants() {
 
 func (q *Queue) apart(destination int) bool { return q.cfg.Apart != nil && q.cfg.Apart[destination] }
 
-// store writes entries. When the storage is full, the oldest blocks make room for them that wait only for destinations whose
-// policy allows it: as many as it takes where room comes back by files, of which some have to be empty first.
+// store writes entries. If the storage is full, it drops the oldest blocks that only destinations whose policy allows
+// it wait for: several of them if the storage frees space by whole files.
 func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	if q.disk == nil {
 		return nil
@@ -95,7 +95,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		q.mu.Lock()
 		first := q.firstSeq()
 		q.mu.Unlock()
-		q.forget(nil) // deletions first: they make room
+		q.forget(nil) // deletions first, since they free space
 		err := q.disk.append(ctx, first, entries, q.cfg.Destinations)
 		if err == nil || !errors.Is(err, storage.ErrStorageFull) {
 			return err
@@ -109,7 +109,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		}
 		q.mu.Unlock()
 		dropped += sizeOf(finished)
-		if len(finished) == 0 || !q.forget(finished) && (!q.disk.frees || dropped > mostDropped) { // to drop more would make no room
+		if len(finished) == 0 || !q.forget(finished) && (!q.disk.frees || dropped > mostDropped) { // dropping more would not help
 			return err
 		}
 		if q.disk.frees {
@@ -118,7 +118,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 	}
 }
 
-// insert puts e into every destination's queue and adds to finished the entries that nobody waits for any more.
+// insert adds e to every destination's queue and to finished the entries that nobody waits for any more.
 func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	leftOut := false
 	for i, d := range q.destinations {
@@ -129,11 +129,11 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		if over := int64(e.size) - d.room(e.tenant); over > 0 && d.blocks > 0 {
 			policy := d.policy.OnFull
 			if policy == DropOldest && d.standing.crowdedOut(e.tenant) {
-				policy = DropNewest // nothing older makes room for one more tenant
+				policy = DropNewest // one more tenant must not push out older data
 			}
 			switch policy {
 			case DropOldest:
-				if q.cfg.Tenants > 0 { // what it drops of its own makes room twice: it is free, and no longer the tenant's
+				if q.cfg.Tenants > 0 { // dropping its own data counts twice: that is free, and no longer the tenant's
 					finished = q.dropOldest(i, (over+1)/2, func(old *entry) bool { return old.tenant == e.tenant }, finished)
 					over = d.bytes + int64(e.size) - d.policy.Size
 				}
@@ -156,14 +156,14 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 	}
 	if q.disk != nil {
 		q.retain(e)
-		if leftOut { // nor is it to come with the next start
+		if leftOut { // nor may it come back after the next start
 			finished = append(finished, e)
 		}
 	}
 	return finished
 }
 
-// retain keeps the body of what is stored in memory, too, if there is room for it; the caller holds mu.
+// retain keeps a stored body in memory, too, if there is room for it; the caller holds mu.
 func (q *Queue) retain(e *entry) {
 	if size := int64(len(e.block.Body())); q.retained+size <= maxRetained {
 		e.kept = true
@@ -175,7 +175,8 @@ func (q *Queue) retain(e *entry) {
 
 func anyBlock(*entry) bool { return true }
 
-// mayGo tells whether all that wait for a block may lose it: else to drop it for one of them makes no room.
+// mayGo reports whether all destinations that wait for a block may lose it: otherwise dropping it for one of them frees
+// nothing.
 func (q *Queue) mayGo(e *entry) bool {
 	for i, d := range q.destinations {
 		if d.policy.OnFull != DropOldest && q.isFor(e, i) {
@@ -185,7 +186,7 @@ func (q *Queue) mayGo(e *entry) bool {
 	return true
 }
 
-// dropOldest frees room bytes in a destination's queue, as far as blocks that are not leased allow.
+// dropOldest frees so many bytes in a destination's queue, as far as blocks that are not leased allow.
 func (q *Queue) dropOldest(destination int, room int64, may func(*entry) bool, finished []*entry) []*entry {
 	d := q.destinations[destination]
 	for room > 0 {

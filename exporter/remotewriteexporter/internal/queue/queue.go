@@ -30,14 +30,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// OnFull says what happens when a destination's queue has no room.
+// OnFull is the policy of a destination's queue without room.
 type OnFull uint8
 
-// The policies there are.
+// The policies.
 const (
-	Block      OnFull = iota // whoever brings data waits; see Queue.WaitRoom
-	DropOldest               // the oldest blocks make room
-	DropNewest               // the new block is left out
+	Block      OnFull = iota // the sender of data waits; see Queue.WaitRoom
+	DropOldest               // the oldest blocks are dropped
+	DropNewest               // the new block is dropped
 )
 
 // Reasons for which the queue drops blocks.
@@ -61,62 +61,63 @@ const (
 )
 
 const (
-	// entryOverhead is what a queued block costs besides its body. Counting it bounds the number of tiny blocks.
+	// entryOverhead is what a queued block takes besides its body. Counting it limits the number of tiny blocks.
 	entryOverhead = 256
-	// maxRetained bounds the stored bodies that are kept in memory too, so that a queue that keeps up is never
-	// read back, and a long one takes no memory.
+	// maxRetained limits the stored bodies that are also kept in memory, so that a queue that keeps up is never read
+	// back, and a long one takes no memory.
 	maxRetained = 4 << 20
-	// mostDropped bounds the blocks that are dropped for others where that makes no room: two files of a log, about.
+	// mostDropped limits the blocks that are dropped for others where that frees space in steps only: about two files
+	// of a log.
 	mostDropped = 16 << 20
 )
 
 // Config says what to keep and where.
 type Config struct {
-	// Policy is that of destinations which have none of their own.
+	// Policy is for destinations that have none of their own.
 	Policy
 
 	// Destinations identify the queues, the same after a restart.
 	Destinations []string
 	// Own are policies of the destinations, in their order; nil gives none a policy of its own.
 	Own []Policy
-	// Apart says which destinations have none of what is for all, but copies of their own; nil is none of them.
+	// Apart says which destinations get copies of their own instead of what is for all; nil if none do.
 	Apart []bool
-	// Tenants says that blocks are of several tenants, each with a share of the queue, and how many there may be that have blocks for a
-	// destination but are not served; 0 is of none.
+	// Tenants says that blocks are of several tenants, each with a share of the queue, and how many may have blocks for
+	// a destination without being served; 0 if there are no tenants.
 	Tenants int
-	// Senders is how many may ask for blocks of a destination at a time; 0 is not known. Tenants that the destination does not serve keep no
-	// more than half of them.
+	// Senders is how many may ask for blocks of a destination at the same time; 0 if not known. Tenants that the
+	// destination does not serve occupy at most half of them.
 	Senders int
-	// Batches bounds the batches of the pipeline that have no fate yet, besides; 0 does not.
+	// Batches also limits the batches of the pipeline without a result; 0 is no limit.
 	Batches int64
 	// Legacy is what earlier queues in memory left.
 	Legacy []*Legacy
 	// Storage keeps the blocks; nil keeps them in memory.
 	Storage storage.Client
-	// Dropped is told of each block that is dropped. It must not call the queue.
-	// Of a corrupt one the header is what it still tells, or zero.
+	// Dropped is called for each block that is dropped. It must not call the queue. For a corrupt block, the header is
+	// what could be salvaged, or zero.
 	Dropped func(destination int, reason string, h block.Header)
-	// Lost is told of blocks that damage of the storage left nothing of, where that knows how many: of no fewer. It must not call the
-	// queue.
+	// Lost is called with the number of blocks that a damaged storage has lost without a trace, as far as that is
+	// known. It must not call the queue.
 	Lost func(blocks int)
-	// StorageFailed is told of each failure to read or delete what is stored. It must not call the queue.
+	// StorageFailed is called for each failure to read or delete what is stored. It must not call the queue.
 	StorageFailed func(error)
 }
 
-// A Policy says how far a destination may be behind, and what becomes of its data then.
+// A Policy says how much a destination may have queued, and what happens to further data.
 type Policy struct {
-	// Size bounds the queue, in bytes of bodies and some overhead.
+	// Size limits the queue, in bytes of bodies and some overhead.
 	Size int64
 	// OnFull is what happens when it is full.
 	OnFull OnFull
-	// FreshFor is how long a block may wait before those that came later go first; 0 is for ever. What waits longer goes in its
-	// own order, when nothing else can.
+	// FreshFor is how long a block may wait before later ones go first; 0 is for ever. Blocks that wait longer are sent
+	// in their own order, when nothing else can be.
 	FreshFor time.Duration
 	// MaxAge is how long a block may wait; 0 is for ever.
 	MaxAge time.Duration
 }
 
-// Queue is safe for concurrent use, but for Push, which one goroutine calls.
+// Queue is safe for concurrent use, except for Push, which only one goroutine may call.
 type Queue struct {
 	cfg  Config
 	disk *disk // nil in memory
@@ -125,15 +126,15 @@ type Queue struct {
 	destinations []*destination
 	tenants      tenants
 	batches      openBatches
-	retained     int64 // bytes of stored bodies that are in memory too
+	retained     int64 // bytes of stored bodies that are also in memory
 	nextSeq      uint64
-	unstored     map[uint64]struct{} // blocks that are finished, of which the storage is about to be told
-	changed      chan struct{}       // closed and replaced when room appears
+	unstored     map[uint64]struct{} // finished blocks that are about to be deleted from the storage
+	changed      chan struct{}       // closed and replaced when there is new room
 	stopped      bool                // no more leases
 	closed       bool
 }
 
-// Open makes a queue and takes up what its storage holds.
+// Open makes a queue and recovers what its storage has.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	q := &Queue{
 		cfg: cfg, changed: make(chan struct{}), tenants: newTenants(), batches: openBatches{most: cfg.Batches}, unstored: map[uint64]struct{}{},
@@ -163,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 // Destinations identify the queues.
 func (q *Queue) Destinations() []string { return q.cfg.Destinations }
 
-// NextEpoch is an epoch after all that the queue holds.
+// NextEpoch returns an epoch after all that are queued.
 func (q *Queue) NextEpoch() uint32 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +177,7 @@ func (q *Queue) NextEpoch() uint32 {
 	return next
 }
 
-// finish notes that a destination is done with e, which is no longer in its lane, or about to leave it.
+// finish records that a destination is done with e, which has left its lane, or is about to.
 func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	e.waiting--
 	e.done = append(e.done, q.cfg.Destinations[destination])
@@ -194,7 +195,8 @@ func (q *Queue) finish(destination int, e *entry, finished []*entry) []*entry {
 	return finished
 }
 
-// finished notes that nobody waits for e any more. With a storage the block may be read back as long as that knows it.
+// finished records that nobody waits for e any more. With a storage the block may be read again until it is deleted
+// there.
 func (q *Queue) finished(e *entry) {
 	q.seal(e)
 	q.noteFinished(e)
@@ -203,7 +205,7 @@ func (q *Queue) finished(e *entry) {
 	}
 }
 
-// Stop ends every Next. Leases that are out go on.
+// Stop ends every Next. Leases stay valid.
 func (q *Queue) Stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -213,8 +215,8 @@ func (q *Queue) Stop() {
 	}
 }
 
-// Close ends every Next and WaitRoom. All leases must have ended. Blocks in memory are dropped; those in a storage
-// wait for the next Open.
+// Close ends every Next and WaitRoom. All leases must have ended. Blocks in memory are dropped; stored ones wait for
+// the next Open.
 func (q *Queue) Close(ctx context.Context) error {
 	q.Stop()
 	q.mu.Lock()
@@ -241,7 +243,7 @@ func (q *Queue) Close(ctx context.Context) error {
 	return q.disk.client.Close(ctx)
 }
 
-// firstSeq is the lowest sequence number that a destination waits for, or that the storage has yet to be told is done.
+// firstSeq is the lowest sequence number that a destination waits for, or that must still be deleted from the storage.
 func (q *Queue) firstSeq() uint64 {
 	first := q.nextSeq
 	for seq := range q.unstored {

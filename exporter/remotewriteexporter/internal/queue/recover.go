@@ -15,10 +15,10 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// recoverBatch is how many blocks are read at a time: few enough to hold, many enough to be quick.
+// recoverBatch is how many blocks are read at a time: few enough for the memory, many enough to be fast.
 const recoverBatch = 16
 
-// recover takes up what an earlier process stored. Nobody else uses the queue yet.
+// recover adds what an earlier process stored. Nobody else uses the queue yet.
 func (q *Queue) recover(ctx context.Context) error {
 	raw, err := q.disk.client.Get(ctx, indexKey)
 	if err != nil {
@@ -38,18 +38,18 @@ func (q *Queue) recover(ctx context.Context) error {
 	if err != nil && !isDamaged {
 		q.cfg.Dropped(0, ReasonCorrupt, block.Header{})
 	}
-	if found != nil { // else those that the index does not name stay lost
+	if found != nil { // else blocks that the index does not cover stay lost
 		from, to := found.span()
 		if err != nil {
 			first = from
 		}
-		isStale = isStale || to > next // an index of an earlier time, as in a file that somebody wrote twice
+		isStale = isStale || to > next // an old index, as in a file that two processes wrote
 		next = max(next, to)
 	}
 	q.nextSeq = next
 	if found != nil {
 		if err := q.sweep(ctx, found.outside(first, next)); err != nil {
-			q.cfg.StorageFailed(fmt.Errorf("cannot delete what is left over in the stored queue: %w", err)) // it takes room, no more
+			q.cfg.StorageFailed(fmt.Errorf("cannot delete what is left over in the stored queue: %w", err)) // it takes space, nothing else
 		}
 	}
 	var r recovered
@@ -61,7 +61,7 @@ func (q *Queue) recover(ctx context.Context) error {
 	if lost := q.countLost(&r, l); lost > 0 {
 		q.cfg.Lost(lost)
 	}
-	if isStale { // what is lost is so once
+	if isStale { // report losses only once
 		if err := q.disk.client.Set(ctx, indexKey, indexOf(first, next)); err != nil {
 			q.cfg.StorageFailed(fmt.Errorf("cannot write the index of the stored queue: %w", err))
 		}
@@ -69,7 +69,7 @@ func (q *Queue) recover(ctx context.Context) error {
 	return nil
 }
 
-// batches are the numbers of a span that are to be read, a few at a time: all of them if nobody knows which there are.
+// batches returns the block numbers of a span, a few at a time: all numbers if the existing ones are not known.
 func batches(found *listing, first, next uint64) iter.Seq[[]uint64] {
 	if found != nil {
 		return slices.Chunk(found.within(first, next), recoverBatch)
@@ -87,7 +87,7 @@ func batches(found *listing, first, next uint64) iter.Seq[[]uint64] {
 	}
 }
 
-// recoverBlocks takes up those of some numbers that are there.
+// recoverBlocks adds those of the numbered blocks that exist.
 func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovered) error {
 	ops := make([]*storage.Operation, 0, 2*len(numbers))
 	for _, seq := range numbers {
@@ -101,7 +101,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovere
 	for i, seq := range numbers {
 		stored, done := ops[2*i].Value, ops[2*i+1].Value
 		if stored == nil {
-			if done != nil { // whose block was deleted, but not the mark
+			if done != nil { // the block was deleted, but not its mark
 				finished = append(finished, &entry{seq: seq, marked: true})
 			}
 			continue
@@ -125,7 +125,7 @@ func (q *Queue) recoverBlocks(ctx context.Context, numbers []uint64, r *recovere
 		}
 		r.sound++
 		e.block = nil
-		if e.queued.After(now) { // by a clock that was set back since: it would wait for as long as that was
+		if e.queued.After(now) { // the clock was set back since: it would wait until then
 			e.queued = now
 		}
 		for i, d := range q.destinations {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WaitRoom returns when every destination has room for what some tenants bring, or its queue makes room by dropping.
+// WaitRoom returns when every destination has room for data of the tenants, or its queue makes room by dropping.
 func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
 	for {
 		q.mu.Lock()
@@ -28,14 +28,14 @@ func (q *Queue) WaitRoom(ctx context.Context, tenants []string) error {
 	}
 }
 
-// Blocks tells whether WaitRoom would wait now.
+// Blocks reports whether WaitRoom would wait now.
 func (q *Queue) Blocks(tenants []string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.closed && q.full(tenants)
 }
 
-// full tells whether some destination that makes others wait has no room for one of the tenants; the caller holds mu.
+// full reports whether a destination with the policy Block has no room for one of the tenants; the caller holds mu.
 func (q *Queue) full(tenants []string) bool {
 	if q.cfg.OnFull == Block && q.batches.crowd() {
 		return true
@@ -53,8 +53,8 @@ func (q *Queue) full(tenants []string) bool {
 	return false
 }
 
-// Refuses tells whether every destination would leave a new block out: it is full, or has no room for one like the last
-// that was left out.
+// Refuses reports whether every destination would drop a new block: it is full, or has no room for a block of the size
+// that was last dropped.
 func (q *Queue) Refuses(tenants []string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,11 +94,12 @@ func (q *Queue) Drain(ctx context.Context) {
 	}
 }
 
-// room is how many bytes more a tenant may queue. Without tenants it is all that is free; with them as much as is free beyond what it
-// has, so that there is a part left for whoever comes next. But there may always come more whom nobody serves, for anybody can make up
-// tenants: so while some are served, an eighth of the queue is for these, and another one for those that were not refused so far, which may
-// come to be served. What others have queued beyond that, while nobody was, is not taken off of what is for the served; nor does it keep out
-// those that may be served, of whom nothing is known after a start: a sixteenth beyond the size is for one request of each.
+// room is how many more bytes a tenant may queue. Without tenants that is all that is free; with them, as much as is
+// free after what it has, so that something is left for the next. But anybody can make up any number of tenants that
+// are never served: so while some are served, an eighth of the queue is reserved for these, and another eighth for
+// those that were not refused so far. What others queued beyond that, while nobody was served, is not taken off the
+// part for the served; nor does it keep out those of whom nothing is known yet, as after a start: a sixteenth beyond
+// the size is for one request of each.
 func (d *destination) room(tenant uint32) int64 {
 	s, size := &d.standing, d.policy.Size
 	if s.tenants == 0 {
@@ -119,13 +120,13 @@ func (d *destination) room(tenant uint32) int64 {
 		most = size / 8 * 6
 	}
 	room := min(size-d.bytes, most-s.unserved) - share
-	if share == 0 && s.paused[tenant] == nil && d.policy.OnFull != DropOldest { // nobody has tried yet whether it is served
+	if share == 0 && s.paused[tenant] == nil && d.policy.OnFull != DropOldest { // it is not known yet whether it is served
 		room = max(room, size/16*17-d.bytes)
 	}
 	return room
 }
 
-// roomChanged wakes those who wait for room or for emptiness.
+// roomChanged wakes those who wait for room or for an empty queue.
 func (q *Queue) roomChanged() {
 	close(q.changed)
 	q.changed = make(chan struct{})

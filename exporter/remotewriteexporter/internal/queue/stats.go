@@ -11,10 +11,10 @@ import (
 type Stats struct {
 	Bytes, Capacity int64
 	Blocks          int
-	Leased          int       // requests under way
-	Waiting         int       // blocks that no sender has, but for those of tenants that the destination does not serve
+	Leased          int       // requests in flight
+	Waiting         int       // blocks that are not leased, without those of tenants that the destination does not serve
 	Items           int64     // samples and histograms in all blocks
-	Oldest          time.Time // when the oldest block was queued; zero without one
+	Oldest          time.Time // when the oldest block was queued; zero if there is none
 }
 
 // Stats reports on one destination.
@@ -29,7 +29,7 @@ func (q *Queue) Stats(destination int) Stats {
 	return s
 }
 
-// waiting counts blocks that no sender has. Those of tenants that are not served wait for something else than for senders.
+// waiting counts blocks that are not leased. Those of tenants that are not served do not wait for senders.
 func (d *destination) waiting() int {
 	n := d.blocks - d.held
 	if d.standing.tenants == 0 || len(d.standing.paused) == 0 {
@@ -45,7 +45,7 @@ func (d *destination) waiting() int {
 	return n
 }
 
-// Taken is how many samples and histograms were ever queued for a destination.
+// Taken is the number of samples and histograms ever queued for a destination.
 func (q *Queue) Taken(destination int) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,7 @@ type Rest struct {
 	Samples, Histograms int64
 }
 
-// Rest is what the storage has that some destination waits for.
+// Rest returns what the storage has that some destination waits for.
 func (q *Queue) Rest() (r Rest) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,18 +16,18 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Earlier is a storage of an earlier version with what a queue left in it. It is only read.
+// Earlier is a storage of an earlier version, with the blocks that a queue left there. It is only read.
 type Earlier interface {
 	// Keys are those of all values.
 	Keys() []string
-	// Get returns nil without a value.
+	// Get returns nil if there is no value.
 	Get(key string) ([]byte, error)
-	// Remove deletes the whole, and returns once the disk knows. It is closed then.
+	// Remove deletes the storage, and returns once that is on disk. It is closed then.
 	Remove() error
 	Close() error
 }
 
-// Log is the storage that takes the place of an earlier one.
+// Log is the storage that replaces an earlier one.
 type Log interface {
 	storage.Client
 	Keys() []string
@@ -46,11 +46,11 @@ const (
 	takeoverSize = 8 + 8 + 8 + 4
 )
 
-// A takeover is a log that has the values of an earlier storage, too. They are read where they are; so it costs no time and no
-// room, wherever it is interrupted. When none of them is left the earlier storage is deleted.
+// A takeover is a log that also has the values of an earlier storage. They are read where they are, so that it costs
+// neither time nor space, whenever it is interrupted. When all of them are gone, the earlier storage is deleted.
 //
-// Blocks of it have the numbers they had, if the log was empty: then they come before all others. In a log that has been used,
-// as where somebody went back to an earlier version, they come after what is in it, with numbers and epochs that follow.
+// Its blocks keep their numbers if the log was empty: then they come before all others. In a log that has been used, as
+// after a downgrade, they come after its blocks, with the numbers and epochs that follow.
 type takeover struct {
 	Log
 
@@ -58,17 +58,17 @@ type takeover struct {
 
 	mu       sync.Mutex
 	earlier  Earlier           // nil once it is deleted
-	live     map[string]string // keys that its values have now, and had
-	shift    uint64            // added to numbers of blocks
+	live     map[string]string // their keys now, by keys in the earlier storage
+	shift    uint64            // added to block numbers
 	epochs   uint32            // added to epochs
-	unlogged []string          // earlier keys that are gone, which the log does not say yet
-	logged   []string          // those of which it does
-	stays    bool              // the earlier storage, which could not be deleted
-	blocks   int               // of the earlier storage, at first
+	unlogged []string          // earlier keys that are gone, but not recorded in the log yet
+	logged   []string          // those that are recorded
+	stays    bool              // the earlier storage could not be deleted
+	blocks   int               // in the earlier storage, at first
 }
 
-// TakeOver returns a storage that has what is in both, and how many blocks the earlier one has, which may be nil. When that is
-// deleted, or cannot be, done is told: by a call of the storage, which it must not call itself.
+// TakeOver returns a storage with the content of both, and how many blocks the earlier one has, which may be nil. When
+// that is deleted, or cannot be, done is called, from within a call of the storage, which it must not call itself.
 func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (client storage.Client, blocks int, err error) {
 	record, err := log.Get(ctx, takeoverKey)
 	if err != nil {
@@ -81,7 +81,7 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 	if record != nil {
 		t.readTold()
 	}
-	if earlier == nil { // it was deleted, and the process ended before it could say so
+	if earlier == nil { // it was deleted, and the process ended before recording that
 		return log, 0, log.Batch(ctx, t.forgetLogged()...)
 	}
 	first, next := earlierSpan(earlier)
@@ -100,7 +100,7 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 	return t, blocks, nil
 }
 
-// earlierSpan is the first and next number of the blocks that are in use: those that the index says or, if it is damaged, all.
+// earlierSpan is the first and next number of the blocks in use: those that the index says or, if it is damaged, all.
 func earlierSpan(earlier Earlier) (first, next uint64) {
 	if raw, err := earlier.Get(indexKey); err == nil && raw != nil {
 		if first, next, err = parseIndex(raw); err == nil {
@@ -110,7 +110,8 @@ func earlierSpan(earlier Earlier) (first, next uint64) {
 	return listingOf(earlier.Keys()).span()
 }
 
-// goesOn tells whether a takeover had begun, and takes its numbers then. It has not if the earlier version wrote since.
+// goesOn reports whether a takeover had begun, and then continues with its numbers. It does not if the earlier version
+// wrote since.
 func (t *takeover) goesOn(record []byte, first, next uint64) bool {
 	if len(record) != takeoverSize || binary.LittleEndian.Uint64(record) != first || binary.LittleEndian.Uint64(record[8:]) != next {
 		return false
@@ -119,7 +120,7 @@ func (t *takeover) goesOn(record []byte, first, next uint64) bool {
 	return true
 }
 
-// begin decides which numbers the earlier blocks have from now on, and stores that along with an index that covers them.
+// begin decides the new numbers of the earlier blocks, and stores them along with an index that covers them.
 func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 	from, to := first, next // of the index
 	raw, err := t.Log.Get(ctx, indexKey)
@@ -146,7 +147,7 @@ func (t *takeover) begin(ctx context.Context, first, next uint64) error {
 	return t.Log.Batch(ctx, ops...)
 }
 
-// nextEpoch follows that of the last block of the log.
+// nextEpoch returns the epoch after that of the log's last block.
 func (t *takeover) nextEpoch(ctx context.Context, numbers []uint64) (uint32, error) {
 	for _, seq := range slices.Backward(numbers) {
 		stored, err := t.Log.Get(ctx, key(BlockPrefix, seq))
@@ -160,7 +161,7 @@ func (t *takeover) nextEpoch(ctx context.Context, numbers []uint64) (uint32, err
 	return 0, nil
 }
 
-// readTold finds out which values are gone by now.
+// readTold finds the earlier values that are gone already.
 func (t *takeover) readTold() {
 	for _, k := range t.Log.Keys() {
 		if earlier, ok := strings.CutPrefix(k, gonePrefix); ok {
@@ -169,7 +170,7 @@ func (t *takeover) readTold() {
 	}
 }
 
-// findLive finds the values that are of use, and counts blocks.
+// findLive finds the earlier values in use, and counts blocks.
 func (t *takeover) findLive(first, next uint64) (blocks int) {
 	gone := map[string]bool{}
 	for _, k := range t.logged {
@@ -207,8 +208,8 @@ func (t *takeover) Delete(ctx context.Context, key string) error {
 	return t.Batch(ctx, storage.DeleteOperation(key))
 }
 
-// Batch does what a log does. What is deleted of the earlier storage is gone at once, even if there is no room to say so: the log
-// is told with what is written next.
+// Batch does what a log does. Values of the earlier storage that it deletes are gone at once, even if there is no space
+// to record that: the log records it with the next write.
 func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	t.mu.Lock()
 	if t.earlier == nil {
@@ -241,7 +242,7 @@ func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	return t.tell(ctx, below)
 }
 
-// read reads an earlier value, which if it is a block has the epoch that it is to have. The caller holds mu.
+// read reads an earlier value; a block gets its new epoch. The caller holds mu.
 func (t *takeover) read(now, earlier string) ([]byte, error) {
 	value, err := t.earlier.Get(earlier)
 	if err == nil && strings.HasPrefix(now, BlockPrefix) && len(value) >= preambleSize && checksumMatches(value[:preambleSize]) {
@@ -252,7 +253,7 @@ func (t *takeover) read(now, earlier string) ([]byte, error) {
 	return value, err
 }
 
-// tell does in the log what is to be done there, and says what is gone. The caller holds mu.
+// tell applies operations to the log, and records what is gone. The caller holds mu.
 func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
 	if len(t.unlogged) == 0 {
 		return t.Log.Batch(ctx, ops...)
@@ -269,17 +270,17 @@ func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
 	switch {
 	case err == nil:
 		t.logged, t.unlogged = append(t.logged, t.unlogged...), nil
-	case onlyDeletes: // for which the log needs no room
+	case onlyDeletes: // for which the log needs no space
 		return t.Log.Batch(ctx, ops...)
 	}
 	return err
 }
 
-// finish deletes the earlier storage, which makes room, and then does in the log what is to be done there. The caller holds mu.
+// finish deletes the earlier storage, which frees space, and then applies operations to the log. The caller holds mu.
 func (t *takeover) finish(ctx context.Context, ops []*storage.Operation) error {
 	err := t.earlier.Remove()
 	t.done(err)
-	if err != nil { // the next process may be able to
+	if err != nil { // the next process may succeed
 		t.earlier, t.stays = nothing{}, true
 		return t.tell(ctx, ops)
 	}
@@ -287,7 +288,7 @@ func (t *takeover) finish(ctx context.Context, ops []*storage.Operation) error {
 	return t.Log.Batch(ctx, append(t.forgetLogged(), ops...)...)
 }
 
-// forgetLogged deletes what the log says of the earlier storage.
+// forgetLogged returns deletions of all the log's records about the earlier storage.
 func (t *takeover) forgetLogged() []*storage.Operation {
 	ops := make([]*storage.Operation, 0, len(t.logged)+1)
 	for _, k := range t.logged {
@@ -297,13 +298,13 @@ func (t *takeover) forgetLogged() []*storage.Operation {
 	return append(ops, storage.DeleteOperation(takeoverKey))
 }
 
-// IsDamaged tells whether some of the log could not be read.
+// IsDamaged reports whether some of the log could not be read.
 func (t *takeover) IsDamaged() bool {
 	l, isLedger := t.Log.(ledger)
 	return isLedger && l.IsDamaged()
 }
 
-// Promised is how many blocks both should have had at first, where the log knows.
+// Promised is how many blocks both should have had at first, if the log knows.
 func (t *takeover) Promised() (blocks int, ok bool) {
 	l, isLedger := t.Log.(ledger)
 	if !isLedger {
@@ -313,7 +314,7 @@ func (t *takeover) Promised() (blocks int, ok bool) {
 	return blocks + t.blocks, ok
 }
 
-// Keys are those of both.
+// Keys are the keys of both.
 func (t *takeover) Keys() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -330,7 +331,7 @@ func (t *takeover) Close(ctx context.Context) error {
 	return errors.Join(t.earlier.Close(), t.Log.Close(ctx))
 }
 
-// nothing takes the place of an earlier storage that is closed, but could not be deleted.
+// nothing replaces an earlier storage that is closed, but could not be deleted.
 type nothing struct{}
 
 func (nothing) Keys() []string             { return nil }

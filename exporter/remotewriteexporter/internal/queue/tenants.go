@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// unknown is the number of tenants that have queued nothing so far.
+// unknown is the number of tenants that have queued nothing yet.
 const unknown = math.MaxUint32
 
-// minTenants is how many names are kept without a look at who still has something queued.
+// minTenants is how many names are kept before unused ones are looked for.
 const minTenants = 1024
 
-// tenants are the numbers of tenants by name. Whoever makes blocks bounds the tenants there are, not those there have been.
+// tenants are the numbers of tenants by name. The maker of blocks limits how many exist at a time, not how many there
+// ever were.
 type tenants struct {
 	numbers map[string]uint32
 	next    uint32
-	most    int       // so many names are kept before those are looked for that are of no more use
-	forgot  time.Time // when that was
+	most    int       // names kept before unused ones are looked for
+	forgot  time.Time // when that was last done
 }
 
 func newTenants() tenants { return tenants{numbers: map[string]uint32{}, most: minTenants} }
 
-// number is a tenant's, which is found or given.
+// number returns a tenant's number, after assigning one if needed.
 func (t *tenants) number(name string) uint32 {
 	n, ok := t.numbers[name]
 	if !ok {
@@ -42,10 +43,10 @@ func (t *tenants) numberIfKnown(name string) uint32 {
 	return unknown
 }
 
-// areMany says whether it is time to forget some.
+// areMany reports whether it is time to forget some.
 func (t *tenants) areMany() bool { return len(t.numbers) >= t.most }
 
-// forget forgets those of no more use, as for which may says so: it is told when this was done before.
+// forget forgets those for which may returns true: before is when this was last done.
 func (t *tenants) forget(may func(number uint32, before time.Time) bool) {
 	for name, n := range t.numbers {
 		if may(n, t.forgot) {

@@ -15,12 +15,12 @@ import (
 type segment struct {
 	number uint64
 	size   int64
-	values int   // that are of use
+	values int   // still needed
 	live   int64 // their bytes
-	broken bool  // nothing more can be written to it
+	broken bool  // nothing more may be written to it
 }
 
-// append writes a record to the end of the log, and returns where in its file that is. The caller holds mu.
+// append writes a record to the end of the log, and returns its offset in the file. The caller holds mu.
 func (s *Store) append(record []byte) (at int64, err error) {
 	if a := s.active(); a.size > 0 && (a.broken || a.size+int64(len(record)) > usual) {
 		if err := s.roll(); err != nil {
@@ -34,8 +34,8 @@ func (s *Store) append(record []byte) (at int64, err error) {
 		err = s.file.Sync()
 	}
 	if err != nil {
-		// Whether some of it is there nobody knows. It must not be in front of what comes next; nor is a file trusted that the disk
-		// did not take.
+		// Part of it may be on disk. It must not precede the next record, and a file that failed to sync is not
+		// trusted.
 		a.broken = s.file.Truncate(a.size) != nil || synced
 		return 0, fmt.Errorf("cannot write %s: %w", s.name(a.number), err)
 	}
@@ -46,8 +46,9 @@ func (s *Store) append(record []byte) (at int64, err error) {
 	return at, nil
 }
 
-// begin goes on with the last file if that is empty, else it begins another: so an empty file that is not the last is none of ours. Where there
-// is no room for another, it is begun with what is written next: what is there can be read, and makes room when it is done with.
+// begin continues the last file if that is empty, else it begins another: so an empty file that is not the last is none
+// of ours. If there is no space for another, the next write begins it: what exists can be read, and frees space when it
+// is done with.
 func (s *Store) begin() error {
 	if len(s.segments) == 0 {
 		return s.roll()
@@ -66,8 +67,8 @@ func (s *Store) begin() error {
 	return err
 }
 
-// create makes an empty file, or opens it. Somebody may have removed the folder with what was in it, or have made one of the file's name:
-// there is no reason to take nothing ever again.
+// create makes an empty file, or opens it. If somebody removed the folder, or made a file with the name, writes must
+// still succeed later.
 func (s *Store) create(number uint64) (*os.File, error) {
 	open := func() (*os.File, error) {
 		return os.OpenFile(s.name(number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -96,7 +97,7 @@ func (s *Store) roll() error {
 		return err
 	}
 	if s.file != nil {
-		_ = s.file.Close() // all that is in it was written, and waited for if that was asked for
+		_ = s.file.Close() // all of it was written, and synced if configured
 	}
 	s.file = file
 	s.segments = append(s.segments, &segment{number: number})

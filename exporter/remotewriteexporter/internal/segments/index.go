@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// place is where a value is.
+// place is the position of a value.
 type place struct {
 	of   *segment
 	at   int64
 	size uint32
 }
 
-// forget deletes a value in memory. The caller holds mu.
+// forget removes a value from the index. The caller holds mu.
 func (s *Store) forget(key string) {
 	p, ok := s.index[key]
 	if !ok {
@@ -32,7 +32,7 @@ func (s *Store) forget(key string) {
 	}
 }
 
-// keep notes where a value is. The caller holds mu.
+// keep records the position of a value. The caller holds mu.
 func (s *Store) keep(key string, p place) {
 	s.forget(key)
 	s.index[key] = p
@@ -48,7 +48,7 @@ func (s *Store) isCounted(key string) bool {
 	return s.opts.Counted != "" && strings.HasPrefix(key, s.opts.Counted)
 }
 
-// countAfter is how many values that are counted there will be. The caller holds mu.
+// countAfter is how many counted values there will be after ops. The caller holds mu.
 func (s *Store) countAfter(ops []*storage.Operation) int {
 	n := s.counted
 	for i, op := range ops {

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// lockFolder opens the file that holds the lock where there are some.
+// lockFolder opens the lock file, without a lock.
 func lockFolder(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// Lock takes no file where there are no such locks.
+// Lock does nothing on systems without such locks.
 func Lock(*os.File) error { return nil }
 
-// SyncFolder waits for nothing where folders cannot be waited for.
+// SyncFolder does nothing on systems where folders cannot be synced.
 func SyncFolder(string) error { return nil }

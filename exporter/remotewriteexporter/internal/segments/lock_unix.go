@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// lockFolder takes a folder for one store, which nobody else can open until the file is closed or the process ends.
+// lockFolder locks a folder for one store, until the file is closed or the process ends.
 func lockFolder(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the configuration names the folder
 	if err != nil {
@@ -25,12 +25,12 @@ func lockFolder(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// Lock takes a file for this process, or fails if another has it. bbolt's lock is the same.
+// Lock locks a file for this process, or fails if another has locked it. bbolt uses the same lock.
 func Lock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// SyncFolder waits until the disk knows which files there are.
+// SyncFolder waits until the names of files are on disk.
 func SyncFolder(dir string) error {
 	folder, err := os.Open(dir) //nolint:gosec // the same
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 )
 
-// reached is how far the log was written, and how many of the values that are counted there were then. It is in a file of its own, which is
-// written in place behind each record, and not waited for: so it is never ahead of the log, unless that has lost its end.
+// reached is how far the log was written, and how many counted values there were then. It is in a file of its own,
+// which is overwritten after each record without a sync: so it is never ahead of the log, unless the log has lost its
+// end.
 type reached struct {
 	number uint64 // of the file
-	size   int64  // of that; 0 says nothing of the file, which may be yet to be made
+	size   int64  // of the file; 0 if not known, as before it exists
 	values int
-	boot   uint32 // of the machine; 0 if that is not known
+	boot   uint32 // start of the machine; 0 if not known
 }
 
 const (
@@ -25,7 +26,7 @@ const (
 	bootID      = "/proc/sys/kernel/random/boot_id"
 )
 
-// thisBoot tells the machine's start from others.
+// thisBoot identifies the current boot of the machine.
 func thisBoot() uint32 {
 	id, err := os.ReadFile(bootID)
 	if err != nil {
@@ -34,12 +35,12 @@ func thisBoot() uint32 {
 	return crc32.Checksum(id, castagnoli)
 }
 
-// isBeyond tells whether the log was written further than to a place in it.
+// isBeyond reports whether the log was written beyond a position.
 func (r reached) isBeyond(number uint64, size int64) bool {
 	return r.number > number+1 || r.number > number && r.size > 0 || r.number == number && r.size > size
 }
 
-// readReached reads the file; zero if there is none that is whole.
+// readReached reads the file; zero if it is missing or damaged.
 func (s *Store) readReached() reached {
 	b, err := os.ReadFile(filepath.Join(s.dir, reachedName))
 	if err != nil || len(b) != reachedSize || crc32.Checksum(b[:reachedSize-4], castagnoli) != binary.LittleEndian.Uint32(b[reachedSize-4:]) {
@@ -53,7 +54,8 @@ func (s *Store) readReached() reached {
 	}
 }
 
-// beginReached opens the file. Where that cannot be there is none: an old one might be ahead of a log that has lost its end before.
+// beginReached opens the file. If it cannot, there is none: an old one might be ahead of a log that has lost its end
+// before.
 func (s *Store) beginReached() {
 	name := filepath.Join(s.dir, reachedName)
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the configuration names the folder
@@ -69,7 +71,8 @@ func (s *Store) beginReached() {
 	}
 }
 
-// noteReached says how far the log is written. Where it cannot be said the file stays behind the log, which does no harm. The caller holds mu.
+// noteReached records how far the log is written. If it cannot, the file stays behind the log, which does no harm. The
+// caller holds mu.
 func (s *Store) noteReached() error {
 	if s.reached == nil {
 		return nil
@@ -84,24 +87,24 @@ func (s *Store) noteReached() error {
 	return err
 }
 
-// findEnd compares where the last sound record ends to how far the log was written. What is between the two is lost.
+// findEnd compares the end of the last valid record with how far the log was written. What is between the two is lost.
 func (s *Store) findEnd(r reached, end int64) {
 	number := uint64(0)
 	if len(s.segments) > 0 {
 		number = s.active().number
 	}
 	if r == (reached{}) || !r.isBeyond(number, end) && (r.number != number || r.size != end) {
-		return // it is behind, or by an earlier version
+		return // it is behind, or from an earlier version
 	}
-	// Without waits for the disk a power cut leaves of this file and of the log what it likes.
+	// Without syncs, a power cut may leave any part of this file and of the log.
 	if isExact := s.opts.Sync || r.boot != 0 && r.boot == thisBoot(); isExact {
 		s.promised = r.values
 	}
-	written := int64(0) // of the last file
+	written := int64(0) // to the last file
 	if len(s.segments) > 0 {
 		written = s.active().size
 	}
-	if !r.isBeyond(number, written) || r.values+s.counted == 0 { // that it is damaged was told, or nothing is lost and nothing comes again
+	if !r.isBeyond(number, written) || r.values+s.counted == 0 { // the damage was reported, or nothing is lost and nothing will be sent again
 		return
 	}
 	d := Damage{File: s.name(r.number), Ended: true}

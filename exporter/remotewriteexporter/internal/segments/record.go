@@ -10,8 +10,8 @@ import (
 	"math"
 )
 
-// A record is a mark, the length of its content, a checksum of both, and the content: sets and deletes, one after another, and how many
-// values of those that are counted there are then.
+// A record is a mark, the length of its content, a checksum of both, and the content: sets and deletes, and the number
+// of counted values after them.
 const (
 	markSize = 4
 	headSize = markSize + 4 + 4
@@ -56,7 +56,8 @@ func checksum(record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(record[markSize:markSize+4], castagnoli), castagnoli, record[headSize:])
 }
 
-// recordAt is how long the record at the beginning of b is, 0 if there is none, and whether it is as it was written.
+// recordAt returns the length of the record at the beginning of b, 0 if there is none, and whether its checksum is
+// right.
 func recordAt(b []byte) (size int, sound bool) {
 	if len(b) < headSize || !bytes.HasPrefix(b, mark) {
 		return 0, false
@@ -68,7 +69,7 @@ func recordAt(b []byte) (size int, sound bool) {
 	return size, checksum(b[:size]) == binary.LittleEndian.Uint32(b[markSize+4:])
 }
 
-// nextRecord is where the next sound record is from some place on; the end of b if there is none.
+// nextRecord returns the offset of the next valid record from some offset on; the end of b if there is none.
 func nextRecord(b []byte, from int) int {
 	for from < len(b) {
 		n := bytes.Index(b[from:], mark)
@@ -84,8 +85,8 @@ func nextRecord(b []byte, from int) int {
 	return len(b)
 }
 
-// isTorn tells whether what is no sound record, and ends a log, can be one that was being written when the process or the machine ended:
-// not if another was begun behind it.
+// isTorn reports whether an invalid end of a log can be a record that was being written when the process or the machine
+// stopped: not if another record begins after it.
 func isTorn(rest []byte) bool {
 	if size, _ := recordAt(rest); size > 0 && size < len(rest) {
 		return false
@@ -103,13 +104,13 @@ func isTorn(rest []byte) bool {
 	return true
 }
 
-// isBegun tells whether b is the beginning of a record, as a process leaves that is killed.
+// isBegun reports whether b is the beginning of a record, as a killed process leaves.
 func isBegun(b []byte) bool {
 	n := min(len(b), markSize)
 	return bytes.Equal(b[:n], mark[:n]) && (len(b) < headSize || headSize+int(binary.LittleEndian.Uint32(b[markSize:])) > len(b))
 }
 
-// change is a set or a delete in a record, or what it says of the number of values.
+// change is a set or a delete in a record, or its number of counted values.
 type change struct {
 	kind     byte
 	key      string
@@ -117,7 +118,7 @@ type change struct {
 	count    int
 }
 
-// changesOf takes a record apart. It is false if that is not possible, up to where it is.
+// changesOf decodes a record. If it is invalid, it returns false and the changes up to there.
 func changesOf(record []byte) (list []change, whole bool) {
 	text := func(at int) (from, to int) {
 		n, size := binary.Uvarint(record[at:])

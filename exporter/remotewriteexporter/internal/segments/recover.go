@@ -16,21 +16,22 @@ import (
 
 const (
 	suffix = ".log"
-	// setAside is behind the name of a file that is damaged, under which it stays when it is of no use any more. So many stay.
+	// setAside is the suffix of a damaged file that is kept although it is no longer needed. Only so many are kept.
 	setAside     = ".damaged"
 	mostSetAside = 4
-	// stranger and a number are behind the name of what has the name of a file and is none.
+	// stranger and a number are the suffix of something else that had the name of a file.
 	stranger = ".stranger"
-	// untold follows the name of a file that was deleted while there was no room to record what was deleted with it.
+	// untold is the suffix of a file that was deleted while there was no space to record which values were deleted with
+	// it.
 	untold = ".gone"
-	// lockName is the file that holds the lock.
+	// lockName is the lock file.
 	lockName = "lock"
-	// page is what a disk gives or does not give as a whole.
+	// page is the unit in which a disk may lose data.
 	page = 4 << 10
 )
 
-// recover reads what is there. What was being written when the process or the machine ended, and nobody was told of, may be at the
-// end of the last file in part: that is cut off.
+// recover reads the log. The end of the last file may have part of a record that was being written when the process or
+// the machine stopped: nobody was told that it succeeded, and it is cut off.
 func (s *Store) recover() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -57,24 +58,25 @@ func (s *Store) recover() error {
 	r, end := s.readReached(), int64(0)
 	for i, number := range numbers {
 		if i > 0 && number != numbers[i-1]+1 {
-			s.damage(Damage{File: s.name(numbers[i-1] + 1)}) // it is not there
+			s.damage(Damage{File: s.name(numbers[i-1] + 1)}) // the file is missing
 		}
 		if end, err = s.replay(number, i == len(numbers)-1, r); err != nil {
 			return fmt.Errorf("cannot read %s: %w", s.name(number), err)
 		}
 	}
 	s.findEnd(r, end)
-	if len(s.untold) > 0 { // the last record counts values that were in them
+	if len(s.untold) > 0 { // the last record still counts their values
 		s.promised = unknown
 	}
-	// Those of the files before the first; but without waits for the disk a power cut may have kept a file's going, and not what was said of it.
+	// Values in files before the first are lost; but without syncs, a power cut may have kept the deletion of a file,
+	// and lost its record.
 	if s.opts.Sync && !s.damaged && s.promised != unknown && s.counted < s.promised {
 		s.damage(Damage{File: s.name(numbers[0] - 1)})
 	}
 	return nil
 }
 
-// replay reads a file, the last of which may have a torn end, and returns where its last sound record ends.
+// replay reads a file, the last of which may have a torn end, and returns where its last valid record ends.
 func (s *Store) replay(number uint64, isLast bool, r reached) (end int64, err error) {
 	content, err := s.readFile(number)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Store) replay(number uint64, isLast bool, r reached) (end int64, err er
 			break
 		}
 		damaged += next - at
-		if size > 0 && at+size <= next { // its length is right: who reads the values knows which are
+		if size > 0 && at+size <= next { // the length is right: reading its values will show which are damaged
 			s.apply(g, content[at:at+size], at, false)
 		}
 		at = next
@@ -118,7 +120,7 @@ func (s *Store) replay(number uint64, isLast bool, r reached) (end int64, err er
 	return end, nil
 }
 
-// readFile reads a file, with zeros for what the disk does not give: so that costs what was there, and not all that is stored.
+// readFile reads a file, with zeros in place of unreadable pages: so only these are lost.
 func (s *Store) readFile(number uint64) ([]byte, error) {
 	content, err := os.ReadFile(s.name(number))
 	if !errors.Is(err, syscall.EIO) {
@@ -147,7 +149,7 @@ func (s *Store) damage(d Damage) {
 	s.opts.Damaged(d)
 }
 
-// cutOff removes what is torn at the end of a file.
+// cutOff removes a torn record from the end of a file.
 func (s *Store) cutOff(g *segment, at int) error {
 	file, err := os.OpenFile(s.name(g.number), os.O_RDWR, 0)
 	if err != nil {
@@ -158,11 +160,11 @@ func (s *Store) cutOff(g *segment, at int) error {
 	return errors.Join(file.Truncate(int64(at)), file.Sync(), file.Close())
 }
 
-// apply does what a record says. Of one that is damaged a key may be another than was written: what it deletes stays, and so does what
-// it sets anew of values that are set once.
+// apply applies a record to the index. The keys of a damaged record may be wrong: so it deletes nothing, and does not
+// overwrite counted values, which are set only once.
 func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 	if sound {
-		s.promised = unknown // earlier versions do not say
+		s.promised = unknown // earlier versions do not record it
 	}
 	list, _ := changesOf(record)
 	for _, c := range list {
@@ -174,7 +176,7 @@ func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 				s.keep(c.key, place{g, int64(at + c.at), uint32(c.size)})
 			}
 			if isNew && s.promised != unknown {
-				s.promised++ // until a record says how many there are
+				s.promised++ // until a record has the number
 			}
 		case isDelete:
 			if sound {
@@ -188,7 +190,8 @@ func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 	}
 }
 
-// moveAway gives what has the name of a file and is none, such as a folder, another name. Nobody reads it, and what stays beside it is read.
+// moveAway renames something else that has the name of a file, such as a folder, so that the files beside it can be
+// read.
 func (s *Store) moveAway(name string) error {
 	for n := 1; ; n++ {
 		to := fmt.Sprintf("%s%s%d", name, stranger, n)
@@ -203,7 +206,7 @@ func (s *Store) moveAway(name string) error {
 	}
 }
 
-// clearWay moves away folders that have the names of files beside the log.
+// clearWay moves away folders with the names of the files beside the log.
 func (s *Store) clearWay(names ...string) error {
 	for _, name := range names {
 		name = filepath.Join(s.dir, name)
@@ -217,7 +220,7 @@ func (s *Store) clearWay(names ...string) error {
 	return nil
 }
 
-// setAside keeps a damaged file under another name, for whoever wants to look at it, and lets older ones go.
+// setAside keeps a damaged file under another name, for inspection, and deletes the oldest such files.
 func (s *Store) setAside(number uint64) {
 	old, err := filepath.Glob(filepath.Join(s.dir, "*"+setAside))
 	if err == nil && len(old) >= mostSetAside {
@@ -226,5 +229,5 @@ func (s *Store) setAside(number uint64) {
 			_ = os.Remove(name)
 		}
 	}
-	_ = os.Link(s.name(number), s.name(number)+setAside) // where that cannot be, it is only read
+	_ = os.Link(s.name(number), s.name(number)+setAside) // if that fails, it is only read
 }

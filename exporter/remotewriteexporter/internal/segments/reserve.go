@@ -11,28 +11,29 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// The reserve is a file that takes room, so that there is some on a disk that is full: a file goes as a whole, and the last values that
-// are of use in it have to be written elsewhere first.
+// The reserve is a file that occupies space for use when the disk is full: files are deleted as a whole, and before
+// that the last needed values must be written elsewhere.
 const (
 	reserveName = "reserve"
 	reserveSize = 32 << 10
 )
 
-// fillReserve takes the room, if there is that much. The caller holds mu.
+// fillReserve writes the reserve, if there is enough space. The caller holds mu.
 func (s *Store) fillReserve() {
 	name := filepath.Join(s.dir, reserveName)
 	if info, err := os.Stat(name); err == nil && info.Size() == reserveSize {
 		return
 	}
-	content := make([]byte, reserveSize) // that cannot be compressed
+	content := make([]byte, reserveSize) // not compressible
 	_, _ = rand.Read(content)
 	if os.WriteFile(name, content, 0o600) != nil {
-		_ = os.Remove(name) // half of it would be of no use
+		_ = os.Remove(name) // half of it would not help
 	}
 }
 
-// rescue copies what is of use to a new file, in the room of the reserve, and lets all others go: if it is so little, and what they
-// have is more. It is called when nothing can be written, and tells whether something can be now. The caller holds mu.
+// rescue copies all needed values to a new file, in the space of the reserve, and deletes all other files: if the
+// values are few enough, and this frees more. It is called when nothing can be written, and reports whether writing is
+// possible again. The caller holds mu.
 func (s *Store) rescue() bool {
 	if s.live > reserveSize/2 {
 		return false
@@ -54,7 +55,7 @@ func (s *Store) rescue() bool {
 		return false
 	}
 	unlogged := s.unlogged
-	s.unlogged = nil // it goes with the files
+	s.unlogged = nil // deleted with the files
 	if s.write(ops) != nil {
 		s.unlogged = unlogged
 		return false
@@ -64,7 +65,7 @@ func (s *Store) rescue() bool {
 	return s.size < before
 }
 
-// copies writes anew what is of use in a file, or in all. The caller holds mu.
+// copies returns writes of the needed values of a file, or of all files. The caller holds mu.
 func (s *Store) copies(of *segment) ([]*storage.Operation, error) {
 	var ops []*storage.Operation
 	for key, p := range s.index {

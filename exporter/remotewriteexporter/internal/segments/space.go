@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// usual is how large a file becomes, unless one record is larger.
+	// usual is the size of a file, unless one record is larger.
 	usual = 8 << 20
-	// few is how many bytes of values are copied whatever their file has.
+	// few is how many bytes of values are always worth copying to delete their file.
 	few = 64 << 10
 )
 
-// reap deletes the oldest files while nothing in them is of use. The caller holds mu.
+// reap deletes the oldest files that have no needed values. The caller holds mu.
 func (s *Store) reap() {
 	for len(s.segments) > 1 && s.segments[0].values == 0 {
 		if err := os.Remove(s.name(s.segments[0].number)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return // the next time, perhaps
+			return // it is tried again next time
 		}
 		s.size -= s.segments[0].size
 		s.segments = s.segments[1:]
 	}
 }
 
-// letGo frees the room of files that reap would delete, where there is none to say what is gone with them. Their names are changed, and
-// stay until a record says how many values there are without theirs. The caller holds mu.
+// letGo frees the space of files that reap would delete, when there is none to record which values go with them. They
+// are emptied and renamed, and stay until a record has the number of values without theirs. The caller holds mu.
 func (s *Store) letGo() {
 	for len(s.segments) > 1 && s.segments[0].values == 0 {
 		name := s.name(s.segments[0].number)
@@ -41,7 +41,7 @@ func (s *Store) letGo() {
 	}
 }
 
-// forgetUntold deletes their names. The caller holds mu.
+// forgetUntold deletes those names. The caller holds mu.
 func (s *Store) forgetUntold() {
 	for _, name := range s.untold {
 		_ = os.Remove(name)
@@ -49,8 +49,8 @@ func (s *Store) forgetUntold() {
 	s.untold = nil
 }
 
-// compact copies what is of use in the oldest file to the end of the log, if that is little, or if the log is more than twice as
-// large as what is of use in it. The caller holds mu.
+// compact copies the needed values of the oldest file to the end of the log, if they are few, or if the log is more
+// than twice as large as all needed values. The caller holds mu.
 func (s *Store) compact() {
 	if len(s.segments) == 1 && s.active().size > usual/8 && s.live < few {
 		if s.roll() != nil {

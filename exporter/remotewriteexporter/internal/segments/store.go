@@ -25,31 +25,32 @@ var errClosed = errors.New("the storage is closed")
 
 // Options say how to write.
 type Options struct {
-	// Sync waits for the disk with each write, so that it survives the machine, too.
+	// Sync syncs each write to disk, so that it survives a crash of the machine, too.
 	Sync bool
-	// Counted begins the keys of values that are set once, and of which each record says how many there are: so that it is known of
-	// how many nothing is left, where a part of a file cannot be read.
+	// Counted is the prefix of keys that are set only once, and whose number each record has: so it is known how many
+	// are lost where part of a file cannot be read.
 	Counted string
-	// Damaged is told of files parts of which cannot be read.
+	// Damaged is called for files that cannot be read in part.
 	Damaged func(Damage)
 }
 
 // Damage is what cannot be read of a file.
 type Damage struct {
 	File  string
-	Bytes int64 // 0 if the file is not there, or empty
-	// Torn says that it may be no more than the last write, in which the machine stopped: nobody was told that it was done.
+	Bytes int64 // 0 if the file is missing or empty
+	// Torn says that it may be just the last write, during which the machine stopped: nobody was told that it
+	// succeeded.
 	Torn bool
-	// Ended says that the log ends here, though it went on.
+	// Ended says that the log ends here, although more was written.
 	Ended bool
-	// Stranger says that it is no file, and where it is now: it had the name of one of the log's.
+	// Stranger says that something else had the name of a file, and what it is named now.
 	Stranger bool
 }
 
-// unknown is how many values there should be where the log does not say.
+// unknown stands for a number of values that the log does not tell.
 const unknown = -1
 
-// Store is a storage.Client that tells its keys.
+// Store is a storage.Client that can list its keys.
 type Store struct {
 	dir  string
 	opts Options
@@ -57,24 +58,24 @@ type Store struct {
 
 	mu       sync.Mutex
 	index    map[string]place
-	segments []*segment // the last is written to
-	file     *os.File   // of that
-	reached  *os.File   // says how far the log is written; nil if it cannot be said
+	segments []*segment // the last one is written to
+	file     *os.File   // the last segment
+	reached  *os.File   // how far the log is written; nil if there is no such file
 	boot     uint32     // of the machine
-	size     int64      // of all
+	size     int64      // of all files
 	live     int64      // of values
-	counted  int        // values that are counted
-	unlogged []string   // keys that are deleted, which the log does not say
+	counted  int        // number of counted values
+	unlogged []string   // deleted keys that are not recorded yet
 	buffer   []byte
-	ends     []int // in buffer, of what is written
+	ends     []int // offsets in buffer of written values
 	closed   bool
 
-	untold   []string // deleted files that no record mentions yet
-	promised int      // values that are counted, as of the last record that could be read; or unknown
-	damaged  bool     // whether a part of the log could not be read
+	untold   []string // deleted files that no record reflects yet
+	promised int      // counted values by the last valid record; or unknown
+	damaged  bool     // part of the log could not be read
 }
 
-// Open reads the log in a folder, which it makes if it is not there. Nobody else may use the folder.
+// Open reads the log in a folder, which it makes if needed. Nobody else may use the folder.
 func Open(dir string, opts Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -117,8 +118,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return s.Batch(ctx, storage.DeleteOperation(key))
 }
 
-// Batch does all of it or, if a value cannot be written, nothing. What is deleted is gone at once even if the log cannot say so
-// yet: it says so with what is written next.
+// Batch does everything or, if a value cannot be written, nothing. Deletions take effect at once, even if there is no
+// space to record them: they are recorded with the next write.
 func (s *Store) Batch(_ context.Context, ops ...*storage.Operation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,11 +158,11 @@ func (s *Store) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-// value reads one, of what is about to be written if it is there. The caller holds mu.
+// value reads a value, which may be among those about to be written. The caller holds mu.
 func (s *Store) value(key string, writes []*storage.Operation) ([]byte, error) {
 	for _, op := range slices.Backward(writes) {
 		if op.Key == key {
-			return slices.Clone(op.Value), nil // none of what is deleted
+			return slices.Clone(op.Value), nil // never a deleted one
 		}
 	}
 	p, ok := s.index[key]
@@ -187,8 +188,9 @@ func (s *Store) read(p place) ([]byte, error) {
 	return value, nil
 }
 
-// remove deletes values, and says so before their files go, so that at any time the log has as many as it says. Where there is no room to
-// say it, files that have nothing else go first, and it is said of the others. The caller holds mu.
+// remove deletes values, and records that before it deletes files, so that the log always has as many values as it
+// says. If there is no space for the record, files without other values go first, and the record is about the rest. The
+// caller holds mu.
 func (s *Store) remove(ops []*storage.Operation) error {
 	var of []*segment
 	var keys []string
@@ -211,7 +213,7 @@ func (s *Store) remove(ops []*storage.Operation) error {
 				s.unlogged = append(s.unlogged, key)
 			}
 		}
-		isSaid := len(s.unlogged) == 0 // by the files that are gone
+		isSaid := len(s.unlogged) == 0 // with the files
 		if err = s.write(nil); isSaid {
 			return nil
 		}
@@ -227,7 +229,7 @@ func (s *Store) remove(ops []*storage.Operation) error {
 	return nil
 }
 
-// write appends a record, with what is unlogged before it. The caller holds mu.
+// write appends a record, which begins with unlogged deletions. The caller holds mu.
 func (s *Store) write(ops []*storage.Operation) error {
 	b := beginRecord(s.buffer[:0])
 	for _, key := range s.unlogged {
@@ -266,7 +268,7 @@ func (s *Store) write(ops []*storage.Operation) error {
 	return nil
 }
 
-// Keys are those of all values, in order.
+// Keys are the keys of all values, sorted.
 func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,17 +289,17 @@ func (s *Store) Close(context.Context) error {
 	return errors.Join(s.file.Sync(), s.file.Close(), s.lock.Close())
 }
 
-// IsDamaged tells whether a part of the log could not be read.
+// IsDamaged reports whether part of the log could not be read.
 func (s *Store) IsDamaged() bool { return s.damaged }
 
-// Promised is how many of the values that are counted there should have been when the log was opened: never more than there were.
-// It is false if the log does not say.
+// Promised is how many counted values there should have been when the log was opened: never more than there were. It
+// returns false if the log does not say.
 func (s *Store) Promised() (values int, ok bool) { return s.promised, s.promised != unknown }
 
-// FreesWithoutRoom says that deleting needs no room where all of a file is deleted.
+// FreesWithoutRoom reports that deletions need no space if all of a file is deleted.
 func (*Store) FreesWithoutRoom() bool { return true }
 
-// Size is how many bytes the files have.
+// Size is the size of the files in bytes.
 func (s *Store) Size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,33 +14,34 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// fate is what became of a request.
+// fate is the result of a request.
 type fate uint8
 
 const (
 	sealed fate = iota // delivered or dropped
-	apart              // it has to be sent in pieces
-	late               // what was merged takes too long together
+	apart              // must be sent in pieces
+	late               // the merged blocks take too long together
 )
 
-// ending is the fate of a request and, when it is sealed, why its data is lost, or nil.
+// ending is the fate of a request and, when it is sealed, the error if its data is lost.
 type ending struct {
 	fate fate
 	lost error
 }
 
-// doubt is about a format that has delivered before, and in which a block is refused as if its content were bad.
+// doubt is about a format that has delivered before, after a block was refused in it as if its content were bad.
 type doubt struct {
 	format   int
 	refused  answer
 	failures int // of requests in the last format
 }
 
-// mostFailures are as many failures of a server as are taken for such, where they may mean that it does not know the last format.
+// mostFailures is the number of server errors after which they count as such, when they might mean that the last format
+// is not known.
 const mostFailures = 3
 
-// settles tells whether an answer to the last format leaves no doubt that it was the content: it is refused again, or the server does not know
-// that format.
+// settles reports whether an answer to the last format shows that it was about the content: it is refused again, or the
+// server does not know that format.
 func (t *doubt) settles(v verdict, a answer) bool {
 	switch {
 	case t == nil:
@@ -52,17 +53,17 @@ func (t *doubt) settles(v verdict, a answer) bool {
 	return v == retrySlowly || v == rejected && !a.wroteSome()
 }
 
-// deliver sends one request until its fate is sealed, or it turns out that it has to be sent in pieces. A request that was
-// merged has to be whenever all of it would be dropped: not all of its blocks may deserve it.
+// deliver sends one request until its fate is sealed, or until it must be sent in pieces. A merged request must be
+// whenever all of it would be dropped, since some of its blocks may be fine.
 func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e ending, err error) {
-	var tried formatSet // formats that b was turned down in
+	var tried formatSet // formats in which b was refused
 	var last answer
 	var doubted *doubt
 	sent := b // b in the format of the last attempt
 	attempt, spread := 0, d.cfg.Retry.spread()
 	if d.tenanted(b) {
 		attempt, its.started = d.served.attempts(b.Tenant, its.started)
-		if its.queued.After(its.started) { // what was refused then was other data
+		if its.queued.After(its.started) { // what was refused before was other data
 			its.started = its.queued
 		}
 	}
@@ -125,8 +126,8 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 			switch refused := v == retry || v == retrySlowly; {
 			case !refused:
 				d.served.well(b.Tenant)
-			case doubted != nil && a.mayBeFormat(): // a few times more at once
-			case merged && a.late() && a.code != 0: // it may be the request that is too large
+			case doubted != nil && a.mayBeFormat(): // a few more attempts
+			case merged && a.late() && a.code != 0: // the request may be too large
 			default:
 				if merged && a.late() {
 					d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
@@ -152,13 +153,13 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 		case oversized:
 			d.tooLarge(b, sent)
 			return ending{fate: apart}, nil
-		case unsupported: // with another format: no failure, so no pause and no attempt counted
+		case unsupported: // another format is tried: no failure, so no pause and no attempt counted
 			tried.add(format)
 			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
 		case doubtful:
 			tried, doubted = d.formats.allButLast(), &doubt{format: format, refused: a}
 		case rejected:
-			if merged && !a.wroteSome() { // what was written would be refused as old when it came again
+			if merged && !a.wroteSome() { // what was written would be refused as a duplicate
 				return ending{fate: apart}, nil
 			}
 			return ending{sealed, d.reject(b, sent, a)}, nil
@@ -167,7 +168,7 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter); err != nil {
 				return ending{}, err
 			}
-			if merged && a.late() { // it would be late for ever
+			if merged && a.late() { // it would never be in time
 				d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
 				return ending{fate: late}, nil
 			}
@@ -176,7 +177,7 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 	}
 }
 
-// reject drops a block that the destination refused, but for what it says it wrote of it.
+// reject drops a block that the destination refused, except what it says it wrote of it.
 func (d *Destination) reject(b, sent block.Block, a answer) error {
 	if !a.wroteSome() {
 		return d.drop(b.Header, ReasonRejected, a)
@@ -186,7 +187,7 @@ func (d *Destination) reject(b, sent block.Block, a answer) error {
 	return &LostError{Reason: ReasonRejected, answer: a}
 }
 
-// rewrite puts b in format f; have is an earlier result for b, which may already be it.
+// rewrite returns b in format f; have is an earlier result for b, which may already be it.
 func rewrite(b, have block.Block, f block.Format) (block.Block, error) {
 	if have.Version == f.Version && have.Compression == f.Compression {
 		return have, nil
@@ -194,7 +195,7 @@ func rewrite(b, have block.Block, f block.Format) (block.Block, error) {
 	return block.Transcode(b, f)
 }
 
-// expired names the reason to give a block up before another attempt.
+// expired returns the reason to give up a block before another attempt.
 func (d *Destination) expired(its term, attempt int) string {
 	now := time.Now()
 	if !its.deadline.IsZero() && !now.Before(its.deadline) {
@@ -206,7 +207,8 @@ func (d *Destination) expired(its term, attempt int) string {
 	return ""
 }
 
-// delivered counts what became of b: what its format left out, and what the destination says that it did not write, for a reason.
+// delivered counts a delivered block, and its losses: what its format cannot carry, and what the destination says it
+// did not write, for the given reason.
 func (d *Destination) delivered(b, sent block.Block, a answer, reason string) {
 	offered := promwrite.Written{Samples: sent.Samples, Histograms: sent.Histograms, Exemplars: sent.Exemplars}
 	all := promwrite.Written{Samples: b.Samples, Histograms: b.Histograms, Exemplars: b.Exemplars}
@@ -219,7 +221,7 @@ func (d *Destination) delivered(b, sent block.Block, a answer, reason string) {
 	d.telemetry.Delivered(h, losses[:])
 }
 
-// lossOf is what is missing of something.
+// lossOf returns the difference.
 func lossOf(all, there promwrite.Written, reason string) Loss {
 	return Loss{
 		Reason:     reason,

@@ -27,27 +27,27 @@ import (
 
 // Reasons for which a destination drops blocks, or items of them.
 const (
-	ReasonRejected  = "rejected"  // the destination will never take it
+	ReasonRejected  = "rejected"  // the destination will never accept it
 	ReasonPartial   = "partial"   // the destination says it wrote less than it was sent
 	ReasonTooLarge  = "too_large" // it cannot be split any further
 	ReasonUnwritten = "unwritten" // a 2xx without the written counts that 2.0 demands
 	ReasonElapsed   = "max_elapsed_time"
 	ReasonAge       = "max_age"
 	ReasonFormat    = "format" // the destination's format cannot express it
-	ReasonTenant    = "tenant" // no request can name its tenant, as after a change of the configuration
+	ReasonTenant    = "tenant" // no header can have its tenant, as after a change of the configuration
 )
 
 // Config says how to deliver.
 type Config struct {
 	URL    string
 	Client *http.Client
-	// Formats the destination may be offered, the best first.
+	// Formats are what the destination may be sent, the best first.
 	Formats []block.Format
 	// Timeout bounds one attempt.
 	Timeout time.Duration
 	// Reprobe is how long a fallback holds before better formats are tried again.
 	Reprobe time.Duration
-	// Tenants is how requests say whose data they carry; nil where nobody's data is told apart.
+	// Tenants puts tenants into requests; nil if there are none.
 	Tenants   Tenants
 	UserAgent string
 	Retry     Retry
@@ -57,27 +57,28 @@ type Config struct {
 
 // Tenants puts tenants into requests.
 type Tenants interface {
-	// SetHeaders says in the headers of a request whose data it carries. An error says that no request can.
+	// SetHeaders sets the headers of a request for a tenant's data. It returns an error if no header can have the
+	// tenant.
 	SetHeaders(h http.Header, tenant string) error
-	// Name is a tenant for people.
+	// Name is a tenant's name for display.
 	Name(tenant string) string
 }
 
-// Telemetry is told of what happens. Its methods are called from many goroutines and must not block.
+// Telemetry is told what happens. Its methods are called from many goroutines and must not block.
 type Telemetry interface {
-	// Requested tells of an answer, code 0 being none, and what was said unless it was a success.
+	// Requested reports an answer, code 0 if there was none, with its text unless it was a success.
 	Requested(code int, said string, wireBytes int, took time.Duration)
 	Retried(reason string)
-	// Paced tells of a request that waits for the rate limit.
+	// Paced reports a request that waits for the rate limit.
 	Paced()
-	// Delivered tells of a block that was delivered but for some losses.
+	// Delivered reports a block that was delivered, with its losses.
 	Delivered(h block.Header, losses []Loss)
 	Dropped(h block.Header, reason string)
-	// Down says that the destination takes no data, with the reason, or that it does again, with nil.
+	// Down reports that the destination accepts no data, with the reason, or that it does again, with nil.
 	Down(reason error)
 }
 
-// Loss counts the items of a delivered block that were not written, for the reason named. It may be none.
+// Loss counts the items of a delivered block that were not written, for the given reason. It may be none.
 type Loss struct {
 	Reason                         string
 	Samples, Histograms, Exemplars int
@@ -92,13 +93,13 @@ type Destination struct {
 	gate      *gate
 	pace      pace
 
-	hurried context.Context // ended by hurry
+	hurried context.Context // ended by Hurry
 	hurry   context.CancelFunc
 
 	all    limits // of all requests
 	served tenants
 
-	mu         sync.Mutex // guards what the log was told last
+	mu         sync.Mutex // guards what was last logged
 	down       bool
 	announced  int
 	lastDrop   dropKey
@@ -121,50 +122,50 @@ func New(cfg Config, log *zap.Logger, telemetry Telemetry) *Destination {
 	}
 }
 
-// Format is the best format worth encoding in now.
+// Format is the best format to encode in now.
 func (d *Destination) Format() block.Format { return d.cfg.Formats[d.formats.wanted()] }
 
-// Fallback is how far below the best format the destination is, and that format.
+// Fallback is how many formats below the best the current one is, and that format.
 func (d *Destination) Fallback() (int, block.Format) {
 	i := d.formats.current()
 	return i, d.cfg.Formats[i]
 }
 
-// Largest is the size that a request should stay within, before compression and on the wire; 0 while none was too large.
+// Largest is the size that a request should not exceed, before compression and on the wire; 0 until one was too large.
 func (d *Destination) Largest() (raw, wire int) { return d.all.sizes.limits() }
 
-// BreakerOpen tells whether all but a probe are kept from the destination.
+// BreakerOpen reports whether only probes are sent to the destination.
 func (d *Destination) BreakerOpen() bool { return d.gate.isOpen() }
 
-// Answers tells whether the destination took the last request, and asked for no pause.
+// Answers reports whether the destination accepted the last request, and asked for no pause.
 func (d *Destination) Answers() bool { return d.gate.passes() }
 
-// ThrottledUntil is when a pause ends that the destination asked for; zero unless it holds.
+// ThrottledUntil is the end of a pause that the destination asked for; zero if there is none.
 func (d *Destination) ThrottledUntil() time.Time { return d.gate.askedFor() }
 
-// Hurry ends all pauses, and those to come: what would have to wait is as undelivered as before. Requests under way go on.
+// Hurry ends all pauses, now and later: requests that would have to wait end undelivered. Requests in flight continue.
 func (d *Destination) Hurry() { d.hurry() }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (d *Destination) Close() {
 	d.hurry()
 	d.cfg.Client.CloseIdleConnections()
 }
 
-// Times are those of blocks, in their order; nil where nothing is known of any.
+// Times are those of blocks, in their order; nil if not known.
 type Times struct {
-	Queued    []time.Time // since when each is there
-	Deadlines []time.Time // when it gets too old; zero is never
+	Queued    []time.Time // when each was queued
+	Deadlines []time.Time // when it becomes too old; zero is never
 }
 
-// term is how long a block may take.
+// term is the time that a block may take.
 type term struct {
 	queued   time.Time
-	started  time.Time // the first attempt
+	started  time.Time // of the first attempt
 	deadline time.Time
 }
 
-// of is the term of a block whose first attempt is at some time.
+// of returns the term of a block whose first attempt begins at started.
 func (t *Times) of(block int, started time.Time) term {
 	of := term{started: started}
 	if block < len(t.Queued) {
@@ -176,11 +177,12 @@ func (t *Times) of(block int, started time.Time) term {
 	return of
 }
 
-// Send returns nil when the destination is done with all blocks, delivered or dropped, and an *EndedError when ctx ends first, or Hurry is
-// called. A *LaterError says that the destination would not serve the tenant of the blocks. Both say with how many blocks it is done: all
-// others are as undelivered as before, except for parts of what was sent in pieces. Several blocks, which must be of one
-// tenant and version, travel together as far as that is not too much for the destination; what is not delivered like that
-// has its fate sealed block by block. Of those it is done with, lost says which were not delivered; it is nil where all were.
+// Send returns nil when the destination is done with all blocks, delivered or dropped, and an *EndedError when ctx ends
+// first, or Hurry is called. A *LaterError says that the destination would not serve the tenant of the blocks. Both say
+// with how many blocks it is done: all others are undelivered, except for parts of what was sent in pieces. Several
+// blocks, which must be of one tenant and version, are sent in one request as far as the destination accepts that; if
+// it fails, they are sent one by one. lost has an error for each block that was not delivered, of those it is done
+// with; it is nil if all were.
 func (d *Destination) Send(ctx context.Context, blocks []block.Block, times Times) (lost []error, err error) {
 	all := len(blocks)
 	pauses, end := context.WithCancel(ctx)
@@ -206,10 +208,10 @@ func (e *EndedError) Error() string { return "cannot send all blocks: " + e.caus
 
 func (e *EndedError) Unwrap() error { return e.cause }
 
-// ends are what ends the work on some blocks.
+// ends are the contexts that end requests, and pauses.
 type ends struct{ requests, pauses context.Context }
 
-// sendAll is Send. It returns how many blocks it did not come to the end of.
+// sendAll is Send. It returns how many blocks were not reached.
 func (d *Destination) sendAll(end ends, blocks []block.Block, times *Times) (rest int, lost []error, err error) {
 	started := time.Now()
 	all := len(blocks)
@@ -235,7 +237,7 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, times *Times) (res
 		}
 		switch e.fate {
 		case late:
-			continue // fewer of them
+			continue // with fewer of them
 		case apart:
 			for i, b := range blocks[:n] {
 				why, err := d.sendOne(end, b, times.of(first+i, started))
@@ -254,7 +256,7 @@ func (d *Destination) sendAll(end ends, blocks []block.Block, times *Times) (res
 	return 0, lost, nil
 }
 
-// together is how many of the blocks, from the first on, may travel together.
+// together returns how many of the first blocks may be in one request.
 func (d *Destination) together(blocks []block.Block) int {
 	limit, points, raw, wire := d.limitOn(blocks[0]).points(), 0, 0, 0
 	mostRaw, mostWire := d.largest(blocks[0])
@@ -268,7 +270,7 @@ func (d *Destination) together(blocks []block.Block) int {
 	return len(blocks)
 }
 
-// sendOne sends a block, in pieces where it is too large. What of it could not be delivered is lost.
+// sendOne sends a block, in pieces if it is too large. lost says what could not be delivered.
 func (d *Destination) sendOne(end ends, b block.Block, its term) (lost, err error) {
 	parts, begun := []block.Block{b}, false
 	refused, spread := small{}, d.cfg.Retry.spread()
@@ -282,7 +284,7 @@ func (d *Destination) sendOne(end ends, b block.Block, its term) (lost, err erro
 		}
 		e, err := d.deliver(end, part, its, false)
 		if later := (*LaterError)(nil); begun && errors.As(err, &later) {
-			// What has been sent of the block would be sent again, should it go back: the rest waits here.
+			// If the block went back now, the pieces already delivered would be sent again: the rest waits here.
 			if err = sleep(end.pauses, later.Wait); err == nil {
 				continue
 			}

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// maxReason bounds how much of an answer's body is kept for the log.
+	// maxReason limits how much of an answer's body is kept for the log.
 	maxReason = 1 << 10
-	// maxDrained bounds how much more of it is read so that the connection can be used again.
+	// maxDrained limits how much more of it is read so that the connection can be used again.
 	maxDrained = 64 << 10
-	// maxReading bounds how long that takes. The code has said what matters by then.
+	// maxReading limits how long that takes. The status code has told what matters by then.
 	maxReading = time.Second
 )
 
-// An answer is what came back of one request.
+// An answer is the result of one request.
 type answer struct {
-	code       int // 0 without an answer
+	code       int // 0 if there was no answer
 	err        error
 	text       string // the beginning of the body, unless the code is 2xx
 	retryAfter time.Duration
@@ -40,17 +40,17 @@ type answer struct {
 	unnamed    bool // no request can say whose data it is
 }
 
-// A verdict says what an answer means for the block.
+// A verdict is what an answer means for the block.
 type verdict uint8
 
 const (
 	delivered   verdict = iota
-	retry               // not now
-	retrySlowly         // not until somebody corrects a configuration
+	retry               // later
+	retrySlowly         // until somebody corrects a configuration
 	rejected            // never
 	oversized           // in smaller pieces
 	unsupported         // in another format
-	doubtful            // in the last format, if it is not the content
+	doubtful            // in the last format, unless it is the content
 )
 
 // exchange makes one request.
@@ -95,7 +95,7 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	return a
 }
 
-// read takes what matters from a response and closes it.
+// read reads what matters of a response and closes it.
 func read(response *http.Response) answer {
 	defer response.Body.Close()
 	a := answer{code: response.StatusCode}
@@ -111,31 +111,31 @@ func read(response *http.Response) answer {
 			a.code, a.text = http.StatusBadGateway, response.Status+": a web page answers, and no server of remote write"
 		}
 	}
-	// What is left only matters to the connection; whoever sends more than this, or stops half way, loses it.
+	// The rest matters only for the connection, which is lost if there is more than this, or if it stalls.
 	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
 	return a
 }
 
-// said is what went wrong in the words of the destination, or of what lies on the way to it.
+// said is the error in the words of the destination, or of the network.
 func (a answer) said() string {
 	if a.err == nil {
 		return strings.TrimSpace(a.text)
 	}
 	if u := new(url.Error); errors.As(a.err, &u) {
-		return u.Err.Error() // who asks knows the address, and its query may be secret
+		return u.Err.Error() // without the URL, whose query may be secret
 	}
 	return a.err.Error()
 }
 
-// wroteSome tells whether the destination says that it wrote a part of the request.
+// wroteSome reports whether the destination says that it wrote part of the request.
 func (a answer) wroteSome() bool { return a.hasWritten && a.written != (promwrite.Written{}) }
 
-// mayBeFormat tells whether servers give the answer to a format that they do not know, though it says something else.
+// mayBeFormat reports whether servers may answer like this to an unknown format, although it means something else.
 func (a answer) mayBeFormat() bool {
 	return a.code == http.StatusNotFound || a.code/100 == 5 && a.retryAfter == 0
 }
 
-// late tells whether there was no answer in time, or one that says so.
+// late reports whether the answer was too late, or says so.
 func (a answer) late() bool {
 	timeout := net.Error(nil)
 	return a.code == http.StatusRequestTimeout || a.code == http.StatusGatewayTimeout || errors.As(a.err, &timeout) && timeout.Timeout()
@@ -152,7 +152,7 @@ func parseRetryAfter(value string) time.Duration {
 	return 0
 }
 
-// judge says what an answer to a request in a format means.
+// judge returns what an answer to a request in a format means.
 func (d *Destination) judge(a answer, format int) verdict {
 	version := d.cfg.Formats[format].Version
 	switch {
@@ -175,18 +175,18 @@ func (d *Destination) judge(a answer, format int) verdict {
 		if a.wroteSome() || version == promwrite.V2 && a.hasWritten {
 			return rejected
 		}
-		// A receiver that counts what it wrote has understood the format and means the content.
+		// A receiver that counts what it wrote has understood the format: its refusal is about the content.
 		if !d.formats.isProven(format) {
 			return unsupported
 		}
 		if format != d.formats.last() {
-			return doubtful // who answered may be another server than those that took it
+			return doubtful // another server may have answered than those that accepted the format
 		}
 	}
 	return rejected
 }
 
-// reason is a label for metrics.
+// reason is the label value for metrics.
 func (a answer) reason() string {
 	switch {
 	case a.code == 0:

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Breaker opens after some failures in a row and then lets one probe through at a time.
+// Breaker opens after consecutive failures and then lets one probe through at a time.
 type Breaker struct {
-	// Failures in a row that open it; 0 never does.
+	// Failures is how many consecutive failures open it; 0 never does.
 	Failures int
 	// OpenFor is how long it stays open before a probe.
 	OpenFor time.Duration
 }
 
-// gate says when a request may be made at all. All shards of a destination pass through one.
+// gate decides when a request may be made. All shards of a destination pass through one.
 type gate struct {
 	cfg Breaker
 
@@ -27,8 +27,8 @@ type gate struct {
 	probing  bool
 	until    time.Time     // nothing passes before
 	asked    time.Time     // nor before this, which the destination asked for
-	well     time.Time     // when it last answered as if it were well
-	changed  chan struct{} // closed and replaced when one of the above lets somebody pass
+	well     time.Time     // when it last answered normally
+	changed  chan struct{} // closed and replaced when a change of these may let somebody pass
 }
 
 func newGate(cfg Breaker) *gate { return &gate{cfg: cfg, changed: make(chan struct{})} }
@@ -61,7 +61,7 @@ func (g *gate) enter(ctx context.Context) error {
 	}
 }
 
-// leave says that nothing was learnt.
+// leave ends a request that showed nothing about the destination.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *gate) leave() {
 	g.wake()
 }
 
-// succeeded says that the destination answers.
+// succeeded ends a request that the destination answered.
 func (g *gate) succeeded() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,21 +77,21 @@ func (g *gate) succeeded() {
 	g.wake()
 }
 
-// servesSome tells whether the destination answered lately, as long ago as the breaker would stay open at the most.
+// servesSome reports whether the destination answered within the longest time that the breaker stays open.
 func (g *gate) servesSome() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Since(g.well) < g.cfg.OpenFor
 }
 
-// servedSince tells whether the destination has answered since some time.
+// servedSince reports whether the destination has answered since then.
 func (g *gate) servedSince(began time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.well.After(began)
 }
 
-// failed says that it does not. It tells how many times in a row.
+// failed ends a request that failed. It returns the number of consecutive failures.
 func (g *gate) failed() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *gate) holdFor(d time.Duration) {
 
 func (g *gate) hold(d time.Duration) { g.until = later(g.until, d) }
 
-// later is until, or d from now if that is later.
+// later returns until, or d from now if that is later.
 func later(until time.Time, d time.Duration) time.Time {
 	if end := time.Now().Add(d); end.After(until) {
 		return end
@@ -123,14 +123,14 @@ func later(until time.Time, d time.Duration) time.Time {
 	return until
 }
 
-// passes tells whether requests may be made, and the last did not fail.
+// passes reports whether requests may be made, and the last did not fail.
 func (g *gate) passes() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failures == 0 && time.Until(g.until) <= 0
 }
 
-// askedFor is the end of the pause that the destination asked for; zero when it has passed.
+// askedFor is the end of the pause that the destination asked for; zero if it is over.
 func (g *gate) askedFor() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// limits are what requests stay within because more was too much: of all of them, or of a tenant's.
+// limits are what requests must not exceed because more was refused: for all of them, or for one tenant's.
 type limits struct {
 	sizes  ceiling
-	timely atomic.Int64 // points that may travel together and be in time; 0 while any number was
+	timely atomic.Int64 // points that may be sent together to be in time; 0 if there is no limit
 	passed taken
 }
 
 func (l *limits) points() int { return int(l.timely.Load()) }
 
-// learnTime remembers how many points were too many to be taken in time, or were not. Who was slow may become fast again.
+// learnTime learns how many points can be accepted in time. A slow destination may become fast again.
 func (l *limits) learnTime(points int, late bool) {
 	switch was := l.points(); {
 	case late && (was == 0 || points/2 < was):
@@ -28,8 +28,8 @@ func (l *limits) learnTime(points int, late bool) {
 	}
 }
 
-// limitOn is what requests with data such as a block's stay within, besides what is for all where tenants are told apart: what one is
-// answered slows down no other.
+// limitOn returns the limits of requests with a block's tenant, in addition to those for all: one tenant's refusals
+// must not slow down others.
 func (d *Destination) limitOn(b block.Block) *limits {
 	if !d.tenanted(b) {
 		return &d.all
@@ -37,7 +37,7 @@ func (d *Destination) limitOn(b block.Block) *limits {
 	return d.served.limitsOf(b.Tenant)
 }
 
-// largest is the size that a request with data such as a block's should stay within; 0 where there is none.
+// largest is the size that a request with a block's tenant should not exceed; 0 if there is no limit.
 func (d *Destination) largest(b block.Block) (raw, wire int) {
 	raw, wire = d.all.sizes.limits()
 	if !d.tenanted(b) {
@@ -49,7 +49,7 @@ func (d *Destination) largest(b block.Block) (raw, wire int) {
 	return raw, wire
 }
 
-// fits notes that a request was not too large.
+// fits records that a request was not too large.
 func (d *Destination) fits(b, sent block.Block) {
 	d.all.fits(b, sent)
 	if d.tenanted(b) {
@@ -62,7 +62,7 @@ func (l *limits) fits(b, sent block.Block) {
 	l.sizes.delivered(b.RawSize, len(sent.Body()))
 }
 
-// forget notes that it was not for their size that requests with data such as a block's were refused.
+// forget records that requests with a block's tenant were not refused for their size.
 func (d *Destination) forget(b block.Block) {
 	d.all.sizes.forget()
 	if d.tenanted(b) {
@@ -70,7 +70,7 @@ func (d *Destination) forget(b block.Block) {
 	}
 }
 
-// tooLarge notes that a request was. If others' are taken that are as large, it is the tenant who may not send as much.
+// tooLarge records that a request was too large. If others of that size are accepted, the limit is the tenant's.
 func (d *Destination) tooLarge(b, sent block.Block) {
 	if d.tenanted(b) {
 		d.limitOn(b).sizes.refused(b.RawSize, len(sent.Body()))

@@ -12,22 +12,22 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// negotiation finds the best format that a destination takes. Formats are numbered, 0 is the best.
+// negotiation finds the best format that a destination accepts. Formats are numbered, 0 is the best.
 //
-// An unproven format is the current one until it is turned down, by an answer about formats or by a 400; then the
-// next is, and after the last the first. A proven one, which delivered something, survives a 400: that is about the content. Some time after a
-// fallback the best format is wanted again. The first block written in it probes: it is sent in each format from the
-// best down to the proven one until one is taken, so no answer to a probe loses data.
+// An unproven format is used until it is refused, by an answer about formats or by a 400; then the next is, and after
+// the last the first. A proven one, which has delivered something, survives a 400: that is about the content. Some time
+// after a fallback the best format is tried again. The first block encoded in it is a probe: it is sent in each format
+// from the best down to the proven one until one is accepted, so that no answer to a probe loses data.
 //
-// Behind one address there may be servers of several versions, or another one from some time on, to which a format means nothing that has
-// delivered: so what is refused like content, by a server that does not count what it writes, is sent once more in the last format, which is
-// the one that most know. If that is taken several times in a row, it was the format, which is left. One that only fails, for minutes, is no
-// longer proven.
+// Behind one address there may be servers of several versions, or another one after some time, which do not know a
+// format that has delivered before: so a request that is refused like bad content, by a server that does not count what
+// it writes, is sent once more in the last format, which most servers know. If that is accepted several times in a row,
+// it was about the format, which is abandoned. A format that only fails, for minutes, is no longer proven.
 //
-// Servers that do not know a format may answer as if they were down, or have no such page. So an unproven format that fails
-// like that is left after a few times, in turn, until one delivers; and a probe at once. Because that may have been an outage,
-// and a 400 may have been about the content, what led to a fallback is vague then: the best format is wanted again soon, and
-// after a pause that doubles.
+// Servers that do not know a format may answer as if they were down, or with "not found". So an unproven format that
+// fails like that is abandoned after a few times, in turn, until one delivers; a probe at once. Because that may have
+// been an outage, and a 400 may have been about the content, the fallback is then vague: the best format is tried again
+// soon, and after a pause that doubles.
 type negotiation struct {
 	formats []block.Format
 	reprobe time.Duration
@@ -38,28 +38,30 @@ type negotiation struct {
 	probeAt time.Time // when to probe; zero while the best format is current
 	probing bool
 	probe   int // the format to try next while probing
-	doubts  int // failures of the current format, unproven, that may or may not be its own
+	doubts  int // failures of the unproven current format that may be about it or not
 	vague   bool
 	soon    time.Duration // the pause before the next probe while vague
 
-	overruled int       // times in a row that the proven format was refused with what the last one then delivered
-	failing   time.Time // since when there were failures that may be a format's, and no success; zero while there is none
-	atOnce    bool      // whether the best format is to be tried with the next block once another has delivered
+	overruled int       // consecutive times that the proven format was refused with what the last one then delivered
+	failing   time.Time // since when failures that may be about a format occurred, without a success; zero if there is none
+	atOnce    bool      // the best format is to be tried with the next block once another has delivered
 }
 
 const (
-	// fewDoubts are how many failures make an unproven format worth leaving.
+	// fewDoubts is the number of such failures after which an unproven format is abandoned.
 	fewDoubts = 2
-	// firstProbe is how soon the best format is wanted again when it is not known that it is not taken.
+	// firstProbe is how soon the best format is tried again when it is not certain that it is not accepted.
 	firstProbe = time.Minute
-	// fewOverruled are how many requests in a row, refused in a proven format and taken in the last, make it worth leaving.
+	// fewOverruled is the number of consecutive requests, refused in a proven format and accepted in the last, after
+	// which it is abandoned.
 	fewOverruled = 3
-	// longFailing is how long a proven format has to fail, in ways that may be its own, until others have their turn. Outages are shorter,
-	// mostly; after one that is not, another format may be the first that delivers, so the best is tried again with the next block.
+	// longFailing is how long a proven format must fail, in ways that may be about it, until others are tried. Most
+	// outages are shorter; after a longer one, another format may be the first that delivers, so the best is tried
+	// again with the next block.
 	longFailing = 5 * time.Minute
 )
 
-// formatSet remembers which formats a block was turned down in.
+// formatSet is the formats in which a block was refused.
 type formatSet uint8
 
 func (s *formatSet) add(format int)           { *s |= 1 << format }
@@ -75,18 +77,18 @@ func (n *negotiation) current() int {
 	return n.at
 }
 
-// wanted is the format to encode in: the best when a probe is due, since no block can be made better afterwards.
+// wanted is the format to encode in: the best one when a probe is due, since no block can be improved afterwards.
 func (n *negotiation) wanted() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.probeDue() || n.vague && !n.proven { // what is made in a lesser format lacks what the best can carry
+	if n.probeDue() || n.vague && !n.proven { // a block in a lesser format lacks what the best can carry
 		return 0
 	}
 	return n.at
 }
 
-// choose is the format for the next attempt with a block of a version, and false when it was turned down in every
-// format that it can be written in.
+// choose returns the format for the next attempt with a block of a version, and false if it was refused in every format
+// that it can be written in.
 func (n *negotiation) choose(version promwrite.Version, tried formatSet) (int, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +120,7 @@ func (n *negotiation) isProven(format int) bool {
 	return n.proven && format == n.at
 }
 
-// accepted notes that a format delivered.
+// accepted records that a format delivered.
 func (n *negotiation) accepted(format int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,7 +148,7 @@ func (n *negotiation) accepted(format int) {
 	n.atOnce = false
 }
 
-// overrule notes that the proven format was refused with what another delivered then.
+// overrule records that the proven format was refused with what another then delivered.
 func (n *negotiation) overrule(format, by int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,17 +164,17 @@ func (n *negotiation) overrule(format, by int) {
 // last is the format that most servers know.
 func (n *negotiation) last() int { return len(n.formats) - 1 }
 
-// allButLast are the formats that are left out where only the last is tried.
+// allButLast is the set of formats to skip when only the last is to be tried.
 func (n *negotiation) allButLast() formatSet { return 1<<n.last() - 1 }
 
-// turnedDown notes that a format did not deliver; final says that it was no matter of content.
+// turnedDown records that a format did not deliver; final says that it was not about the content.
 func (n *negotiation) turnedDown(format int, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leave(format, final)
 }
 
-// failed notes that a request in a format failed in a way that may be about the format, or not.
+// failed records that a request in a format failed in a way that may be about the format, or not.
 func (n *negotiation) failed(format int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -191,7 +193,7 @@ func (n *negotiation) failed(format int) {
 	n.leave(format, false)
 }
 
-// leave goes on to the next format. The caller holds mu.
+// leave turns to the next format. The caller holds mu.
 func (n *negotiation) leave(format int, final bool) {
 	switch {
 	case n.probing && format == n.probe && format < n.at:
@@ -208,7 +210,7 @@ func (n *negotiation) leave(format int, final bool) {
 	}
 }
 
-// schedule sets the time of the next probe, with a jitter that keeps many agents from probing at once.
+// schedule sets the time of the next probe, with a jitter that keeps many agents from probing at the same time.
 func (n *negotiation) schedule() {
 	n.probeAt = time.Time{}
 	if n.at > 0 {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Rate bounds what a destination is sent in a second, whatever becomes of it; 0 does not.
+// Rate limits what is sent to a destination per second, delivered or not; 0 is no limit.
 type Rate struct {
 	Bytes   int // of bodies, after compression
 	Samples int // histograms count as one
 }
 
-// maxBurst is how much of what was not used may be made up for at once, in time.
+// maxBurst is for how much time an unused rate may be made up for at once.
 const maxBurst = time.Second
 
-// pace keeps requests apart as a Rate says. All shards of a destination keep one, in the order in which they ask.
+// pace spaces requests by a Rate. All shards of a destination share one, in the order in which they ask.
 type pace struct {
 	rate Rate
 
 	mu             sync.Mutex
-	bytes, samples time.Time // when what has been allowed so far is paid for
+	bytes, samples time.Time // when all that was allowed so far is within the rate
 }
 
-// reserve allows a request, and says how long it has to wait. One that is larger than a second's worth is allowed all the
-// same: those after it wait longer.
+// reserve allows a request, and returns how long it must wait. One that exceeds the rate of a second is allowed, too:
+// those after it wait longer.
 func (p *pace) reserve(bytes, samples int) time.Duration {
 	if p.rate == (Rate{}) {
 		return 0
@@ -37,7 +37,7 @@ func (p *pace) reserve(bytes, samples int) time.Duration {
 	return max(0, pay(&p.bytes, now, bytes, p.rate.Bytes), pay(&p.samples, now, samples, p.rate.Samples))
 }
 
-// pay moves on when all is paid for, and says how long it takes to pay for what was allowed before.
+// pay moves until by n, and returns how long it takes to reach what was allowed before.
 func pay(until *time.Time, now time.Time, n, perSecond int) time.Duration {
 	if perSecond == 0 {
 		return 0

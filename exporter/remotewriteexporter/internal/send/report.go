@@ -14,16 +14,16 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// downAfter is how many failures in a row make a destination down when there is no breaker to say so.
+// downAfter is how many consecutive failures make a destination count as down when there is no breaker.
 const downAfter = 5
 
-// complainInterval is how often losses for the same reason are worth a line.
+// complainInterval is how often losses for the same reason are logged.
 const complainInterval = time.Minute
 
-// report tells the gate what an answer says about the destination, and the log when that is news.
+// report records in the gate what an answer says about the destination, and logs changes.
 func (d *Destination) report(v verdict, a answer) {
 	if a.retryAfter > 0 && (v == retry || v == retrySlowly) {
-		// The jitter keeps those who were all told the same from coming back together.
+		// The jitter keeps clients that were told the same time from coming back together.
 		pause := min(a.retryAfter, d.cfg.Retry.MaxRetryAfter)
 		d.gate.holdFor(jitter(pause, 0.1))
 	}
@@ -45,7 +45,7 @@ func (d *Destination) report(v verdict, a answer) {
 	}
 }
 
-// setDown tells what has changed, and of two changes in their order.
+// setDown reports a change, and two changes in their order.
 func (d *Destination) setDown(down bool, a answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Destination) setDown(down bool, a answer) {
 	}
 }
 
-// announceFormat writes a line when what the destination takes has changed.
+// announceFormat logs a change of the format that the destination accepts.
 func (d *Destination) announceFormat(format int) {
 	d.mu.Lock()
 	changed := d.announced != format
@@ -75,14 +75,14 @@ func (d *Destination) announceFormat(format int) {
 	}
 }
 
-// drop drops a block. The error says why, for whoever brought the data.
+// drop drops a block. The error tells the sender of the data why.
 func (d *Destination) drop(h block.Header, reason string, a answer) error {
 	d.telemetry.Dropped(h, reason)
 	d.complain(h, reason, a)
 	return &LostError{Reason: reason, answer: a}
 }
 
-// LostError says that a block, or a part of it, was not delivered.
+// LostError says that a block, or part of it, was not delivered.
 type LostError struct {
 	Reason string
 	answer answer
@@ -101,11 +101,10 @@ func (l *LostError) Error() string {
 
 func (l *LostError) Unwrap() error { return l.answer.err }
 
-// Again tells whether it may be delivered if it is brought again.
+// Again reports whether it may be delivered if it is sent again.
 func (l *LostError) Again() bool { return l.Reason == ReasonElapsed || l.Reason == ReasonAge }
 
-// complain logs that something was lost, when it is for another reason than the last time and once a minute. The
-// counters tell how often.
+// complain logs a loss, if it has another reason than the last one, or once a minute. The counters tell how often.
 func (d *Destination) complain(h block.Header, reason string, a answer) {
 	d.mu.Lock()
 	key := dropKey{reason, a.code}
@@ -120,7 +119,7 @@ func (d *Destination) complain(h block.Header, reason string, a answer) {
 	}
 }
 
-// dropKey tells kinds of drops apart.
+// dropKey identifies a kind of drop.
 type dropKey struct {
 	reason string
 	code   int

@@ -16,24 +16,25 @@ import (
 )
 
 const (
-	// largestHolds is how long a request tells what the destination takes.
+	// largestHolds is how long a request shows what the destination accepts.
 	largestHolds = 10 * time.Minute
-	// smallTime is for how long a request is repeated that is refused as too large though it is too small to be split.
+	// smallTime is how long a request is repeated that is refused as too large although it is too small to be split.
 	smallTime = 5 * time.Minute
-	// fewSmall is how many refusals are enough between which the destination takes others.
+	// fewSmall is how many refusals are enough when the destination accepts others in between.
 	fewSmall = 6
-	// soonAfter is how soon after such a request was given up another has to be taken, for the content to have been the reason.
+	// soonAfter is how soon after such a request was given up another must be accepted, for the content to have been
+	// the reason.
 	soonAfter = time.Minute
 )
 
-// taken is what a destination took lately, of all or of a tenant.
+// taken is what a destination accepted lately, of all data or of a tenant's.
 type taken struct {
 	mu       sync.Mutex
 	raw      int       // of the largest request, before compression
 	at       time.Time // when that was
-	last     time.Time // when any was
-	gaveUp   time.Time // when a small one was repeated in vain
-	contents time.Time // when it turned out that some are refused for what is in them
+	last     time.Time // of any request
+	gaveUp   time.Time // when a small one was last repeated to no effect
+	contents time.Time // when it turned out that some are refused for their content
 }
 
 func (t *taken) delivered(raw int) {
@@ -51,35 +52,35 @@ func (t *taken) delivered(raw int) {
 	}
 }
 
-// covers tells whether so much was taken lately.
+// covers reports whether that much was accepted lately.
 func (t *taken) covers(raw int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return raw <= t.raw && time.Since(t.at) <= largestHolds
 }
 
-// since tells whether anything was taken since some time.
+// since reports whether anything was accepted since then.
 func (t *taken) since(some time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last.After(some)
 }
 
-// refuses tells whether some requests are refused for what is in them, of late.
+// refuses reports whether some requests were refused for their content lately.
 func (t *taken) refuses(within time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.contents.IsZero() && time.Since(t.contents) < within
 }
 
-// isContent notes that they are.
+// isContent records that they are.
 func (t *taken) isContent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contents = time.Now()
 }
 
-// inVain notes that one was repeated for long enough.
+// inVain records that one was repeated for long enough.
 func (t *taken) inVain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,16 +97,17 @@ func halves(b block.Block) (first, second block.Block, err error) {
 	return block.Split(b)
 }
 
-// small is a request that cannot be split, or is too small to be, and was refused as too large. If the destination took as much lately it is
-// not the size: something on the way is out of order, which will pass, or it is what is in the request, which will not. So it is repeated for a
-// while, and only a few times where others are taken meanwhile; and for some time after that was in vain not at all.
+// small is a request that cannot be split, or is too small to be, and was refused as too large. If the destination
+// accepted as much lately, it is not about the size: something in between is broken, which will pass, or it is the
+// content, which will not. So it is repeated for a while, and only a few times if others are accepted meanwhile; and
+// for some time after that failed not at all.
 type small struct {
-	since, last time.Time // the first refusal, and the last; zero before it
+	since, last time.Time // time of the first refusal, and of the last; zero if there is none
 	times       int
-	against     int // of them that came after others had been taken
+	against     int // of these, the ones after others had been accepted
 }
 
-// mayPass tells whether a small request that was refused is to be repeated.
+// mayPass reports whether a small request that was refused is to be repeated.
 func (d *Destination) mayPass(b block.Block, s *small, started time.Time) bool {
 	t, now := &d.limitOn(b).passed, time.Now()
 	if s.since.IsZero() {

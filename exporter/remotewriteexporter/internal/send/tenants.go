@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// LaterError says that a destination would not serve a tenant for the moment, while it may well serve others: so whoever sends had
-// better go on with those.
+// LaterError says that a destination will not serve a tenant for the moment, although it may serve others: the sender
+// should continue with those.
 type LaterError struct {
 	Done int // blocks that the destination is done with
 	Wait time.Duration
@@ -31,46 +31,46 @@ func (l *LaterError) Error() string {
 }
 
 const (
-	// minRefused is how many refusals are kept without a look at whose data is tried no more.
+	// minRefused is how many refusals are kept before expired ones are looked for.
 	minRefused = 1024
-	// refusalOver is how long after its pause a refusal is forgotten: what is queued would have been tried again by then, so its
-	// data was dropped.
+	// refusalOver is how long after its pause a refusal is forgotten: queued data would have been tried again by then,
+	// so it was dropped.
 	refusalOver = 10 * time.Minute
 )
 
-// tenants are those that a destination does not serve for the moment. They are as many as there are tenants at the most, and those whose
-// data was dropped of late.
+// tenants are those that a destination does not serve for the moment. There are at most as many as tenants with data,
+// and with data that was dropped lately.
 type tenants struct {
-	longest time.Duration // that a limit holds without a trial
+	longest time.Duration // limit of a pause without a trial
 
 	mu       sync.Mutex
 	refused  map[string]*refusal
-	most     int                // so many are kept before those are looked for that are over
-	complain time.Time          // when the log may have the next line about a tenant
-	limits   map[string]*limits // of tenants that were sent something before
-	recent   map[string]*limits // of those that were lately
-	turned   time.Time          // when those that were not were forgotten
+	most     int                // refusals kept before expired ones are looked for
+	complain time.Time          // when the next line about a tenant may be logged
+	limits   map[string]*limits // of tenants that were sent something
+	recent   map[string]*limits // of those since the last turn
+	turned   time.Time          // when others were forgotten
 }
 
-// refusal is a tenant's failures in a row.
+// refusal is a tenant's consecutive failures.
 type refusal struct {
 	attempts int
 	spread   float64   // of its pauses
-	since    time.Time // the first attempt with the data that was refused
+	since    time.Time // first attempt with the data that was refused
 	until    time.Time // the end of the pause
-	counted  bool      // as a failure of the destination
+	counted  bool      // it counts as a failure of the destination
 }
 
-// isOver tells whether it was of data that was dropped since, in the queue: what comes now has its own attempts.
+// isOver reports whether it was about data that the queue has since dropped: later data has its own attempts.
 func (r *refusal) isOver(now time.Time) bool { return now.Sub(r.until) > refusalOver }
 
-// tenanted tells whether what is wrong with a request may be its tenant.
+// tenanted reports whether a request's failure may be about its tenant.
 func (d *Destination) tenanted(b block.Block) bool { return d.cfg.Tenants != nil && b.Tenant != "" }
 
-// limitsHold is for how long, and no less, the limits of a tenant are kept that is sent nothing.
+// limitsHold is how long, at least, the limits of an idle tenant are kept.
 const limitsHold = 10 * time.Minute
 
-// limitsOf are a tenant's.
+// limitsOf returns the limits of a tenant.
 func (t *tenants) limitsOf(tenant string) *limits {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *tenants) limitsOf(tenant string) *limits {
 	return l
 }
 
-// attempts is how often the tenant's data has been refused, and since when; or now.
+// attempts returns how often the tenant's data has been refused, and since when; or now.
 func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,15 +102,15 @@ func (t *tenants) attempts(tenant string, now time.Time) (int, time.Time) {
 	return r.attempts, r.since
 }
 
-// well notes that the destination serves a tenant, or that its data was dropped: what follows has its own attempts.
+// well records that the destination serves a tenant, or that its data was dropped: what follows has its own attempts.
 func (t *tenants) well(tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.refused, tenant)
 }
 
-// later notes that a tenant was refused by the answer to a request that began at some time, or got none, and says how long its data is to
-// wait. Answers to requests that were under way together count once.
+// later records that a tenant was refused by the answer to a request, or got none, and returns how long its data must
+// wait. Answers to requests that were in flight together count once.
 func (d *Destination) later(tenant string, v verdict, a answer, began time.Time) *LaterError {
 	d.telemetry.Retried(a.reason())
 	t := &d.served
@@ -141,8 +141,8 @@ func (d *Destination) later(tenant string, v verdict, a answer, began time.Time)
 	if news {
 		t.complain = now.Add(complainInterval)
 	}
-	// Servers that fail may do so for all: each tenant counts as one failure of the destination, unless others are served. That there is
-	// no answer at all always counts, unless others got one meanwhile. Any other answer shows that it is there.
+	// Servers that fail may do so for all: each tenant counts as one failure of the destination, unless others are
+	// served. A missing answer always counts, unless others got one meanwhile. Any other answer shows that it is up.
 	alive := a.code != 0 && a.code/100 != 5 && a.code != http.StatusRequestTimeout
 	counts := !alive && !r.counted && !d.gate.servesSome()
 	if a.code == 0 {

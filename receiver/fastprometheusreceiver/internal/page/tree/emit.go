@@ -25,8 +25,8 @@ type View struct {
 	Values    []float64
 	Times     []int64 // nil if no sample has a timestamp of its own
 	Natives   map[int32]plan.NativeValue
-	Exemplars []plan.PlacedExemplar // metrics have exemplars, or had some before
-	hanging   bool                  // there are exemplars, or were
+	Exemplars []plan.PlacedExemplar // by point
+	hanging   bool                  // metrics have exemplars, or had some before
 }
 
 // change returns what the variation, if any, changes in a metric. It must be called in the order of metrics.
