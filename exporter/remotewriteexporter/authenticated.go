@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/inquiry"
 )
 
-// authenticated answers an authenticator that asks for the client with what the request's headers still tell of it, and says
-// once that there is no more.
+// authenticated wraps an authenticator that needs the client's metadata: it gives it what the request's headers still
+// have of that, and logs once that there is no more.
 type authenticated struct {
 	http.RoundTripper
 
@@ -24,14 +24,14 @@ type authenticated struct {
 	warned atomic.Bool
 }
 
-// watchAuth puts itself before the authenticator of a client, if it has one.
+// watchAuth wraps the authenticator of a client, if it has one.
 func watchAuth(client *http.Client, cfg *confighttp.ClientConfig, tenants *TenantConfig, log *zap.Logger) {
 	if cfg.Auth.HasValue() {
 		client.Transport = &authenticated{RoundTripper: client.Transport, cfg: tenants, log: log}
 	}
 }
 
-// RoundTrip lets the authenticator have its way.
+// RoundTrip sends a request through the authenticator.
 func (a *authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 	known := map[string][]string{}
 	for _, key := range a.cfg.MetadataKeys {
@@ -48,7 +48,7 @@ func (a *authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections closes those of the transport.
+// CloseIdleConnections closes those of the wrapped transport.
 func (a *authenticated) CloseIdleConnections() {
 	if c, ok := a.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

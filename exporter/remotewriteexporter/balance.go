@@ -26,32 +26,32 @@ import (
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 )
 
-// What stands before the name in a URL says where its addresses are.
+// Prefixes of the host in a URL that say how its addresses are found.
 const (
-	byAddress = "dns+" // in its A and AAAA records
-	byService = "srv+" // in its SRV records, the ports too
+	byAddress = "dns+" // by A and AAAA records
+	byService = "srv+" // by SRV records, which have ports, too
 )
 
 const (
 	// lookupInterval is how often the addresses of a name are looked up, while requests are sent to it.
 	lookupInterval = 10 * time.Second
-	// lookupTimeout bounds one look-up, and is the pause after one that failed while older addresses are known.
+	// lookupTimeout limits one look-up, and is the pause after one that failed while older addresses are known.
 	lookupTimeout = 5 * time.Second
-	// maxAddresses bounds those that are used of a name: each may have connections.
+	// maxAddresses limits how many addresses of a name are used, since each may have connections.
 	maxAddresses = 256
-	// maxDials is how many addresses are tried for a request where none could be connected to.
+	// maxDials is how many addresses are tried for a request when connecting fails.
 	maxDials = 3
 )
 
 var errNoAddress = errors.New("it has no address")
 
-// resolver is what is needed of a net.Resolver.
+// resolver is the part of net.Resolver that is used.
 type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// discovery takes what stands before the name out of an endpoint.
+// discovery removes the prefix of the host from an endpoint.
 func discovery(endpoint string) (clean, by string) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -66,7 +66,7 @@ func discovery(endpoint string) (clean, by string) {
 	return endpoint, ""
 }
 
-// balanced sends each request to the next of the addresses that a name has. Who asks for it, and who signs it, sees the name.
+// balanced sends each request to the next of a name's addresses. Callers and authenticators see the name.
 type balanced struct {
 	http.RoundTripper
 
@@ -75,18 +75,18 @@ type balanced struct {
 	mu        sync.Mutex
 	addresses []string
 	turn      int
-	until     time.Time // when they are looked up again
+	until     time.Time // when to look them up again
 	looking   bool
 }
 
-// balance puts a balanced in front of the transport that a client will have, before anything else is.
+// balance makes a client balance its requests, below all other transports.
 func balance(cfg *confighttp.ClientConfig, extensions map[component.ID]component.Component, by string, r resolver) (map[component.ID]component.Component, error) {
 	u, err := url.Parse(cfg.Endpoint)
 	if err != nil {
 		return nil, err
 	}
 	b := &balanced{lookup: func(ctx context.Context) ([]string, error) { return lookUp(ctx, r, u, by) }}
-	id := component.MustNewIDWithName("remotewrite", "balanced by "+by) // which no configuration can have
+	id := component.MustNewIDWithName("remotewrite", "balanced by "+by) // an ID that no configuration can have
 	cfg.Middlewares = append(slices.Clone(cfg.Middlewares), configmiddleware.Config{ID: id})
 	extensions = maps.Clone(extensions)
 	if extensions == nil {
@@ -96,7 +96,7 @@ func balance(cfg *confighttp.ClientConfig, extensions map[component.ID]component
 	return extensions, nil
 }
 
-// balancer is the middleware that makes a balanced of a transport.
+// balancer is the middleware that wraps a transport in a balanced.
 type balancer struct {
 	of   *balanced
 	name string
@@ -108,7 +108,8 @@ func (*balancer) Start(context.Context, component.Host) error { return nil }
 
 func (*balancer) Shutdown(context.Context) error { return nil }
 
-// GetHTTPRoundTripper wraps the transport, which has to expect the certificate of the name, whatever address it connects to.
+// GetHTTPRoundTripper wraps the transport, which must expect the certificate of the name, whatever address it connects
+// to.
 func (b *balancer) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
 	return func(_ context.Context, base http.RoundTripper) (http.RoundTripper, error) {
 		if t, ok := base.(*http.Transport); ok {
@@ -122,7 +123,7 @@ func (b *balancer) GetHTTPRoundTripper(context.Context) (extensionmiddleware.Wra
 	}, nil
 }
 
-// RoundTrip tries a few addresses while none can be connected to. What has been sent is not sent again.
+// RoundTrip tries a few addresses while connecting fails. A request that was sent is not sent again.
 func (b *balanced) RoundTrip(r *http.Request) (*http.Response, error) {
 	addresses, err := b.next(r.Context())
 	if err != nil {
@@ -156,7 +157,7 @@ func (b *balanced) CloseIdleConnections() {
 	}
 }
 
-// next is the address whose turn it is, and a few that follow it.
+// next returns the address whose turn it is, and a few that follow it.
 func (b *balanced) next(ctx context.Context) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,8 +175,8 @@ func (b *balanced) next(ctx context.Context) ([]string, error) {
 	return few, nil
 }
 
-// refresh looks the addresses up, while others go on with those that are known. Where that fails they stay. The caller holds
-// mu, which is free meanwhile.
+// refresh looks the addresses up, while other requests use the known ones. If it fails, they stay. The caller holds mu,
+// which is released meanwhile.
 func (b *balanced) refresh(ctx context.Context) error {
 	b.looking = true
 	b.mu.Unlock()
@@ -198,7 +199,7 @@ func (b *balanced) refresh(ctx context.Context) error {
 	return nil
 }
 
-// lookUp finds where to connect to for a URL.
+// lookUp returns the addresses to connect to for a URL.
 func lookUp(ctx context.Context, r resolver, u *url.URL, by string) (found []string, err error) {
 	if by == byService {
 		_, records, err := r.LookupSRV(ctx, "", "", u.Hostname())
@@ -206,7 +207,7 @@ func lookUp(ctx context.Context, r resolver, u *url.URL, by string) (found []str
 			return nil, err
 		}
 		for _, s := range records {
-			if s.Priority == records[0].Priority { // the lowest comes first; others are for when these are not there
+			if s.Priority == records[0].Priority { // the lowest priority value is used first; others are fallbacks
 				found = append(found, net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port))))
 			}
 		}

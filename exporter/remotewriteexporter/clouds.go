@@ -86,7 +86,7 @@ const (
 	azureTokenFilePath = "/var/run/secrets/azure/tokens/azure-identity-token" //nolint:gosec // a path
 )
 
-// azureCloud is where a cloud has its tokens, and what they are for.
+// azureCloud has a cloud's URL for tokens, and the default scope.
 type azureCloud struct{ authority, scope string }
 
 var azureClouds = map[string]azureCloud{
@@ -95,7 +95,7 @@ var azureClouds = map[string]azureCloud{
 	"AzureGovernment": {"https://login.microsoftonline.us", "https://monitor.azure.us//.default"},
 }
 
-// uuid and tenantID are what IDs look like: a tenant may have a name, too.
+// uuid and tenantID match IDs: a tenant may also have a domain name.
 var (
 	uuid     = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	tenantID = regexp.MustCompile(`^[0-9a-zA-Z.-]+$`)
@@ -176,7 +176,7 @@ func (c *AzureADConfig) validate(key string) error {
 	return errors.Join(errs...)
 }
 
-// validateCloud reports faults of how a client authenticates at a cloud.
+// validateCloud reports faults of a client's cloud authentication.
 func (n *namedClient) validateCloud() error {
 	var ways []string
 	var err error
@@ -196,7 +196,7 @@ func (n *namedClient) validateCloud() error {
 	return err
 }
 
-// authenticate has a client's requests authenticated at a cloud, if it says so.
+// authenticate adds cloud authentication to a client, if configured.
 func (n *namedClient) authenticate(client *http.Client) {
 	switch {
 	case n.azure != nil:

@@ -21,17 +21,17 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 )
 
-// storageName tells the exporter's values in a storage from those of others.
+// storageName identifies the exporter's values in a storage.
 const storageName = "remotewrite"
 
-// ownFolder is the exporter's own in `queue.directory`.
+// ownFolder is the exporter's folder in `queue.directory`.
 func (e *remoteWrite) ownFolder() string {
 	name := strings.NewReplacer("/", "_", string(filepath.Separator), "_").Replace("exporter_" + e.set.ID.String())
 	return filepath.Join(e.cfg.Queue.Directory, url.PathEscape(name))
 }
 
-// openDirectory opens the log in `queue.directory`. If file_storage had its files there, and one of them is this exporter's, what
-// is in it is sent first.
+// openDirectory opens the log in `queue.directory`. If file_storage had its files there, and one of them is this
+// exporter's, its content is sent first.
 func (e *remoteWrite) openDirectory(ctx context.Context) (storage.Client, error) {
 	log, err := segments.Open(e.ownFolder(), segments.Options{
 		Sync:    e.cfg.Queue.FSync,
@@ -48,7 +48,7 @@ func (e *remoteWrite) openDirectory(ctx context.Context) (storage.Client, error)
 	return client, nil
 }
 
-// takeOver gives a log what a file of file_storage's has, if there is one.
+// takeOver adds the content of a file of file_storage to a log, if there is one.
 func (e *remoteWrite) takeOver(ctx context.Context, log *segments.Store, name string) (storage.Client, error) {
 	var earlier queue.Earlier
 	file, err := boltfile.Open(name)
@@ -81,7 +81,7 @@ func (e *remoteWrite) takeOver(ctx context.Context, log *segments.Store, name st
 	return client, nil
 }
 
-// warnOfDirectory says that a storage takes the place of `queue.directory`, and what that leaves behind there.
+// warnOfDirectory warns that a storage is used instead of `queue.directory`, and what is left behind there.
 func (e *remoteWrite) warnOfDirectory() {
 	left := int64(0)
 	files, _ := filepath.Glob(filepath.Join(e.ownFolder(), "*.log"))

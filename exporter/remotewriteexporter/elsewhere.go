@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
-// elsewhere is what exporters that were shut down left on disk. A reload of the configuration may give the next of a name another place for its
-// queue, and then nobody sends what is in the first.
+// elsewhere is what exporters that were shut down left on disk. After a reload, the exporter of the same name may have
+// its queue in another place, and then nobody sends what is in the first.
 var elsewhere = places{of: map[component.ID][]place{}}
 
 type places struct {
@@ -23,14 +23,14 @@ type places struct {
 	of map[component.ID][]place
 }
 
-// leave remembers what is left in a place.
+// leave records what is left in a place.
 func (p *places) leave(id component.ID, left place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.of[id] = append(p.without(id, left.where), left)
 }
 
-// besides forgets what was left in some places, from which it is sent now, and returns what is in others.
+// besides forgets places that are in use again, and returns what is left in others.
 func (p *places) besides(id component.ID, here ...string) []place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *places) without(id component.ID, where ...string) (others []place) {
 	return others
 }
 
-// place is where a queue was left, and how much of it.
+// place is where a queue was left, and how much it has.
 type place struct {
 	where string
 	rest  queue.Rest
@@ -63,7 +63,7 @@ func (p *place) fields() []zap.Field {
 	}
 }
 
-// leaveStored says what stays on disk.
+// leaveStored records what stays on disk.
 func (e *remoteWrite) leaveStored() {
 	if e.stored == "" {
 		return
@@ -76,10 +76,10 @@ func (e *remoteWrite) leaveStored() {
 	e.set.Logger.Info("shut down with data in the queue, which is on disk: the next start sends it", left.fields()...)
 }
 
-// tellOfElsewhere says what exporters of this name left where this one does not look.
+// tellOfElsewhere logs what exporters of this name left in places that this one does not use.
 func (e *remoteWrite) tellOfElsewhere() {
 	here := []string{e.stored}
-	if e.stored == e.ownFolder() { // where a file of file_storage's is taken over
+	if e.stored == e.ownFolder() { // a file of file_storage there is taken over
 		here = append(here, filepath.Join(e.cfg.Queue.Directory, fileStorageName(e.set.ID)))
 	}
 	for _, left := range elsewhere.besides(e.set.ID, here...) {

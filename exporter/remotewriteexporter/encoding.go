@@ -14,9 +14,9 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// encoding is the part of the configuration that says how points become series.
+// encoding is the part of the configuration for the encoder.
 func (c *Config) encoding(shards int) encode.Config {
-	rules, _ := relabelling(c.WriteRelabelConfigs, c.scheme(), "") // which Validate has checked
+	rules, _ := relabelling(c.WriteRelabelConfigs, c.scheme(), "") // checked by Validate
 	cfg := encode.Config{
 		Names: names.Config{
 			Strategy:          otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
@@ -58,7 +58,7 @@ func (c *Config) encoding(shards int) encode.Config {
 	return cfg
 }
 
-// identities name the destinations in the queue, the same after a restart whatever their order.
+// identities are the names of the destinations in the queue, the same after a restart whatever their order.
 func identities(clients []namedClient) []string {
 	var list []string
 	seen := map[string]int{}

@@ -52,10 +52,10 @@ type EndpointQueueConfig struct {
 	_ struct{}
 }
 
-// Unmarshal begins with the defaults of a client, which an element of a list would lack.
+// Unmarshal starts from the defaults of a client, which elements of a list would lack.
 func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	c.HTTP = defaultClient()
-	// The client has a key of that name, too, with other values.
+	// The embedded client has a key of that name, too, with other values.
 	compression, isText := conf.Get("compression").(string)
 	if isText {
 		conf.Delete("compression")
@@ -67,7 +67,7 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
-// endpointName is the key of an address, the exporter's own and each destination's.
+// endpointName is the key of an address, for the exporter and for each destination.
 const endpointName = "endpoint"
 
 // A namedClient is a destination, the prefix of its keys, the key of its endpoint, and its policy.
@@ -76,15 +76,15 @@ type namedClient struct {
 	client           confighttp.ClientConfig
 	rate             RateLimitConfig
 	queue            QueueConfig
-	message          string // as protobuf_message has it
+	message          string // the value of protobuf_message
 	compression      string
-	rules            []RelabelConfig // of its own
+	rules            []RelabelConfig // of this destination
 	cloudKey         string          // the prefix of the keys of clouds
 	azure            *AzureADConfig
 	google           *GoogleIAMConfig
 }
 
-// clients are the destinations.
+// clients returns the destinations.
 func (c *Config) clients() []namedClient {
 	n := namedClient{
 		key: "http.", endpointKey: "http." + endpointName, client: c.HTTP,
@@ -104,7 +104,7 @@ func (c *Config) clients() []namedClient {
 	return list
 }
 
-// with is n with what an endpoint has of its own.
+// with returns n with the settings of an endpoint.
 func (n *namedClient) with(own *EndpointConfig, key string) namedClient {
 	to := *n
 	to.key, to.endpointKey, to.client = key, key+endpointName, own.HTTP
@@ -126,7 +126,7 @@ func (n *namedClient) with(own *EndpointConfig, key string) namedClient {
 	return to
 }
 
-// policy is how far the destination may be behind.
+// policy is the queue policy of the destination.
 func (n *namedClient) policy() queue.Policy {
 	return queue.Policy{
 		Size: n.queue.Size, OnFull: onFull[n.queue.OnFull], FreshFor: n.queue.FreshFirstAfter, MaxAge: n.queue.MaxAge,
@@ -141,7 +141,7 @@ func policies(clients []namedClient) []queue.Policy {
 	return list
 }
 
-// formats are those a destination may be offered, the best first.
+// formats are what a destination may be sent, the best first.
 func (c *Config) formats(n *namedClient) []block.Format {
 	var list []block.Format
 	for _, version := range []promwrite.Version{promwrite.V2, promwrite.V1} {
@@ -149,7 +149,7 @@ func (c *Config) formats(n *namedClient) []block.Format {
 			continue
 		}
 		if version == promwrite.V1 && !otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
-			continue // UTF-8 names are not for 1.0
+			continue // 1.0 has no UTF-8 names
 		}
 		for _, encoding := range []promwrite.Encoding{promwrite.Zstd, promwrite.Snappy} {
 			if pinned, ok := encodings[n.compression]; ok && pinned != encoding {
@@ -161,7 +161,7 @@ func (c *Config) formats(n *namedClient) []block.Format {
 	return list
 }
 
-// validateOwn reports faults of what a destination has of its own. Those of the exporter are reported as such.
+// validateOwn reports faults of a destination's own settings. Those of the exporter are reported once, as such.
 func (c *Config) validateOwn(own *EndpointConfig, key string) error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

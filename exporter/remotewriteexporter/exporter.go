@@ -26,8 +26,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
 
-// remoteWrite is the exporter. Data goes from the intake, which encodes, into the queue, from which senders, as many
-// for each destination as there can be shards, take it.
+// remoteWrite is the exporter. Data goes from the intake, which encodes it, into the queue. From there senders take it,
+// as many for each destination as there may be shards.
 type remoteWrite struct {
 	cfg          *Config
 	set          exporter.Settings
@@ -37,12 +37,12 @@ type remoteWrite struct {
 	destinations []*send.Destination
 	resolver     resolver
 
-	taken, turnedDown atomic.Int64 // points, of those that the pipeline brought
-	tap               inspect.Tap  // sees what comes
+	taken, turnedDown atomic.Int64 // points from the pipeline
+	tap               inspect.Tap  // shows metrics that come
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	stopped    bool
-	stored     string             // where the queue is kept; empty in memory
+	stored     string             // the place of the queue; empty if it is in memory
 	unregister func()             // of what is shown
 	cancel     context.CancelFunc // ends the senders
 	senders    sync.WaitGroup
@@ -62,17 +62,17 @@ func newExporter(cfg *Config, set exporter.Settings, keys Keys) (*remoteWrite, e
 	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in, resolver: net.DefaultResolver}, nil
 }
 
-// Capabilities says that metrics are left as they are.
+// Capabilities says that metrics are not modified.
 func (*remoteWrite) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
-// before ConsumeMetrics returns, also where that waits for the queue, and what the encoder remembers of them it has copied.
+// ReleasesMetrics says that no metrics are kept once they are consumed, whatever the configuration: they are encoded
+// before ConsumeMetrics returns, even if that waits for the queue, and the encoder copies what it remembers.
 func (*remoteWrite) ReleasesMetrics() error { return nil }
 
-// SettlesParts says that points which owe what they say are settled before they are read.
+// SettlesParts says that attributes which were left out of points are filled in before they are read.
 func (*remoteWrite) SettlesParts() {}
 
-// ReturnsBatches says that what comes out of a batch is returned once it was encoded.
+// ReturnsBatches says that parts of a batch are returned once they are encoded.
 func (*remoteWrite) ReturnsBatches() {}
 
 // Start opens the queue and starts to send what is in it.
@@ -138,7 +138,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c *namedClient, t *destinationTelemetry) (*send.Destination, error) {
 	cfg := c.client
 	if cfg.MaxIdleConnsPerHost == 0 {
-		cfg.MaxIdleConnsPerHost = e.cfg.Shards.Max // a connection for each shard, and none to be opened anew
+		cfg.MaxIdleConnsPerHost = e.cfg.Shards.Max // one connection for each shard, kept open
 	}
 	timeout := e.cfg.Timeout
 	if cfg.Timeout > 0 {
@@ -185,7 +185,7 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 	}, log, t), nil
 }
 
-// queueDropped notes that the queue dropped a block.
+// queueDropped records that the queue dropped a block.
 func (e *remoteWrite) queueDropped(destination int, reason string, h block.Header) {
 	e.telemetry.queueDropped(destination, reason, h)
 	if h.Exemplars > 0 {
@@ -193,7 +193,7 @@ func (e *remoteWrite) queueDropped(destination int, reason string, h block.Heade
 	}
 }
 
-// storage opens what the queue is kept in, and tells where that is; nil if it is memory.
+// storage opens the queue's storage, and returns its place; nil for memory.
 func (e *remoteWrite) storage(ctx context.Context, host component.Host) (client storage.Client, where string, err error) {
 	id := e.cfg.Queue.Storage
 	switch {
@@ -223,7 +223,7 @@ func (e *remoteWrite) storage(ctx context.Context, host component.Host) (client 
 	return client, id.String(), nil
 }
 
-// send is one sender of a destination.
+// send is the loop of one sender of a destination.
 func (e *remoteWrite) send(ctx context.Context, destination int) {
 	d := e.destinations[destination]
 	for {
@@ -249,7 +249,7 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 	}
 }
 
-// together is what may be sent as one request of what was queued as several: as much as is encoded as one.
+// together limits the queued blocks that are sent as one request: to what is encoded as one.
 func (e *remoteWrite) together(d *send.Destination) queue.Bound {
 	b := &e.cfg.Batch
 	most := queue.Bound{Samples: b.MaxSamples, Bytes: b.MaxBytes, Raw: b.MaxRawBytes}
@@ -259,8 +259,8 @@ func (e *remoteWrite) together(d *send.Destination) queue.Bound {
 	return most
 }
 
-// leaveRest leaves what could not be sent to the exporter that a reload starts under this name. Should there be none, it is
-// lost; nobody can tell by now, so it counts as that.
+// leaveRest leaves unsent data to the exporter that a reload starts under this name. If there is none, it is lost;
+// since that is not known yet, it counts as lost.
 func (e *remoteWrite) leaveRest() {
 	rest := e.queue.Leave()
 	if rest == nil {
@@ -272,8 +272,8 @@ func (e *remoteWrite) leaveRest() {
 		zap.Int("blocks", blocks), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
 }
 
-// Shutdown encodes and queues what there is, sends as much of it as the bound allows, and leaves the rest to the storage or
-// drops it.
+// Shutdown encodes and queues what there is, sends as much of it as the time limit allows, and leaves the rest to the
+// storage or drops it.
 func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -292,7 +292,8 @@ func (e *remoteWrite) Shutdown(ctx context.Context) error {
 	if !e.intake.durable {
 		e.queue.Drain(bound)
 	}
-	// From here on only the requests under way are waited for. What is stored has time: no pause of a destination is sat out for it.
+	// From here on, only requests in flight are waited for. Stored data can wait: no pause of a destination is sat out
+	// for it.
 	e.queue.Stop()
 	if e.intake.durable {
 		for _, d := range e.destinations {

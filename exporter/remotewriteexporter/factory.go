@@ -21,7 +21,7 @@ func NewFactory() exporter.Factory {
 		}, metadata.MetricsStability))
 }
 
-// New makes an exporter, for a component that bears another type and has keys of its own.
+// New makes an exporter for a component with another type and other keys.
 func New(cfg *Config, set exporter.Settings, keys Keys) (exporter.Metrics, error) {
 	e, err := newExporter(cfg, set, keys)
 	if err != nil {

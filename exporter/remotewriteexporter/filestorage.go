@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// fileStoragePackage is where contrib's file_storage is.
+	// fileStoragePackage is the package of contrib's file_storage.
 	fileStoragePackage = "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
-	// salvaged is behind the name of a damaged file whose values are being copied: if the process ends meanwhile the next goes on.
+	// salvaged is the suffix of a damaged file whose values are being copied: if the process ends meanwhile, the next
+	// one continues.
 	salvaged = ".salvage"
-	// copiedAtOnce is how many bytes of values are copied in one batch, about.
+	// copiedAtOnce is about how many bytes are copied in one batch.
 	copiedAtOnce = 1 << 20
 )
 
-// folderOf is where file_storage has its files. It does not tell, so its configuration is looked at; false for any other extension, and should it
-// be another thing one day.
+// folderOf returns the folder of file_storage. There is no API for it, so its configuration is read by reflection;
+// false for any other extension, or if that changes.
 func folderOf(extension storage.Extension) (folder string, ok bool) {
 	v := reflect.Indirect(reflect.ValueOf(extension))
 	if v.Kind() != reflect.Struct || v.Type().PkgPath() != fileStoragePackage {
@@ -48,8 +49,8 @@ func folderOf(extension storage.Extension) (folder string, ok bool) {
 	return directory.String(), true
 }
 
-// openStorage opens the exporter's storage in an extension. bbolt ends the process at a file that is damaged, so one of file_storage's is looked
-// at before: if it is damaged it is set aside, and what can be read of it copied to another.
+// openStorage opens the exporter's storage in an extension. bbolt crashes the process if a file is damaged, so files of
+// file_storage are checked before: a damaged one is set aside, and what can be read of it is copied to another.
 func (e *remoteWrite) openStorage(ctx context.Context, extension storage.Extension) (storage.Client, error) {
 	var damaged *boltfile.File
 	name := ""
@@ -82,14 +83,14 @@ func (e *remoteWrite) openStorage(ctx context.Context, extension storage.Extensi
 	return &mended{Client: client, keys: keys}, nil
 }
 
-// setAsideIfDamaged gives a file of bbolt's another name, and returns it, if it is damaged. It is nil if it is not, or cannot be looked at: then
-// file_storage knows why.
+// setAsideIfDamaged renames a bbolt file, and returns it, if it is damaged. It returns nil if it is not, or cannot be
+// read: then file_storage will report why.
 func setAsideIfDamaged(name string) (*boltfile.File, error) {
 	file, err := boltfile.Open(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	half, halfErr := boltfile.Open(name + salvaged) // by a process that ended while it copied
+	half, halfErr := boltfile.Open(name + salvaged) // left by a process that ended while it copied
 	switch {
 	case halfErr == nil:
 		if file == nil {
@@ -114,7 +115,7 @@ func setAsideIfDamaged(name string) (*boltfile.File, error) {
 	return boltfile.Open(name + salvaged)
 }
 
-// copyValues copies the values of a file. It tells how many blocks could not be, and why.
+// copyValues copies the values of a file. It returns how many blocks could not be copied, and why.
 func copyValues(ctx context.Context, client storage.Client, from *boltfile.File, keys []string) (lost int, why error) {
 	for len(keys) > 0 {
 		var ops []*storage.Operation
@@ -140,18 +141,18 @@ func copyValues(ctx context.Context, client storage.Client, from *boltfile.File,
 	return lost, why
 }
 
-// mended is a storage into which what can be read of a damaged file was copied.
+// mended is a storage with what could be copied from a damaged file.
 type mended struct {
 	storage.Client
 
 	keys []string
 }
 
-// IsDamaged tells that not all is there.
+// IsDamaged reports that some of it is lost.
 func (*mended) IsDamaged() bool { return true }
 
-// Promised tells that it is not known how much there was.
+// Promised reports that it is not known how much there was.
 func (*mended) Promised() (blocks int, ok bool) { return 0, false }
 
-// Keys are those of all values there were at first.
+// Keys are the keys of all values that were copied.
 func (m *mended) Keys() []string { return slices.Clone(m.keys) }

@@ -14,10 +14,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// signal is all that the exporter takes.
+// signal is the only one that the exporter has.
 const signal = "metrics"
 
-// inspection is what the exporter shows to whoever looks, while it runs.
+// inspection is what the exporter shows on request, while it runs.
 func (e *remoteWrite) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindExporter, ID: e.set.ID, Signal: signal,
@@ -78,7 +78,7 @@ func (e *remoteWrite) delivery() inspect.Delivery {
 		}
 		for code, n := range o.Requests {
 			to.Requests += n
-			if code != 0 { // those without an answer did not take the time of one
+			if code != 0 { // a request without an answer did not take the usual time
 				to.Acks += n
 			}
 			to.Responses[statusName(code)] = n
@@ -95,7 +95,7 @@ func statusName(code int) string {
 	return strconv.Itoa(code)
 }
 
-// fault is what came of the last request, if that was an error; empty while all is well.
+// fault is the error of the last request, empty if it succeeded.
 func (d *destinationTelemetry) fault() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +109,7 @@ func (d *destinationTelemetry) fault() string {
 	return said
 }
 
-// leftOut is what the encoder could not express, by reason.
+// leftOut is what the encoder could not send, by reason.
 func (t *telemetry) leftOut() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,8 +28,8 @@ import (
 const (
 	memoryTimeout  = time.Second
 	storageTimeout = 200 * time.Millisecond
-	resultTimeout  = 5 * time.Millisecond // whoever waits sends no more meanwhile
-	// maxRequests bounds a round, in full requests, however many shards there are.
+	resultTimeout  = 5 * time.Millisecond // a waiting caller sends nothing else meanwhile
+	// maxRequests limits a round, in full requests, for any number of shards.
 	maxRequests = 16
 )
 
@@ -48,29 +48,29 @@ type intake struct {
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
-	spread       *block.Spread  // which destinations a series is for; nil is all
-	rules        []*block.Rules // of each destination, nil where it has none; nil if none has any
+	spread       *block.Spread  // chooses the destinations of a series; nil is all
+	rules        []*block.Rules // by destination, nil if it has none; nil if none has any
 	durable      bool           // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
-	arrived      chan struct{} // the first data of a round
-	full         chan struct{} // the round is enough for a request
+	arrived      chan struct{} // signals the first data of a round
+	full         chan struct{} // signals that the round is enough for a request
 	quit         chan struct{}
 	done         sync.WaitGroup
 
-	// mu is held for reading while data is added, and for writing when a round begins or the shards change.
+	// mu is held for reading while data is added, and for writing when a round begins or the number of shards changes.
 	mu      sync.RWMutex
 	stopped bool
 	encoder *encode.Encoder
 	round   *round
 	open    atomic.Int64 // samples added in the round
 	blocked atomic.Bool  // the queue was full when data last came
-	// evenness holds the bits of a float, which weigh noted.
+	// evenness has the bits of a float, set by weigh.
 	evenness atomic.Uint64
 
-	// The loop's own: the shards, their epoch in the queue, and what their number follows.
+	// Used by the loop only: the shards, their epoch in the queue, and what determines their number.
 	shards   *shards
 	epoch    uint32
-	suitable func() int // how many shards there are to be
+	suitable func() int // the number of shards there should be
 	flushed  time.Time  // when the last round was queued
 }
 
@@ -106,7 +106,7 @@ func (in *intake) start(q *queue.Queue, destinations []*send.Destination, durabl
 	in.done.Go(in.run)
 }
 
-// ConsumeMetrics encodes md and returns when that is in memory or, with a storage, stored.
+// ConsumeMetrics encodes md and returns when it is in memory or, with a storage, stored.
 func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	points := md.DataPointCount()
 	if points == 0 {
@@ -124,8 +124,8 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 	return err
 }
 
-// show shows metrics to who looks, and settles what is owed in them where not only the encoder reads them. That is also where the number of
-// points is another than it was: then somebody has taken some out, and the encoder does not see which.
+// show shows metrics to observers, and fills in attributes that were left out where not only the encoder reads them. It
+// does so, too, where the number of points has changed: some were removed, and the encoder could not see which.
 func (e *remoteWrite) show(ctx context.Context, md pmetric.Metrics, points int) {
 	looks := e.tap.IsOpen()
 	loan := handback.LoanOf(ctx, md)
@@ -165,13 +165,13 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 		return err
 	}
 	if err = r.result(ctx, tenants); err != nil {
-		in.encoder.ForgetExemplars() // who brought it may bring it again
+		in.encoder.ForgetExemplars() // the caller may send the data again
 	}
 	return err
 }
 
-// patience bounds how long somebody waits, and says why it ended. Nobody waits for ever by default: what holds the data cannot end
-// meanwhile, and could as well come again.
+// patience limits how long a caller waits, and gives the cause when that ends. By default nobody waits for ever: the
+// component that holds the data could not shut down meanwhile, and can send it again.
 func (in *intake) patience(ctx context.Context, cause error) (context.Context, context.CancelFunc) {
 	if limit := in.cfg.Queue.BlockTimeout; limit > 0 {
 		return context.WithTimeoutCause(ctx, limit, cause)
@@ -179,7 +179,7 @@ func (in *intake) patience(ctx context.Context, cause error) (context.Context, c
 	return ctx, func() {}
 }
 
-// take adds md to a round that has room for it, and returns that round.
+// take adds md to a round with room for it, and returns that round.
 func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string, samples int64) (*round, error) {
 	for {
 		if err := in.waitRoom(ctx, tenants); err != nil {
@@ -190,7 +190,7 @@ func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string
 			return r, err
 		}
 		select {
-		case <-r.taken: // one round fills while another is encoded, and no more
+		case <-r.taken: // only one round fills while another is encoded
 		case <-in.quit:
 			return nil, errStopped
 		case <-ctx.Done():
@@ -199,7 +199,7 @@ func (in *intake) take(ctx context.Context, md pmetric.Metrics, tenants []string
 	}
 }
 
-// waitRoom returns when there is room for the data of some tenants.
+// waitRoom returns when there is room for data of the tenants.
 func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
 	if in.queue.Blocks(tenants) {
 		var cancel context.CancelFunc
@@ -215,7 +215,8 @@ func (in *intake) waitRoom(ctx context.Context, tenants []string) error {
 	return nil
 }
 
-// try adds md to the round, if there is room. The loop is told under the lock, so that it is told of this round.
+// try adds md to the round, if there is room. It signals the loop under the lock, so that the signal is about this
+// round.
 func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r *round, done bool, err error) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
@@ -231,11 +232,11 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r
 	isLast := in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
-	if isLast || open+samples > in.enough() { // nothing more can come, or as much again would make a request too many
+	if isLast || open+samples > in.enough() { // nothing more can come, or as much again would exceed the limit
 		notify(in.full)
 	}
 	if err != nil {
-		err = consumererror.NewPermanent(err) // counted by the encoder, and no better another time
+		err = consumererror.NewPermanent(err) // the encoder has counted it; sending it again does not help
 	}
 	return in.round, true, err
 }
@@ -253,9 +254,9 @@ func (in *intake) reserve(samples int64) (open int64, ok bool) {
 	}
 }
 
-// enough is how many samples end a round: a full request for each shard: were a round cut into ever smaller pieces, more
-// shards would send no more. What makes more than one request of a shard would take two trips, so the fullest shard of
-// the last rounds is what counts, and some room is left.
+// enough is how many samples end a round: a full request for each shard, since more shards with ever smaller requests
+// would not send more. Data for more than one request of a shard would take two round trips, so the fullest shard of
+// the last rounds counts, and some room is left.
 func (in *intake) enough() int64 {
 	n := min(in.shards.count(), maxRequests)
 	samples := float64(n * in.cfg.Batch.MaxSamples)
@@ -286,8 +287,8 @@ func (in *intake) add(ctx context.Context, md pmetric.Metrics) error {
 	return in.encoder.AddLent(md, tenant, loan)
 }
 
-// addByResource encodes first all resources of the first tenant, then all of the next. Nothing is moved out of md, which may
-// be filled again by whoever made it.
+// addByResource encodes first all resources of the first tenant, then all of the next. It moves nothing out of md,
+// which its maker may fill again.
 func (in *intake) addByResource(md pmetric.Metrics) error {
 	own := map[string][]pmetric.ResourceMetrics{}
 	var tenants []string
@@ -314,7 +315,7 @@ func (in *intake) tenantOf(r pcommon.Resource) string {
 	return in.cfg.Tenant.Default
 }
 
-// stop takes no more data and queues what there is.
+// stop accepts no more data and queues what there is.
 func (in *intake) stop() {
 	in.mu.Lock()
 	in.stopped = true

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Keys are the names of keys that errors tell whoever brings data to change, in a component with keys of its own. One that is
-// empty has none there.
+// Keys are the names of keys that errors advise to change, in a component with other keys. An empty one does not exist
+// there.
 type Keys struct {
 	QueueSize    string
 	OnFull       string
@@ -19,7 +19,7 @@ type Keys struct {
 
 var ownKeys = Keys{QueueSize: "queue.size", OnFull: "queue.on_full", BlockTimeout: "queue.block_timeout"}
 
-// full says of an error that a queue is full what can be done.
+// full adds to an error about a full queue what can be done.
 func (k Keys) full(err error) error {
 	var ways []string
 	if k.QueueSize != "" {
@@ -34,7 +34,7 @@ func (k Keys) full(err error) error {
 	return fmt.Errorf("%w: %s", err, strings.Join(ways, ", or "))
 }
 
-// after says of an error how long somebody had waited.
+// after adds to an error how long the caller had waited.
 func (k Keys) after(err error, limit time.Duration) error {
 	if k.BlockTimeout == "" {
 		return fmt.Errorf("%w, %v", err, limit)

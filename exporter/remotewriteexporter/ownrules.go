@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
-// ownRules are the rules of each destination; nil if none has any.
+// ownRules returns the rules of each destination; nil if none has any.
 func (c *Config) ownRules() ([]*block.Rules, error) {
 	var list []*block.Rules
 	var errs []error
@@ -37,8 +37,8 @@ func (c *Config) ownRules() ([]*block.Rules, error) {
 	return list, errors.Join(errs...)
 }
 
-// apart says which destinations get copies of their own, in place of what is for all; nil if none does. Where series are spread,
-// nothing is for all.
+// apart returns which destinations get copies of their own, instead of what is for all; nil if none do. If series are
+// spread, nothing is for all.
 func (in *intake) apart() []bool {
 	if in.rules == nil || in.spread != nil {
 		return nil
@@ -50,8 +50,8 @@ func (in *intake) apart() []bool {
 	return list
 }
 
-// relabel makes of blocks those that destinations with rules of their own get. to says for which destination each block is; nil is
-// all of them, which is those without such rules then.
+// relabel makes the blocks for destinations with rules of their own. to has the destination of each block; nil is all
+// of them, which then means those without such rules.
 func (in *intake) relabel(blocks []block.Block, to []int) (made []block.Block, madeFor []int) {
 	if in.rules == nil {
 		return blocks, to
@@ -78,8 +78,8 @@ func (in *intake) relabel(blocks []block.Block, to []int) (made []block.Block, m
 	return made, madeFor
 }
 
-// relabelFor applies rules to a block; the zero block if they leave nothing. What was just encoded can be read; if it could not,
-// that it is lost would have to be said.
+// relabelFor applies rules to a block; it returns the zero block if they leave nothing. A block that was just encoded
+// can always be decoded.
 func (in *intake) relabelFor(b block.Block, rules *block.Rules) block.Block {
 	ruled, left, err := rules.Relabel(b, in.cfg.CompressionLevel)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
-// reloadTime is how long the data of an exporter waits for the next of its name: a reload of the configuration ends one and
-// starts the other.
+// reloadTime is how long the data of an exporter waits for the next one of its name: a reload of the configuration
+// stops one and starts the other.
 const reloadTime = time.Minute
 
 // left is what exporters that were shut down had in memory.
@@ -25,13 +25,13 @@ type legacies struct {
 	of map[heir]*queue.Legacy
 }
 
-// heir is the destination of an exporter that what was left is for.
+// heir is the exporter and the destination that data was left for.
 type heir struct {
 	exporter    component.ID
 	destination string
 }
 
-// leave keeps what an exporter has for the next of its name.
+// leave keeps an exporter's data for the next one of its name.
 func (l *legacies) leave(id component.ID, rest *queue.Legacy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *legacies) forget(id component.ID, rest *queue.Legacy) {
 	}
 }
 
-// take returns what an exporter left for some destinations. Others may have taken theirs of it, in a reload before.
+// take returns what an exporter left for these destinations. Others may have taken their part in an earlier reload.
 func (l *legacies) take(id component.ID, destinations []string) (rest []*queue.Legacy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,25 +21,25 @@ import (
 const (
 	// cacheGenerations is how many times idle entries are looked for in cache.idle_timeout.
 	cacheGenerations = 5
-	// maxHold is how long, in timeouts, a round is held open for destinations that are behind: callers may be waiting.
+	// maxHold is how many timeouts a round is held open for destinations that lag behind: callers may be waiting.
 	maxHold = 5
-	// holdLooks is how often in a timeout it is looked whether it still is.
+	// holdLooks is how often in a timeout it checks whether they still do.
 	holdLooks = 10
 )
 
 // A round is what is encoded and stored together.
 type round struct {
-	taken   chan struct{} // closed when encoding begins: what is added now belongs to the next round
+	taken   chan struct{} // closed when encoding begins: what is added from then on belongs to the next round
 	queued  chan struct{} // closed when the blocks are in the queue, or err says why not
 	err     error
-	batches atomic.Int64 // of the pipeline
+	batches atomic.Int64 // from the pipeline
 	fate    *queue.Fate  // of its blocks; nil if there are none
 }
 
 func newRound() *round { return &round{taken: make(chan struct{}), queued: make(chan struct{})} }
 
-// result waits for what becomes of the data of some tenants in a round that is queued. If any of it may be delivered when it
-// is brought again, the error says so.
+// result waits for what becomes of the tenants' data in a round that is queued. If some of it may be delivered when it
+// is sent again, the error says so.
 func (r *round) result(ctx context.Context, tenants []string) error {
 	if r.fate == nil {
 		return nil
@@ -74,7 +74,7 @@ func (in *intake) run() {
 			in.flush()
 		case <-expire.C:
 			in.encoder.Expire()
-			in.flush() // nothing, but there may be too many shards for that
+			in.flush() // nothing came, but there may be too many shards for that
 		case <-in.quit:
 			in.flush()
 			return
@@ -82,9 +82,9 @@ func (in *intake) run() {
 	}
 }
 
-// await returns when the round is to end: it is full, or has waited long enough. While all destinations are behind, what
-// would be cut off would only wait in the queue, and take a trip of its own to the destination: so the round is held
-// open for a while, and becomes part of larger requests.
+// await returns when the round must end: it is full, or has waited long enough. While all destinations lag behind, its
+// data would only wait in the queue, and take a separate request: so the round is held open for a while, to become part
+// of larger requests.
 func (in *intake) await() {
 	timer, pause := time.NewTimer(in.timeout), max(in.timeout/holdLooks, time.Millisecond)
 	defer timer.Stop()
@@ -103,9 +103,9 @@ func (in *intake) await() {
 	}
 }
 
-// behind tells whether every destination has yet to be sent a request on every shard, besides those under way: who keeps up
-// does not wait for those who do not, whose small requests are merged when they are sent. One that does not
-// answer counts while nobody waits for data to be stored: there is no telling for how long.
+// behind reports whether every destination has requests waiting for every shard, in addition to those in flight.
+// Destinations that keep up do not wait for others, whose small requests are merged when they are sent. One that does
+// not answer counts as behind only if no caller waits for storage, since that could last.
 func (in *intake) behind() bool {
 	for i, d := range in.destinations {
 		if s := in.queue.Stats(i); s.Waiting < in.shards.count() || !d.Answers() && (in.durable || in.cfg.Queue.WaitForResult) {
@@ -115,7 +115,7 @@ func (in *intake) behind() bool {
 	return true
 }
 
-// flush ends a round, and changes the number of shards for the next if another suits better.
+// flush ends a round, and changes the number of shards for the next if needed.
 func (in *intake) flush() {
 	if n := in.suitable(); n != in.shards.count() {
 		in.reshard(n)
@@ -133,7 +133,7 @@ func (in *intake) next() (*round, []string) {
 	r := in.round
 	in.round = newRound()
 	in.open.Store(0)
-	for _, signal := range []chan struct{}{in.arrived, in.full} { // about the round that ends
+	for _, signal := range []chan struct{}{in.arrived, in.full} { // signals about the round that ends
 		select {
 		case <-signal:
 		default:
@@ -167,7 +167,7 @@ func (in *intake) encode(tenants []string) []block.Block {
 	return blocks
 }
 
-// format is the best that some destination takes: what others need is made of it when it is sent.
+// format is the best one that some destination accepts: other formats are made of it when they are sent.
 func (in *intake) format() block.Format {
 	best := in.destinations[0].Format()
 	for _, d := range in.destinations[1:] {
@@ -178,7 +178,7 @@ func (in *intake) format() block.Format {
 	return best
 }
 
-// weigh notes how even the shards of a round are: the mean of them as a part of the fullest.
+// weigh records how even the shards of a round are: their mean in relation to the fullest.
 func (in *intake) weigh(blocks []block.Block) {
 	shares := make([]int, in.shards.count())
 	total := 0
@@ -192,7 +192,7 @@ func (in *intake) weigh(blocks []block.Block) {
 	}
 }
 
-// enqueue puts a round's blocks into the queue, and tells those who wait for that.
+// enqueue puts a round's blocks into the queue, and wakes those who wait for that.
 func (in *intake) enqueue(r *round, blocks []block.Block) {
 	defer close(r.queued)
 	batches := r.batches.Load()
@@ -200,7 +200,7 @@ func (in *intake) enqueue(r *round, blocks []block.Block) {
 		in.queue.Return(batches)
 		return
 	}
-	if in.durable { // who is told that it is stored waits for nothing more
+	if in.durable { // callers with a stored queue wait for nothing more
 		in.queue.Return(batches)
 		r.err = in.push(blocks, nil)
 		return
@@ -217,19 +217,19 @@ func (in *intake) enqueue(r *round, blocks []block.Block) {
 func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
 	defer func(made []block.Block) {
 		for _, b := range made {
-			b.Free() // what the queue takes of them it holds
+			b.Free() // the queue holds what it keeps
 		}
 	}(blocks)
 	blocks, to := in.part(blocks)
 	blocks, to = in.relabel(blocks, to)
-	if len(blocks) == 0 { // nobody wants any of it
+	if len(blocks) == 0 { // no destination gets any of it
 		if fate != nil {
 			in.queue.Return(fate.Batches)
 		}
 		return nil
 	}
 	err := in.queue.PushTo(context.Background(), in.epoch, blocks, to, fate)
-	if err != nil { // who brought it brings it again
+	if err != nil { // the caller sends it again
 		in.encoder.ForgetExemplars()
 		in.telemetry.storageFailed(err)
 	} else {

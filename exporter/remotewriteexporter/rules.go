@@ -57,7 +57,7 @@ func (c *RelabelConfig) Unmarshal(conf *confmap.Conf) error {
 	return confkeys.Unmarshal(confmap.NewFromStringMap(raw), (*plain)(c))
 }
 
-// scheme says which names rules may make: those that the strategy makes.
+// scheme returns the names that rules may make: those that the strategy makes.
 func (c *Config) scheme() model.ValidationScheme {
 	if otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
 		return model.LegacyValidation
@@ -65,7 +65,7 @@ func (c *Config) scheme() model.ValidationScheme {
 	return model.UTF8Validation
 }
 
-// relabelling are the rules as Prometheus has them. key is before theirs.
+// relabelling converts rules to those of Prometheus. key is the prefix of their keys.
 func relabelling(configs []RelabelConfig, scheme model.ValidationScheme, key string) ([]relabel.Config, error) {
 	var list []relabel.Config
 	var errs []error
@@ -91,7 +91,7 @@ func (c *RelabelConfig) rule() (relabel.Config, error) {
 		}
 		rule.SourceLabels = append(rule.SourceLabels, model.LabelName(name))
 	}
-	if c.Regex != rule.Regex.String() { // that one is compared by its address
+	if c.Regex != rule.Regex.String() { // since a Regexp is compared by its address
 		regex, err := relabel.NewRegexp(c.Regex)
 		if err != nil {
 			return rule, fmt.Errorf("`regex` must be a regular expression of RE2, got %q: %w", c.Regex, err)

@@ -5,8 +5,8 @@ package remotewriteexporter
 
 import "go.opentelemetry.io/collector/pdata/pmetric"
 
-// samplesOf is how many samples come of metrics that have so many points: a histogram or a summary is a sum, a count, and one for each bucket or
-// quantile.
+// samplesOf is how many samples metrics with so many points become: a histogram or a summary is a sum, a count, and one
+// for each bucket or quantile.
 func (c *Config) samplesOf(md pmetric.Metrics, points int) int64 {
 	n := points
 	for _, rm := range md.ResourceMetrics().All() {
@@ -28,7 +28,7 @@ func (c *Config) samplesOf(md pmetric.Metrics, points int) int64 {
 	return int64(n)
 }
 
-// moreOfHistograms is how many samples come of histograms beside one for each.
+// moreOfHistograms is how many samples histograms become in addition to one each.
 func (c *Config) moreOfHistograms(points pmetric.HistogramDataPointSlice) (n int) {
 	if c.ConvertExplicitHistogramsToNHCB && !c.KeepClassicHistograms {
 		return 0

@@ -44,7 +44,7 @@ func (c *Config) validateSharding() error {
 	return errors.Join(errs...)
 }
 
-// spread says which destinations a series is for; nil is all.
+// spread chooses the destinations of a series; nil is all.
 func (c *Config) spread() *block.Spread {
 	s := &c.ShardByURL
 	if !s.Enabled || s.Replicas == len(c.Endpoints) {
@@ -56,8 +56,9 @@ func (c *Config) spread() *block.Spread {
 	return block.NewSpread(identities(c.clients()), s.Replicas, s.IgnoreLabels, true)
 }
 
-// part makes of blocks for all destinations those that are for one, and says for which. It leaves them as they are where each
-// series goes to all. Nothing that was just encoded cannot be parted; if it could not, to all would be better than to none.
+// part divides blocks for all destinations into blocks for one each, and returns these with their destinations. If each
+// series goes to all, blocks are not changed. A block that was just encoded can always be divided; if not, sending it
+// to all would be better than losing it.
 func (in *intake) part(blocks []block.Block) (parts []block.Block, to []int) {
 	if in.spread == nil {
 		return blocks, nil

@@ -11,58 +11,59 @@ import (
 )
 
 const (
-	// MaxShards bounds `shards.max`: each is a connection and a goroutine per destination.
+	// MaxShards limits `shards.max`: each is a connection and a goroutine per destination.
 	MaxShards = 256
-	// lookInterval is how often the number of shards is looked at, at most: soon, since what was queued for few shards is
-	// sent by few.
+	// lookInterval is the least time between two decisions about the number of shards. It is short, since data queued
+	// for few shards is sent by few.
 	lookInterval = 100 * time.Millisecond
-	// lateLooks is how many looks in a row must find the shards late before there are more, so that what comes in
-	// bursts, and is sent well before the next, needs no more of them.
+	// lateLooks is how many consecutive decisions must find the shards too slow before there are more, so that bursts
+	// that are sent before the next one need no more of them.
 	lateLooks = 2
-	// fill is the part of the shards that may be needed: answers do not come evenly.
+	// fill is the part of the shards that may be needed, since answers do not come evenly.
 	fill = 0.75
-	// headroom is how many times the shards that are needed there are to be, so that what has piled up is soon sent.
+	// headroom is the factor by which there should be more shards than needed, so that a backlog is sent soon.
 	headroom = 2
-	// catchUp is how many times as fast as it comes data should be sendable after an outage. What an outage leaves in full
-	// requests takes a trip for each, one after another on each shard: so there are to be enough while it is queued.
+	// catchUp is how many times faster than it comes data should be sent after an outage. An outage leaves full
+	// requests, each of which takes a round trip, one after another on each shard: so there must be enough shards while
+	// the data is queued.
 	catchUp = 6
-	// unknownLatency is how long a request is taken to last, in seconds, before there was one that did not fail.
+	// unknownLatency is the assumed duration of a request, in seconds, before one has succeeded.
 	unknownLatency = 0.2
-	// idleTime is how long the shards must have been idle before there are fewer.
+	// idleTime is how long shards must have been idle before there are fewer.
 	idleTime = time.Minute
 )
 
-// shards decides how many there are: more when more full requests come than they can send, however long each takes,
-// fewer when they are hardly used. Few shards make large requests, which compress best; and requests that are not full
-// grow before there are more of them. A destination that is down is prepared for: when it is back, it is to catch up.
+// shards decides the number of shards: more when more full requests come than they can send, given how long each takes,
+// fewer when they are hardly used. Few shards make large requests, which compress best, so requests that are not full
+// grow before there are more shards. While a destination is down, the number grows so that it can catch up afterwards.
 type shards struct {
 	cfg ShardsConfig
 	now atomic.Int64
 
-	// Since the last look: when that was, since when requests are counted, and how many full ones came.
+	// Since the last decision: when that was, since when requests are counted, and how many full ones came.
 	looked, since time.Time
 	requests      float64
 
-	came, over float64 // full requests that came lately, and in how many seconds
-	late       int     // looks in a row that found the shards late
-	idle       float64 // seconds since the shards were late or their number changed
-	busy       float64 // seconds of these that the shards were busy
+	came, over float64 // full requests that came lately, and the seconds in which they came
+	late       int     // consecutive decisions that found the shards too slow
+	idle       float64 // seconds since the shards were too slow or their number changed
+	busy       float64 // seconds of these in which the shards were busy
 }
 
-// look is what happened since the last.
+// look is what happened since the last decision.
 type look struct {
-	loads   []load  // of the destinations
+	loads   []load  // by destination
 	elapsed float64 // seconds
 	came    float64 // full requests that came
-	over    float64 // in how many of the seconds
+	over    float64 // the seconds in which they came
 }
 
-// load is what a destination did.
+// load is what happened at a destination.
 type load struct {
-	failing bool    // it does not take data
+	failing bool    // it does not accept data
 	busy    float64 // seconds of requests per second
-	latency float64 // seconds that a request takes unless it fails; 0 before there was one
-	waiting int     // blocks that no sender has yet
+	latency float64 // seconds that a successful request takes; 0 if there was none
+	waiting int     // blocks that are not leased
 }
 
 func newShards(cfg ShardsConfig) *shards {
@@ -73,19 +74,19 @@ func newShards(cfg ShardsConfig) *shards {
 
 func (s *shards) count() int { return int(s.now.Load()) }
 
-// begin is for a start: nothing was seen before.
+// begin resets what is known, for a start.
 func (s *shards) begin() {
 	s.looked = time.Now()
 	s.resume()
 }
 
-// resume is for when data comes after a pause: what came before does not tell how much comes now.
+// resume is called when data comes after a pause: the rate before does not tell the rate now.
 func (s *shards) resume() {
 	s.came, s.over = 0, 0
 	s.since, s.requests = time.Now(), 0
 }
 
-// add counts a request by how full it is. What is less than half could be part of another.
+// add counts a request by how full it is. Less than half of one could be part of another.
 func (s *shards) add(part float64) {
 	if part > 0.5 {
 		part = 1
@@ -93,7 +94,7 @@ func (s *shards) add(part float64) {
 	s.requests += part
 }
 
-// suit tells how many there are to be: as many as there are, unless it is time to look at the loads.
+// suit returns how many shards there should be: as many as there are, unless it is time to look at the loads.
 func (s *shards) suit(loads func(elapsed time.Duration) []load) int {
 	now := time.Now()
 	elapsed := now.Sub(s.looked)
@@ -105,7 +106,7 @@ func (s *shards) suit(loads func(elapsed time.Duration) []load) int {
 	return n
 }
 
-// adapt returns the number that suits what is seen.
+// adapt returns the number of shards that suits the loads.
 func (s *shards) adapt(l look) int {
 	n := s.count()
 	s.came, s.over = s.came/2+l.came, s.over/2+l.over
@@ -113,7 +114,7 @@ func (s *shards) adapt(l look) int {
 	for _, d := range l.loads {
 		if d.failing {
 			need = max(need, rate*cmp.Or(d.latency, unknownLatency)*catchUp/headroom)
-			busy = 1 // it is not known what it could take
+			busy = 1 // what it could accept is not known
 			continue
 		}
 		if d.waiting >= n {
@@ -153,8 +154,8 @@ func (in *intake) loads(elapsed time.Duration) []load {
 	return loads
 }
 
-// reshard changes the number of shards. What was added before is queued in an epoch that is sent before what comes after, so
-// that a series which moves keeps its order.
+// reshard changes the number of shards. What was added before is queued in an epoch that is sent before later ones, so
+// that a series which moves to another shard keeps its order.
 func (in *intake) reshard(n int) {
 	in.mu.Lock()
 	r, tenants := in.next()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Snapshot is the state of an exporter at a moment, for people to look at.
+// Snapshot is the state of an exporter at a moment, for display.
 type Snapshot struct {
 	Shards       int
 	CacheSeries  int
@@ -21,9 +21,9 @@ type Snapshot struct {
 // DestinationSnapshot is the state of one destination.
 type DestinationSnapshot struct {
 	Name         string
-	Version      string // of the protocol now spoken
+	Version      string // of the protocol in use
 	Encoding     string
-	Fallback     int // formats better than that which were turned down
+	Fallback     int // number of better formats that were refused
 	BreakerOpen  bool
 	QueueBytes   int64
 	QueueSize    int64
@@ -69,13 +69,13 @@ func (d *destinationTelemetry) snapshot() Outcome {
 	return o
 }
 
-// busy sums up the time that requests took.
+// busy sums up the duration of requests.
 type busy struct {
 	mu       sync.Mutex
 	took     time.Duration // by all requests
-	settling time.Duration // by those that were taken or refused: failures are answered sooner, or not at all
+	settling time.Duration // by those that were accepted or refused: failures are answered sooner, or not at all
 	settled  int
-	latency  float64 // of those of the last take that had any
+	latency  float64 // at the last take with such requests
 }
 
 func (b *busy) add(d time.Duration, settled bool) {
@@ -88,8 +88,8 @@ func (b *busy) add(d time.Duration, settled bool) {
 	}
 }
 
-// take returns the seconds of requests per second since the last take, which was so long ago, and how many seconds a
-// request takes that does not fail, as far as is known.
+// take returns the seconds of requests per second since the last take, and how many seconds a successful request takes,
+// as far as known.
 func (b *busy) take(ago time.Duration) (busy, latency float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,13 +18,13 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
 
-// maxTenantName bounds what names a tenant: servers refuse requests with more than some kilobytes of headers.
+// maxTenantName limits a tenant's name: servers refuse requests with more than some kilobytes of headers.
 const maxTenantName = 4 << 10
 
-// noTenant is whose data it is where there are no tenants.
+// noTenant is the list of tenants if there are none.
 var noTenant = []string{""}
 
-// tenantsOf are those whose data is in md: who brings it waits for room for them, and for no others.
+// tenantsOf returns the tenants with data in md: its caller waits for room for these only.
 func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 	t := &in.cfg.Tenant
 	switch {
@@ -43,7 +43,7 @@ func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 	return noTenant
 }
 
-// any tells whether there are tenants.
+// any reports whether there are tenants.
 func (t *TenantConfig) any() bool { return t.Header != "" || len(t.MetadataKeys) > 0 }
 
 // most is how many there may be; 0 without tenants.
@@ -54,7 +54,7 @@ func (t *TenantConfig) most() int {
 	return t.Max
 }
 
-// ofCaller tells whether a call of the pipeline brings the data of one tenant, which the client's metadata names.
+// ofCaller reports whether each call has the data of one tenant, which the client's metadata names.
 func (t *TenantConfig) ofCaller() bool { return t.FromMetadata != "" || len(t.MetadataKeys) > 0 }
 
 // nameOf is the tenant that the client's metadata names: the value of a header or, with metadata_keys, an origin.
@@ -74,7 +74,7 @@ type naming struct{ *TenantConfig }
 
 var _ send.Tenants = naming{}
 
-// SetHeaders says in the headers of a request whose data it carries.
+// SetHeaders sets the headers that name the tenant of a request's data.
 func (n naming) SetHeaders(h http.Header, tenant string) error {
 	if len(n.MetadataKeys) > 0 {
 		return origin.Origin(tenant).SetHeaders(h)
@@ -86,7 +86,7 @@ func (n naming) SetHeaders(h http.Header, tenant string) error {
 	return nil
 }
 
-// Name is a tenant for people.
+// Name is a tenant's name for display.
 func (n naming) Name(tenant string) string {
 	if len(n.MetadataKeys) > 0 {
 		return origin.Origin(tenant).String()
@@ -94,8 +94,8 @@ func (n naming) Name(tenant string) string {
 	return tenant
 }
 
-// check says what is wrong with a tenant. Any client may name one, and a name that no request can bear would hold up
-// everybody's.
+// check returns what is wrong with a tenant. Any client may name one, and data with a name that cannot be a header
+// would hold up that of everybody.
 func (n naming) check(tenant string) error {
 	if len(tenant) > maxTenantName {
 		return errors.New("its name is too long for a header")

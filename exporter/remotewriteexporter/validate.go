@@ -48,7 +48,7 @@ var (
 		otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
 		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,
 	}
-	// reserved headers say how a request is encoded; whoever changes them makes it unreadable.
+	// reserved headers say how a request is encoded; changing them makes it unreadable.
 	reserved = []string{
 		"Content-Encoding", "Content-Length", "Content-Type", "Retry-Attempt", "User-Agent",
 		promwrite.HeaderVersion, textproto.CanonicalMIMEHeaderKey(promwrite.HeaderVictoriaMetricsVersion),
@@ -240,7 +240,7 @@ func (c *TenantConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// stored is the key that has the queue on disk; none if it is in memory.
+// stored is the key that puts the queue on disk; empty if it is in memory.
 func (c *QueueConfig) stored() string {
 	switch {
 	case c.Storage != nil:

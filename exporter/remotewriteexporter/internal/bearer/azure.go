@@ -12,43 +12,44 @@ import (
 	"strings"
 )
 
-// Azure is how to get a token of Entra ID.
+// Azure gets tokens from Entra ID.
 type Azure struct {
-	// Authority is where tokens are from: the cloud's. AZURE_AUTHORITY_HOST of the environment is in its place.
+	// Authority is the cloud's URL for tokens. AZURE_AUTHORITY_HOST of the environment overrides it.
 	Authority string
-	// Scope is what they are for.
+	// Scope is what tokens are for.
 	Scope string
-	// Kind says how.
+	// Kind is how to get them.
 	Kind AzureKind
-	// Tenant, Client, Secret and TokenFile are what it needs.
+	// Tenant, Client, Secret and TokenFile are what that needs.
 	Tenant, Client, Secret, TokenFile string
 }
 
 // AzureKind is a way to get a token.
 type AzureKind uint8
 
-// The ways there are.
+// The ways to get a token.
 const (
-	// ManagedIdentity is that of the machine, or the one of Client that it has as well.
+	// ManagedIdentity is the identity of the machine, or its additional one with the ID in Client.
 	ManagedIdentity AzureKind = iota
-	// ClientSecret is of an application.
+	// ClientSecret is the secret of an application.
 	ClientSecret
-	// WorkloadIdentity is by a token of the cluster in TokenFile.
+	// WorkloadIdentity is a token of the cluster, in TokenFile.
 	WorkloadIdentity
-	// Environment is the first of these, in the order secret, workload, machine, for which the environment says enough.
+	// Environment is the first of these, in the order secret, workload, machine, that the environment has the settings
+	// for.
 	Environment
 )
 
-// defaultSuffix ends a scope that is all of a resource's.
+// defaultSuffix ends the scope for all of a resource.
 const defaultSuffix = "/.default"
 
-// Token gets one.
+// Token gets a token.
 func (a *Azure) Token(ctx context.Context) (Token, error) {
 	switch a.Kind {
 	case ClientSecret:
 		return a.byForm(ctx, url.Values{clientSecretKey: {a.Secret}})
 	case WorkloadIdentity:
-		assertion, err := os.ReadFile(a.TokenFile) // which is written anew all the time
+		assertion, err := os.ReadFile(a.TokenFile) // which is replaced regularly
 		if err != nil {
 			return Token{}, err
 		}
@@ -64,7 +65,8 @@ func (a *Azure) Token(ctx context.Context) (Token, error) {
 	}
 }
 
-// ofEnvironment is the way for which the environment says enough. A tenant of the configuration goes before its.
+// ofEnvironment returns the way that the environment has the settings for. A configured tenant overrides that of the
+// environment.
 func (a *Azure) ofEnvironment() *Azure {
 	found := *a
 	if found.Tenant == "" {
@@ -95,7 +97,8 @@ func (a *Azure) byForm(ctx context.Context, form url.Values) (Token, error) {
 	return post(ctx, strings.TrimSuffix(authority, "/")+"/"+url.PathEscape(a.Tenant)+"/oauth2/v2.0/token", form)
 }
 
-// ofMachine asks the server that each virtual machine has, or that of an App Service. Both take the resource, not the scope.
+// ofMachine asks the metadata server of the virtual machine, or that of an App Service. Both expect the resource, not
+// the scope.
 func (a *Azure) ofMachine(ctx context.Context) (Token, error) {
 	query := url.Values{resourceKey: {strings.TrimSuffix(a.Scope, defaultSuffix)}}
 	if a.Client != "" {

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// timeout is that of one exchange.
+	// timeout limits one exchange.
 	timeout = 30 * time.Second
-	// early is how long before its end a token is renewed; one that lives shorter is when half of its life is over.
+	// early is how long before its end a token is renewed; a token with a shorter life is renewed halfway.
 	early = 5 * time.Minute
-	// pause is how long nobody asks again after a failure: requests are repeated sooner.
+	// pause is how long no token is requested after a failure, since requests are repeated sooner.
 	pause = 5 * time.Second
-	// renewal is that of an exchange for another token while one holds: a request waits for it.
+	// renewal limits the exchange for another token while the old one is valid: a request waits for it.
 	renewal = 5 * time.Second
-	// maxAnswer is how much of an answer is read, and maxDetail how much of it an error has.
+	// maxAnswer limits how much of an answer is read, and maxDetail how much of it an error quotes.
 	maxAnswer = 1 << 20
 	maxDetail = 200
 )
 
-// The keys of what is asked of servers of tokens, in forms, queries and claims.
+// Keys of token requests, in forms, queries and claims.
 const (
 	clientIDKey     = "client_id"
 	clientSecretKey = "client_secret"
@@ -43,7 +43,7 @@ const (
 	scopeKey        = "scope"
 )
 
-// Token is what authenticates requests for a while.
+// Token authenticates requests for a while.
 type Token struct {
 	Text string
 	Ends time.Time
@@ -54,16 +54,16 @@ type Source interface {
 	Token(ctx context.Context) (Token, error)
 }
 
-// Transport authenticates requests before another one sends them. A token that was refused is not used again.
+// Transport adds a token to each request. A token that was refused is not used again.
 type Transport struct {
 	next   http.RoundTripper
 	source Source
 
-	mu       sync.Mutex // held while a token is got, unless one holds: all requests need it
+	mu       sync.Mutex // held while a token is requested, unless one is valid: all requests need it
 	token    Token
 	renew    time.Time
-	renewing bool  // a request is about to
-	failed   error // until again
+	renewing bool  // a request is renewing the token
+	failed   error // until the next attempt
 	again    time.Time
 }
 
@@ -97,7 +97,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// current is the token to use. One that still holds is used while it cannot be renewed, and by all others while one request renews it.
+// current returns the token to use. A valid one is used while it cannot be renewed, and by all other requests while one
+// renews it.
 func (t *Transport) current(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +114,7 @@ func (t *Transport) current(ctx context.Context) (string, error) {
 	if err == nil && token.Text == "" {
 		err = errors.New("the answer has none")
 	}
-	now = time.Now() // it may have taken long
+	now = time.Now() // the call above may have taken long
 	if err != nil {
 		t.failed, t.again = fmt.Errorf("cannot get a token: %w", err), now.Add(pause)
 		if holds {
@@ -126,7 +127,7 @@ func (t *Transport) current(ctx context.Context) (string, error) {
 	return token.Text, nil
 }
 
-// get gets a token. The caller holds mu, which is free meanwhile if there is one that holds.
+// get requests a token. The caller holds mu, which is released meanwhile if there is a valid token.
 func (t *Transport) get(ctx context.Context, holds bool) (Token, error) {
 	limit := timeout
 	if holds {
@@ -151,11 +152,11 @@ func (t *Transport) forget(token string) {
 	}
 }
 
-// exchanges are made without the settings of the client whose requests they are for: those are about another server. A proxy of
-// the environment is used.
+// exchanges do not use the settings of the client whose requests they are for, which are about another server. They use
+// the proxy of the environment.
 var exchanges = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute}, Timeout: timeout}
 
-// post asks a server of tokens with a form.
+// post requests a token with a form.
 func post(ctx context.Context, to string, form url.Values) (Token, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode())) //nolint:gosec // the user's own configuration or environment says where
 	if err != nil {
@@ -165,7 +166,7 @@ func post(ctx context.Context, to string, form url.Values) (Token, error) {
 	return exchange(r)
 }
 
-// get asks a server of tokens with the header that it wants.
+// get requests a token with a header.
 func get(ctx context.Context, from, header, value string) (Token, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil) //nolint:gosec // the same
 	if err != nil {
@@ -175,16 +176,16 @@ func get(ctx context.Context, from, header, value string) (Token, error) {
 	return exchange(r)
 }
 
-// answer is what servers of tokens say. Numbers are texts in some of them.
+// answer is the answer of a token server. Some servers send numbers as texts.
 type answer struct {
 	Token   string `json:"access_token"`
 	Seconds number `json:"expires_in"`
-	At      number `json:"expires_on"` // seconds since 1970
+	At      number `json:"expires_on"` // in seconds since 1970
 }
 
 type number int64
 
-// UnmarshalJSON reads a number, or a text with one.
+// UnmarshalJSON decodes a number, or a text with one.
 func (n *number) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
 	if err != nil {
@@ -194,10 +195,10 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// usual is how long a token is taken to hold whose answer does not say it.
+// usual is how long a token is used whose answer does not give its lifetime.
 const usual = 10 * time.Minute
 
-// longest is for how many seconds a token is taken to hold at most.
+// longest limits the lifetime of a token, in seconds.
 const longest = 365 * 24 * 3600
 
 func exchange(r *http.Request) (Token, error) {
@@ -217,7 +218,7 @@ func exchange(r *http.Request) (Token, error) {
 	}
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		return Token{}, fmt.Errorf("cannot read the answer of %s: it is no JSON object", server) // which may hold a token
+		return Token{}, fmt.Errorf("cannot read the answer of %s: it is no JSON object", server) // without the answer, which may contain a token
 	}
 	t := Token{Text: a.Token, Ends: now.Add(usual)}
 	switch {
@@ -229,7 +230,7 @@ func exchange(r *http.Request) (Token, error) {
 	return t, nil
 }
 
-// detail is the beginning of an answer that is an error.
+// detail is the beginning of an error answer.
 func detail(body []byte) string {
 	text := strings.Join(strings.Fields(string(body)), " ")
 	if len(text) > maxDetail {

@@ -21,22 +21,22 @@ import (
 	"time"
 )
 
-// scopeOfGoogle is to write metrics, and nothing else.
+// scopeOfGoogle allows writing metrics, nothing else.
 const scopeOfGoogle = "https://www.googleapis.com/auth/monitoring.write"
 
-// serviceAccount is the type of credentials that sign for themselves.
+// serviceAccount is the type of credentials with a key.
 const serviceAccount = "service_account"
 
-// refreshToken is a kind of grant, and the key of what it takes.
+// refreshToken is the name of a grant, and of its parameter.
 const refreshToken = "refresh_token"
 
-// Google is how to get a token of Google's IAM: by the credentials in File or, without one, by the application default
+// Google gets tokens from Google's IAM: with the credentials in File or, without one, the application default
 // credentials: the file that GOOGLE_APPLICATION_CREDENTIALS names, that of gcloud, or the account of the machine.
 type Google struct {
 	File string
 }
 
-// credentials are what is in a file of them.
+// credentials are the content of a credentials file.
 type credentials struct {
 	Type         string `json:"type"`
 	ClientEmail  string `json:"client_email"`
@@ -50,7 +50,7 @@ type credentials struct {
 
 const tokensOfGoogle = "https://oauth2.googleapis.com/token" //nolint:gosec // an address
 
-// Token gets one.
+// Token gets a token.
 func (g *Google) Token(ctx context.Context) (Token, error) {
 	file := g.file()
 	if file == "" {
@@ -72,7 +72,7 @@ func (g *Google) Token(ctx context.Context) (Token, error) {
 	return post(ctx, c.TokenURI, url.Values{grantTypeKey: {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}})
 }
 
-// file is that with the credentials; none if those of the machine are to be used.
+// file returns the name of the credentials file; empty for those of the machine.
 func (g *Google) file() string {
 	if g.File != "" {
 		return g.File
@@ -95,7 +95,7 @@ func (g *Google) file() string {
 	return file
 }
 
-// readCredentials reads a file anew each time a token is due: its key may have been changed.
+// readCredentials reads the file each time a token is due, since its key may have changed.
 func readCredentials(file string) (credentials, error) {
 	c := credentials{TokenURI: tokensOfGoogle}
 	text, err := os.ReadFile(file) //nolint:gosec // the user's own configuration or environment names it
@@ -103,7 +103,7 @@ func readCredentials(file string) (credentials, error) {
 		return c, err
 	}
 	if json.Unmarshal(text, &c) != nil {
-		return c, errors.New("it is no JSON object") // an error would have parts of it
+		return c, errors.New("it is no JSON object") // without the original error, which would quote parts of the file
 	}
 	switch {
 	case c.Type != serviceAccount && c.Type != "authorized_user":
@@ -114,7 +114,7 @@ func readCredentials(file string) (credentials, error) {
 	return c, nil
 }
 
-// sign makes the claim, which a token is given for, that this is the account of the credentials.
+// sign makes the signed claim to be this account, in exchange for which a token is given.
 func (c *credentials) sign(now time.Time) (string, error) {
 	block, _ := pem.Decode([]byte(c.PrivateKey))
 	if block == nil {
@@ -143,7 +143,7 @@ func (c *credentials) sign(now time.Time) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// parseKey reads a private key in either of the forms that keys come in.
+// parseKey parses a private key in either of the usual formats.
 func parseKey(der []byte) (*rsa.PrivateKey, error) {
 	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
 		return key, nil
@@ -159,7 +159,7 @@ func parseKey(der []byte) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// ofMachineAtGoogle asks the server that each machine there has.
+// ofMachineAtGoogle asks the metadata server of the machine.
 func ofMachineAtGoogle(ctx context.Context) (Token, error) {
 	host := os.Getenv("GCE_METADATA_HOST")
 	if host == "" {

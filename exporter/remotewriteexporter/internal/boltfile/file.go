@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// bucket is where file_storage has all of its values.
+	// bucket is file_storage's only bucket.
 	bucket = "default"
-	// SetAside is behind the name of a file that is damaged, under which it stays.
+	// SetAside is the suffix of a damaged file that is kept.
 	SetAside = ".damaged"
 )
 
-// File is a file of which nothing else is known than its values.
+// File is a bbolt file, of which only the values are used.
 type File struct {
 	name   string
 	file   *os.File
 	size   int64
-	page   int64 // bytes of one
+	page   int64 // size of a page in bytes
 	pages  uint64
 	values map[string]place
 	seen   map[uint64]bool // pages
-	last   string          // key that was visited
-	least  string          // that the next may be
-	// damaged is how many pages and values are not as they should be.
+	last   string          // the last key that was visited
+	least  string          // lower bound of the next key
+	// damaged is the number of damaged pages and values.
 	damaged int
 }
 
-// place is where a value is.
+// place is the position of a value.
 type place struct {
 	at   int64
 	size uint32
@@ -69,7 +69,7 @@ func (f *File) open() error {
 		return err
 	}
 	if f.size = info.Size(); f.size == 0 {
-		return nil // nothing was ever written
+		return nil // the file is new
 	}
 	root, ok := f.root()
 	if !ok {
@@ -78,7 +78,7 @@ func (f *File) open() error {
 	}
 	f.walk(root, 0, func(e element) {
 		if !e.isBucket || e.key != bucket {
-			f.damaged++ // there is nothing else
+			f.damaged++ // without a root, there is nothing else to read
 			return
 		}
 		f.walkBucket(e.value, func(e element) {
@@ -99,7 +99,7 @@ func (f *File) Name() string { return f.name }
 // Damaged is how many pages and values could not be read.
 func (f *File) Damaged() int { return f.damaged }
 
-// DamagedBytes is how many bytes that is, about.
+// DamagedBytes is about how many bytes that is.
 func (f *File) DamagedBytes() int64 {
 	if f.page == 0 {
 		return f.size
@@ -107,10 +107,10 @@ func (f *File) DamagedBytes() int64 {
 	return min(int64(f.damaged)*f.page, f.size)
 }
 
-// Keys are those of all values that can be read, in order.
+// Keys are the keys of all readable values, sorted.
 func (f *File) Keys() []string { return slices.Sorted(maps.Keys(f.values)) }
 
-// Get reads a value. It is nil if there is none.
+// Get reads a value. It returns nil if there is none.
 func (f *File) Get(key string) ([]byte, error) {
 	p, ok := f.values[key]
 	if !ok {
@@ -123,8 +123,7 @@ func (f *File) Get(key string) ([]byte, error) {
 	return value, nil
 }
 
-// Remove deletes the file, and returns once the disk knows. One that is damaged stays under another name, for whoever wants to
-// look at it.
+// Remove deletes the file, and returns once that is on disk. A damaged file is kept under another name, for inspection.
 func (f *File) Remove() error {
 	err := f.file.Close()
 	if f.damaged > 0 {

@@ -38,15 +38,15 @@ const (
 
 var order = binary.NativeEndian
 
-// element is one of a leaf.
+// element is an element of a leaf.
 type element struct {
 	key      string
 	value    place
 	isBucket bool
 }
 
-// root is the page that the tree begins with; false if neither meta page is sound. If one is not it may be the last, so the tree is that of a
-// transaction before.
+// root returns the page with the tree's root; false if neither meta page is valid. If one of them is invalid, it may be
+// the later one, and the tree is that of the transaction before.
 func (f *File) root() (page uint64, ok bool) {
 	var last uint64
 	sound := 0
@@ -76,13 +76,13 @@ func (f *File) root() (page uint64, ok bool) {
 		meta(f.page)
 		return page, ok
 	}
-	for exp := 0; exp <= largestExp && !ok; exp++ { // the first is damaged, so it is not known where the second is
+	for exp := 0; exp <= largestExp && !ok; exp++ { // the first is damaged, so the position of the second is not known
 		meta(leastPage << exp)
 	}
 	return page, ok
 }
 
-// bytes are some of the file, nil if they are not before its end or another.
+// bytes returns n bytes at an offset, nil if they do not end before end or the end of the file.
 func (f *File) bytes(at, n, end int64) []byte {
 	if at < 0 || n < 0 || at > end || n > end-at || end > f.size {
 		return nil
@@ -136,7 +136,7 @@ func (f *File) walkBucket(value place, visit func(element)) {
 	}
 }
 
-// walkPage visits the elements of what is from a place in the file to an end.
+// walkPage visits the elements of the page between two offsets.
 func (f *File) walkPage(at, end int64, depth int, visit func(element)) {
 	head := f.bytes(at, headSize, end)
 	if head == nil {
@@ -168,7 +168,7 @@ func (f *File) walkPage(at, end int64, depth int, visit func(element)) {
 			f.damaged++
 			continue
 		}
-		if string(key) <= f.last || string(key) < f.least { // keys are in order: this one, or the last, is not what it was
+		if string(key) <= f.last || string(key) < f.least { // keys are sorted: this one, or the last, is damaged
 			f.damaged++
 		} else {
 			f.last = string(key)
