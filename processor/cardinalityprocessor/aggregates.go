@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 )
 
-// pours pours what is due, until the context ends.
+// pours sends aggregates when they are due, until the context ends.
 func (p *cardinalityProcessor) pours(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -33,7 +33,7 @@ func (p *cardinalityProcessor) pours(ctx context.Context) {
 	}
 }
 
-// pour sends what the given rules have made.
+// pour sends the aggregates of the given rules.
 func (p *cardinalityProcessor) pour(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) {
 	var note func()
 	if p.Storage != nil && !p.DryRun {
@@ -46,7 +46,7 @@ func (p *cardinalityProcessor) pour(ctx context.Context, due map[*aggregate.Stat
 	p.Aggregator.Flush(p.Limiter.Now().Epoch(), due, note, func(all []*aggregate.Pouring) { p.sendAll(ctx, all) })
 }
 
-// sendAll sends what was made, and takes back what could not be.
+// sendAll sends what was made, and takes back what could not be sent.
 func (p *cardinalityProcessor) sendAll(ctx context.Context, pourings []*aggregate.Pouring) {
 	a := p.Aggregator
 	worst, points, cause := deliveryTaken, 0, error(nil)
@@ -56,7 +56,7 @@ func (p *cardinalityProcessor) sendAll(ctx context.Context, pourings []*aggregat
 		if of == deliveryTaken {
 			continue
 		}
-		if errors.Is(err, errRoadClosed) { // it goes with the next process
+		if errors.Is(err, errRoadClosed) { // the next process sends it
 			a.TakeBack(s, true)
 			continue
 		}
@@ -76,7 +76,7 @@ func (p *cardinalityProcessor) sendAll(ctx context.Context, pourings []*aggregat
 	}
 }
 
-// send passes a message through the limits, and on. A dry run only asks them.
+// send passes a message through the limits, and on. A dry run only asks the limits.
 func (p *cardinalityProcessor) send(ctx context.Context, s *aggregate.Pouring) (err error) {
 	ctx = s.Tenant.Context(ctx)
 	b := p.NewBatch(s.Tenant.Road)

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// flushes is beside sweeps, whose time goes on while the next consumer is busy.
+// flushes runs apart from sweeps, which must continue while the next consumer is busy.
 func (p *cardinalityProcessor) flushes(ctx context.Context) {
 	flush := time.NewTimer(p.untilFlush())
 	defer flush.Stop()
@@ -40,29 +40,29 @@ func (p *cardinalityProcessor) untilFlush() time.Duration {
 	return now.Truncate(p.cfg.Overflow.Interval).Add(p.cfg.Overflow.Interval).Sub(now)
 }
 
-// delivery is what became of a message of a flush.
+// delivery is the result of sending a message.
 type delivery uint8
 
 const (
 	deliveryTaken     delivery = iota
-	deliveryRefused            // for now
-	deliveryPermanent          // for good
-	deliveryPanic              // the next consumer had a defect, and may not have the next time
+	deliveryRefused            // temporarily
+	deliveryPermanent          // permanently
+	deliveryPanic              // the next consumer panicked, and may not the next time
 	deliveries
 )
 
 const namePanic = "panic"
 
-// refusals are what deliveries that failed are called in metrics.
+// refusals are the names of failed deliveries in metrics.
 var refusals = [deliveries]string{"", "refused", "permanent", namePanic}
 
-// refusedAs is the attributes of what was not taken.
+// refusedAs returns the attributes for points that were not accepted.
 func (p *cardinalityProcessor) refusedAs(of delivery) metric.MeasurementOption {
 	return p.Instance.Measured(attribute.String(policy.LabelReason, refusals[of]))
 }
 
-// flush sends the series made here, once it is noted what they are made of. What the next consumer cannot take now is kept
-// for the next time.
+// flush sends the series made here, after it has recorded what they are made of. What the next consumer cannot accept
+// now is kept for the next time.
 func (p *cardinalityProcessor) flush(ctx context.Context) {
 	p.flushing.Lock()
 	defer p.flushing.Unlock()
@@ -78,7 +78,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 	} else if ctx.Err() == nil {
 		p.SaveFailure.Add(1)
 	}
-	if p.DryRun { // they go on by themselves
+	if p.DryRun { // the series themselves go on
 		return
 	}
 	worst, points, cause := deliveryTaken, 0, error(nil)
@@ -92,7 +92,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)), p.Own)
 			continue
 		}
-		if errors.Is(err, errRoadClosed) { // it goes with the next process
+		if errors.Is(err, errRoadClosed) { // the next process sends it
 			p.Overflow.Restore(s)
 			continue
 		}
@@ -115,7 +115,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 	}
 }
 
-// tell logs what became of a flush, when it is not what became of the last one.
+// tell logs the result of a flush, if it differs from the last one.
 func (p *cardinalityProcessor) tell(before, worst delivery, what string, points int, cause error) {
 	var panicked *panicError
 	switch {
@@ -143,7 +143,7 @@ func deliveryOf(err error) delivery {
 	}
 }
 
-// panicError is what the next consumer panicked with.
+// panicError has the value of the next consumer's panic.
 type panicError struct {
 	cause any
 	stack []byte
@@ -151,8 +151,8 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("the next consumer panicked: %v", e.cause) }
 
-// deliver gives a message to the next consumer. Nobody else stands between this goroutine, which is the processor's own, and
-// the end of the process: what the next consumer panics with must go no further.
+// deliver sends a message to the next consumer. It recovers from a panic there, since this goroutine is the processor's
+// own: nobody else would, and the process would end.
 func (p *cardinalityProcessor) deliver(ctx context.Context, s *overflow.Shipment) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/gate"
 )
 
-// What is decided about a batch has its effects when the next consumer has accepted the batch. If that refuses it, whoever
-// sent it may do so again, and nothing may count twice then, be said twice or have used anything up. docs/design/016 goes
-// through all effects.
+// Decisions about a batch take effect when the next consumer has accepted the batch. If it refuses, the sender may send
+// it again, and then nothing may count twice, be sent twice or have used anything up. docs/design/016 lists all
+// effects.
 
-// passages is the processor as others see it: it waits for the verdict on each batch.
+// passages is the processor as its pipeline sees it: it waits for the answer to each batch.
 type passages struct {
 	processor.Metrics
 
@@ -30,7 +30,7 @@ type passages struct {
 	forget func() // that it keeps no metrics
 }
 
-// Start starts the processor, and makes known that it keeps no metrics.
+// Start starts the processor, and declares that it keeps no metrics.
 func (c *passages) Start(ctx context.Context, host component.Host) error {
 	if err := c.Metrics.Start(ctx, host); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (p *cardinalityProcessor) passFor(
 	return &passages{Metrics: helper, p: p, road: of}, nil
 }
 
-// ConsumeMetrics passes a batch on, and then lets it have its effects, or none.
+// ConsumeMetrics passes a batch on, and then applies or discards its effects.
 func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err error) {
 	road := ""
 	if c.road != nil {
@@ -125,6 +125,6 @@ func (n onward) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	return n.Metrics.ConsumeMetrics(ctx, md)
 }
 
-// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: what is staged has
-// been copied, and is settled before ConsumeMetrics returns.
+// ReleasesMetrics says that no metrics are kept once they are consumed, whatever the configuration: what is staged is a
+// copy, and is settled before ConsumeMetrics returns.
 func (p *cardinalityProcessor) ReleasesMetrics() error { return nil }

@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/collector/pipeline"
 )
 
-// pipelineOf returns the pipeline that an instance is started in. Each pipeline has an instance of its own, with limits and
-// state of its own, and what it saves must find back to it: instances are made in no certain order.
+// pipelineOf returns the pipeline in which an instance is started. Each pipeline has an instance of its own, with its
+// own limits and state, and must find its saved state again, although instances are made in no particular order.
 //
-// The Collector says it to nobody but the reporter of component status, which is the host that an instance is started with:
-// in a field, that is exported, of a type that is not. A host without one has a single instance, as far as is known here.
+// The Collector tells the pipeline only to the reporter of component status, which is the host that an instance is
+// started with: in an exported field of an unexported type. With a host without that, the only instance is assumed.
 func pipelineOf(host component.Host) string {
 	of := reflect.ValueOf(host)
 	if of.Kind() == reflect.Pointer {
@@ -39,7 +39,7 @@ func pipelineOf(host component.Host) string {
 		name = id.String()
 		return !several
 	})
-	if several { // it is shared, and has one state
+	if several { // a shared processor has one state
 		return ""
 	}
 	return name

@@ -27,24 +27,24 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// cardinalityProcessor is a gate in its pipelines: it has its time pass, and sends what is made there.
+// cardinalityProcessor is a gate in its pipelines: it advances the gate's time, and sends what is made there.
 type cardinalityProcessor struct {
 	*gate.Gate
 
 	cfg   *Config
 	id    component.ID
 	next  consumer.Metrics
-	roads roads       // instead of next, if it is shared
-	tap   inspect.Tap // around what it does
+	roads roads       // used instead of next if it is shared
+	tap   inspect.Tap // observes what comes and goes
 
-	rulesLoaded  bool // these three belong to whoever loads rules
+	rulesLoaded  bool // the next three fields are guarded by the loader of rules
 	rulesContent []byte
 	rulesErr     error
 
 	storageErr error // of the last save
 	flushing   sync.Mutex
 	delivery   delivery // of the last flush
-	poured     delivery // of what was aggregated, the last time
+	poured     delivery // of the last aggregates
 
 	unregister func() // of what is shown
 	cancel     context.CancelFunc
@@ -62,15 +62,15 @@ func newProcessor(cfg *Config, set processor.Settings, next consumer.Metrics) (*
 }
 
 const (
-	// sweptAtOnce is how much work a sweep may be: that of more than a few thousand slots would be felt by who shares the
+	// sweptAtOnce limits the work of one sweep: more than a few thousand slots would delay batches on the same
 	// processor.
 	sweptAtOnce = 4096
-	// sweepsPerEpoch is how often there is a sweep at least: to wake up costs more than shards with hardly anything in them.
+	// sweepsPerEpoch is the least number of sweeps in an epoch: waking up costs more than visiting nearly empty shards.
 	sweepsPerEpoch = 16
 )
 
-// start restores the snapshot, reads the rules file, and begins to sweep, a few shards at a time and all in the time of an
-// epoch, and to flush.
+// start restores the snapshot, reads the rules file, and begins to flush, and to sweep, a few shards at a time, all of
+// them in an epoch.
 func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
 	of := pipelineOf(host)
 	if p.cfg.Shared {
@@ -109,7 +109,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	return nil
 }
 
-// restore opens the storage, and goes on with what is there. When that fails it must not be written to either.
+// restore opens the storage, and loads what is there. If that fails, it must not be written to either.
 func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host, of string) error {
 	client, err := gate.OpenStorage(ctx, host, *p.cfg.Storage, p.id, of)
 	if err != nil {
@@ -139,7 +139,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// snapshot saves, and tells when that begins to fail or works again.
+// snapshot saves, and logs when that begins to fail or works again.
 func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 	err := p.Save(ctx)
 	if ctx.Err() != nil { // shutting down, which saves once more
@@ -157,7 +157,7 @@ func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 }
 
 func (p *cardinalityProcessor) sweeps(ctx context.Context) {
-	pace := p.cfg.IdleTimeout / moment.IdleEpochs / time.Duration(p.Limiter.Shards()) // of one shard
+	pace := p.cfg.IdleTimeout / moment.IdleEpochs / time.Duration(p.Limiter.Shards()) // for one shard
 	sweep := time.NewTimer(pace)
 	defer sweep.Stop()
 	for {
@@ -170,7 +170,7 @@ func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 	}
 }
 
-// sweepSome sweeps as many shards as take little time together, and returns their number.
+// sweepSome sweeps as many shards as together take little time, and returns their number.
 func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
 	for work := 0; shards < atMost && work < sweptAtOnce; shards++ {
 		work += p.Sweep()
@@ -183,7 +183,7 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	p.unregister()
 	p.cancel()
 	p.done.Wait()
-	p.pour(ctx, p.Aggregator.All(p.Now())) // first, for limits may add it to the overflow
+	p.pour(ctx, p.Aggregator.All(p.Now())) // first, since limits may add it to the overflow
 	p.flush(ctx)
 	p.Telemetry.Shutdown()
 	if p.Storage == nil {
@@ -218,7 +218,7 @@ func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) 
 	return md, nil
 }
 
-// source is what the processor shows to whoever looks.
+// source is what the processor shows on request.
 func (p *cardinalityProcessor) source() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(), Pipeline: p.Pipeline,

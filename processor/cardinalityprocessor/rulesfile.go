@@ -17,10 +17,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/regularfile"
 )
 
-// maxRulesFile is far more than rules that anybody can read.
+// maxRulesFile is far more than any readable rules.
 const maxRulesFile = 4 << 20
 
-// rulesFile is what a file of rules may say. What it says about the defaults goes before the configuration.
+// rulesFile is the content of a rules file. Its defaults override those of the configuration.
 type rulesFile struct {
 	Defaults  DefaultsConfig            `mapstructure:"defaults"`
 	Exempt    []MatchConfig             `mapstructure:"exempt"`
@@ -43,7 +43,7 @@ func parseRules(cfg *Config, content []byte) (*Config, error) {
 	return &out, out.ValidateLimits()
 }
 
-// readRules reads the file whole: it is small, and a rename or a swapped link is seen like any change.
+// readRules reads the whole file: it is small, and a rename or a changed link is noticed like any change.
 func readRules(path string) ([]byte, error) {
 	if err := regularfile.Check(path); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func readRules(path string) ([]byte, error) {
 	return content, errors.Join(err, file.Close())
 }
 
-// loadRules puts the rules of the file in force if they changed. Bad ones change nothing.
+// loadRules applies the rules of the file if they changed. Invalid ones change nothing.
 func (p *cardinalityProcessor) loadRules() error {
 	content, err := readRules(p.cfg.RulesFile)
 	if err == nil {
@@ -79,7 +79,7 @@ func (p *cardinalityProcessor) loadRules() error {
 	return err
 }
 
-// pollRules looks whether the file changed, and tells of changes of its state only.
+// pollRules checks whether the file changed, and logs changes of its state only.
 func (p *cardinalityProcessor) pollRules() {
 	before, generation := p.rulesErr, p.Policy.Generation
 	err := p.loadRules()

@@ -16,9 +16,9 @@ import (
 	"go.opentelemetry.io/collector/processor"
 )
 
-// A processor that is `shared` is one limiter for all pipelines that it is in. The Collector makes an instance for each; they
-// have their configuration in common, and find each other by it. Limits, groups and memory are those of all together. Series are
-// told apart by pipeline, as by tenant, so what is made of a pipeline's series goes on in that pipeline.
+// A `shared` processor is one limiter for all of its pipelines. The Collector makes an instance for each; they have the
+// same configuration object, and find each other by it. Limits, groups and memory are common. Series are told apart by
+// pipeline, as by tenant, so what is made of a pipeline's series is sent in that pipeline.
 
 // sharing is what the instances of one configuration have in common.
 type sharing struct {
@@ -68,7 +68,8 @@ func (r *road) start(ctx context.Context, host component.Host) error {
 
 var errNoPipeline = errors.New("the host does not say which pipeline this is; without `shared` each has a limiter of its own")
 
-// shutdown ends the processor with the last of its pipelines. What was made of the series of one before goes out with it.
+// shutdown ends the processor with the last of its pipelines. What was made of the series of earlier ones is sent
+// there.
 func (r *road) shutdown(ctx context.Context) error {
 	s := r.sharing
 	s.mu.Lock()
@@ -113,7 +114,7 @@ var (
 	errNoRoad     = consumererror.NewPermanent(errors.New("the processor is not in that pipeline any more"))
 )
 
-// consume hands on what was made of a pipeline's series, there.
+// consume sends what was made of a pipeline's series in that pipeline.
 func (p *cardinalityProcessor) consume(ctx context.Context, of string, md pmetric.Metrics) error {
 	if of == "" {
 		return p.next.ConsumeMetrics(ctx, md)

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Bounds are those of a histogram's buckets. They never change, so many values share them; nil are none.
+// Bounds are the bounds of a histogram's buckets. They never change, so many values share them; nil is none.
 //
-// Histograms of different bounds come together in buckets that end where those of all end. What was counted up to such a
-// bound is known exactly for each of them, so all that is lost is how counts are distributed in between.
+// Histograms with different bounds are added in buckets that end at bounds which all of them have. Counts up to such a
+// bound are known exactly, so all that is lost is how counts are distributed in between.
 type Bounds struct{ Upper []float64 }
 
-// BoundsOf returns those of a point, or false if they are not in order or there are not as many counts as they need. It
-// returns the given ones if they are the same.
+// BoundsOf returns the bounds of a point, or false if they are not ascending or the number of counts is wrong. It
+// returns known if they are equal.
 func BoundsOf(dp pmetric.HistogramDataPoint, known *Bounds) (*Bounds, bool) {
 	upper, counts := dp.ExplicitBounds(), dp.BucketCounts().Len()
 	n := upper.Len()
@@ -29,7 +29,7 @@ func BoundsOf(dp pmetric.HistogramDataPoint, known *Bounds) (*Bounds, bool) {
 	same := known != nil && n == len(known.Upper)
 	for i := range n {
 		at := upper.At(i)
-		if i > 0 && !(at > upper.At(i-1)) || at != at { // NaN is in no order
+		if i > 0 && !(at > upper.At(i-1)) || at != at { // NaN is not ordered
 			return nil, false
 		}
 		same = same && at == known.Upper[i]
@@ -40,7 +40,7 @@ func BoundsOf(dp pmetric.HistogramDataPoint, known *Bounds) (*Bounds, bool) {
 	return &Bounds{Upper: upper.AsRaw()}, true
 }
 
-// Common returns the bounds that both have, nil if there are none, and b if it has no others.
+// Common returns the bounds that both have, nil if there are none, and b itself if all of its bounds are.
 func (b *Bounds) Common(o *Bounds) *Bounds {
 	if b == o || b == nil || o == nil {
 		if b == o {
@@ -72,7 +72,7 @@ func (b *Bounds) Common(o *Bounds) *Bounds {
 	}
 }
 
-// Coarsen returns the counts between some of the bounds: to has no others.
+// Coarsen merges counts into the buckets of to, whose bounds b has, too.
 func (b *Bounds) Coarsen(cells []uint64, to *Bounds) []uint64 {
 	if b == to || len(cells) == 0 {
 		return cells
@@ -91,7 +91,7 @@ func (b *Bounds) Coarsen(cells []uint64, to *Bounds) []uint64 {
 	return coarse
 }
 
-// SetBounds gives a point the bounds of its value, if it has any.
+// SetBounds sets the bounds of a metric's point, if there are any.
 func SetBounds(m pmetric.Metric, b *Bounds) {
 	if b != nil {
 		m.Histogram().DataPoints().At(0).ExplicitBounds().FromRaw(b.Upper)

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Bucketed is a value that is no number, with the bounds that it came in.
+// Bucketed is the value of a histogram, with its original bounds.
 type Bucketed struct {
 	Value
 
 	Bounds *Bounds
 }
 
-// Read finds out in which bounds a value came, and whether it can be added to others that have known ones. It says whether
+// Read determines the bounds of a value, and whether it can be added to others with known bounds. It reports whether
 // its sum cannot be used.
 func (v *Bucketed) Read(m pmetric.Metric, i int, known *Bounds) (partial bool, lost Loss) {
 	switch v.Shape {
@@ -44,11 +44,11 @@ func (v *Bucketed) Read(m pmetric.Metric, i int, known *Bounds) (partial bool, l
 	return partial, LossNone
 }
 
-// mostCounted is more than anybody has counted, and as much as others can say exactly, who take counts for floats. A program that takes too much
-// from what cannot be negative says that there are 2^64 of something, less a few.
+// mostCounted is more than anybody counts, and the limit of exact integers for those who store counts as floats. A
+// program that subtracts too much from a count that cannot be negative reports nearly 2^64.
 const mostCounted = 1 << 53
 
-// countable says whether there may have been so many of all that a value counts.
+// countable reports whether all counts of a value are possible.
 func (v *Value) countable() bool {
 	all := v.Zero
 	for _, counts := range [...][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
@@ -61,10 +61,11 @@ func (v *Value) countable() bool {
 	return all <= mostCounted && v.Count <= mostCounted
 }
 
-// At scales below, all that there is lies in the two buckets around 1; above, buckets are closer together than numbers.
+// At scales below, all values are in the two buckets around 1; above, buckets are narrower than the distance of
+// numbers.
 const minScale, maxScale = -32, 64
 
-// Usable says whether a number can be part of a sum. A gauge may be any number where numbers are not added up.
+// Usable reports whether a number can be part of a sum. A gauge may be any number if it is not added up.
 func Usable(n float64, c Class, mode GaugeMode) bool {
 	switch {
 	case c != ClassGauge || mode == GaugeMean:
@@ -76,26 +77,26 @@ func Usable(n float64, c Class, mode GaugeMode) bool {
 	}
 }
 
-// None is a value of the same form with nothing in it: it makes known what there will be.
+// None returns a value of the same shape with nothing in it, to announce what will come.
 func (v *Value) None() Value {
 	return Value{
 		Shape: v.Shape, HasSum: v.HasSum, Cells: make([]uint64, len(v.Cells)), scale: v.scale, zeroThreshold: v.zeroThreshold,
 	}
 }
 
-// Bring brings a value to fewer bounds.
+// Bring merges a value into fewer bounds.
 func (v *Bucketed) Bring(to *Bounds) {
 	v.Cells, v.Bounds = v.Bounds.Coarsen(v.Cells, to), to
 }
 
-// Scalar is what tells whether a counter began anew.
+// Scalar is the number that shows whether a counter has restarted.
 func (v *Value) Scalar() Value {
 	w := *v
 	w.Cells, w.Positive, w.negative = nil, buckets{}, buckets{}
 	return w
 }
 
-// Fell says whether a counter has less than before.
+// Fell reports whether a counter is less than before.
 func (v *Value) Fell(last *Value) bool {
 	if v.Shape == ShapeNumber {
 		return v.Below(&last.Numeric)
@@ -103,7 +104,7 @@ func (v *Value) Fell(last *Value) bool {
 	return v.Count < last.Count
 }
 
-// BucketCost is the memory of one.
+// BucketCost is the memory of one bucket.
 const BucketCost = 8
 
 // Cost is the memory of a value's buckets.

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// buckets are the counts from the bucket at offset on.
+// buckets are counts, starting with the bucket at offset.
 type buckets struct {
 	offset int64
 	Counts []uint64
@@ -32,7 +32,7 @@ func (b *buckets) downscale(by int64) {
 	b.offset, b.Counts = first, counts
 }
 
-// trim cuts off the empty buckets at both ends, and keeps no memory of them, unless that is a room's.
+// trim removes the empty buckets at both ends, and copies the rest unless it is in a room.
 func (b *buckets) trim(room *Room) {
 	first, last := 0, len(b.Counts)
 	for last > 0 && b.Counts[last-1] == 0 {
@@ -49,7 +49,7 @@ func (b *buckets) trim(room *Room) {
 	}
 }
 
-// width is how many buckets both together span.
+// width is how many buckets both span together.
 func (b *buckets) width(o *buckets) int64 {
 	switch {
 	case len(o.Counts) == 0:
@@ -81,7 +81,7 @@ func (b *buckets) add(o *buckets) {
 	}
 }
 
-// sub takes buckets of the same scale away, and says whether they were all there.
+// sub subtracts buckets of the same scale, and reports whether that was possible.
 func (b *buckets) sub(o *buckets) bool {
 	for i, n := range o.Counts {
 		if n == 0 {

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Class is how values of a kind come together.
+// Class is how values of a kind are combined.
 type Class uint8
 
 // The classes.
@@ -18,10 +18,10 @@ const (
 	ClassUpDown     // the sum of all last values
 )
 
-// Keeps says whether the last values of inputs are kept.
+// Keeps reports whether the last value of each input is kept.
 func (c Class) Keeps() bool { return c == ClassCumulative || c == ClassUpDown }
 
-// ClassOf is how values of a metric come together.
+// ClassOf returns the class of a metric.
 func ClassOf(m pmetric.Metric) Class {
 	temporality := pmetric.AggregationTemporalityCumulative
 	switch m.Type() {
@@ -44,7 +44,7 @@ func ClassOf(m pmetric.Metric) Class {
 	return ClassCumulative
 }
 
-// GaugeMode is how gauges come together. There is no right way for all.
+// GaugeMode is how gauges are combined. No way is right for all of them.
 type GaugeMode uint8
 
 // The modes.
@@ -56,7 +56,7 @@ const (
 	GaugeMean
 )
 
-// Blend is for gauges that are not added up.
+// Blend combines gauges that are not added up.
 func (g GaugeMode) Blend(to, v *Value, later bool) {
 	if g == GaugeLast && later || g == GaugeMin && v.Number() < to.Number() || g == GaugeMax && v.Number() > to.Number() {
 		*to = *v

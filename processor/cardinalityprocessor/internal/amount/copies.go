@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// AppendCopy appends a copy of a point, and returns where.
+// AppendCopy appends a copy of a point, and returns its index.
 func AppendCopy(m pmetric.Metric, i int) (at int) {
 	at = PointCount(m)
 	switch m.Type() {
@@ -26,7 +26,7 @@ func AppendCopy(m pmetric.Metric, i int) (at int) {
 	return at
 }
 
-// Shorten takes out all points from one on.
+// Shorten removes all points from index n on.
 func Shorten(m pmetric.Metric, n int) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -79,10 +79,11 @@ func EmptyPoint(to, from pmetric.Metric) pcommon.Map {
 	}
 }
 
-// maxRebuilt is how many attributes a map has at most that is made one by one: for each that is put there all before it are looked at.
+// maxRebuilt is the most attributes of a map that is copied one by one, since each insertion compares with all before
+// it.
 const maxRebuilt = 128
 
-// CopyKept does not copy what is not kept, which may be large.
+// CopyKept copies only what is kept, since the rest may be large.
 func CopyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
 	n := 0
 	for key, value := range from.All() {
@@ -90,13 +91,13 @@ func CopyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
 			n++
 		}
 	}
-	if n < from.Len() && n <= maxRebuilt { // each that is put there takes a look at all before
+	if n < from.Len() && n <= maxRebuilt { // each insertion compares with all before it
 		for key, value := range from.All() {
 			if keep(key, value) {
 				value.CopyTo(to.PutEmpty(key))
 			}
 		}
-		if to.Len() == n { // else one is there twice
+		if to.Len() == n { // else a key is there twice
 			return
 		}
 	}
@@ -104,16 +105,16 @@ func CopyKept(to, from pcommon.Map, keep func(string, pcommon.Value) bool) {
 	to.RemoveIf(func(key string, value pcommon.Value) bool { return !keep(key, value) })
 }
 
-// Detached returns a copy of data with one metric, and that, with strings of its own.
+// Detached returns a copy of data with one metric, and that metric, with strings of its own.
 func Detached(data pmetric.Metrics) (pmetric.Metrics, pmetric.Metric) {
 	var to pmetric.ProtoMarshaler
 	var from pmetric.ProtoUnmarshaler
 	raw, _ := to.MarshalMetrics(data)
-	data, _ = from.UnmarshalMetrics(raw) // it was just made of the same
+	data, _ = from.UnmarshalMetrics(raw) // it was just marshalled
 	return data, data.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
 
-// OnlyPoint reads data with one point. Its metric is the zero value if it is something else.
+// OnlyPoint decodes data with one point. The metric is the zero value if there is anything else.
 func OnlyPoint(data []byte) (md pmetric.Metrics, m pmetric.Metric) {
 	var from pmetric.ProtoUnmarshaler
 	md, err := from.UnmarshalMetrics(data)

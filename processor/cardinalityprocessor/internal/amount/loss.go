@@ -3,27 +3,27 @@
 
 package amount
 
-// Loss says why a point's value is not in its output.
+// Loss is the reason why a point's value is not in its output.
 type Loss uint8
 
 // The reasons.
 const (
 	LossNone      Loss = iota
-	LossBaseline       // of unknown beginning: only its increments from here on count
+	LossBaseline       // its start is unknown: only increments from here on count
 	LossOld            // not newer than the last
 	LossNoValue        // a stale marker
 	LossNotFinite      // NaN, or infinite, or it would make the sum so
-	LossNoSum          // a histogram without a sum, where others have one
-	LossBounds         // its bounds are in disorder, or none is one of the output's
-	LossGauge          // gauges are dropped
-	LossState          // no memory for it in the budget
-	LossKind           // another kind of data than that of the output or member of its fingerprint
-	LossOutput         // nothing that the rule makes is made of this type, or another rule makes the same
+	LossNoSum          // a histogram without a sum, to be added to others that have one
+	LossBounds         // its bounds are not ascending, or the output has none of them
+	LossGauge          // gauges are dropped, by configuration
+	LossState          // there is no memory in the budget for it
+	LossKind           // its type differs from that of the output or of the series with its fingerprint
+	LossOutput         // the rule makes nothing of this type, or another rule makes the same series
 	LossSummary        // quantiles cannot be added
 	Losses
 )
 
-// LossNames are what losses are called in metrics.
+// LossNames are the names of losses in metrics.
 var LossNames = [Losses]string{
 	"", NameBaseline, NameOutOfOrder, NameNoValue, NameNotFinite, NameNoSum, "bounds", "gauge", "state_full", "kind", "output",
 	"summary",
@@ -38,5 +38,5 @@ const (
 	NameNotFinite  = "not_finite"
 )
 
-// Taken says whether the point is dealt with all the same, or the rule's next action has its turn.
+// Taken reports whether the point counts as handled, so that the rule's next action is not tried.
 func (l Loss) Taken() bool { return l < LossBounds }

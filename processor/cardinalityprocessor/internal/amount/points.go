@@ -42,7 +42,7 @@ func AttributesAt(m pmetric.Metric, i int) pcommon.Map {
 	}
 }
 
-// KindOf packs type, monotonicity and temporality, which may be any number of 32 bits.
+// KindOf packs type, monotonicity and temporality, which may be any 32-bit number.
 func KindOf(m pmetric.Metric) uint64 {
 	kind := uint64(m.Type())
 	switch m.Type() {
@@ -78,10 +78,10 @@ func AppendPointOf(to, from pmetric.Metric) {
 	}
 }
 
-// SetTimes is SetTimesAt of the first point.
+// SetTimes is SetTimesAt for the first point.
 func SetTimes(m pmetric.Metric, start, at pcommon.Timestamp) { SetTimesAt(m, 0, start, at) }
 
-// SetTimesAt sets when a point began, and when it was. Gauges do not begin.
+// SetTimesAt sets the start and the time of a point. Gauges have no start.
 func SetTimesAt(m pmetric.Metric, i int, start, at pcommon.Timestamp) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:

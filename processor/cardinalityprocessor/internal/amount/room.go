@@ -9,17 +9,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Room is memory for the counts of values that are not kept: it is used again once they are forgotten. Without one, each has memory
-// of its own.
+// Room is memory for the counts of temporary values; Reset makes it available again. Without a room, each value has
+// memory of its own.
 type Room struct{ counts []uint64 }
 
-// leastRoom is how many counts there is room for at first.
+// leastRoom is the initial number of counts.
 const leastRoom = 256
 
-// maxRoom is for how many counts memory is kept, 512 KiB.
+// maxRoom is the number of counts for which memory is kept, 512 KiB.
 const maxRoom = 1 << 16
 
-// take returns memory for n counts, whatever is in it. What was taken before stays where it is.
+// take returns memory for n counts, with unspecified content. Earlier results stay valid.
 func (r *Room) take(n int) []uint64 {
 	at := len(r.counts)
 	if n > cap(r.counts)-at {
@@ -29,7 +29,7 @@ func (r *Room) take(n int) []uint64 {
 	return r.counts[at : at+n : at+n]
 }
 
-// Reset has all of it used again.
+// Reset makes all memory available again.
 func (r *Room) Reset() {
 	if cap(r.counts) > maxRoom {
 		r.counts = nil
@@ -60,7 +60,7 @@ func (r *Room) read(from pcommon.UInt64Slice) []uint64 {
 	return to
 }
 
-// Keep makes v a copy of o. Its counts are written where they were if they are as many: nobody else may know of those.
+// Keep makes v a copy of o. It reuses the memory of its counts if their number is equal, so nobody else may have them.
 func (v *Value) Keep(o *Value) {
 	cells, positive, negative := v.Cells, v.Positive.Counts, v.negative.Counts
 	*v = *o
@@ -70,7 +70,7 @@ func (v *Value) Keep(o *Value) {
 
 func keep(where, counts []uint64) []uint64 {
 	if len(counts) == 0 {
-		return nil // and no room
+		return nil // no memory for none
 	}
 	if len(where) != len(counts) {
 		return slices.Clone(counts)

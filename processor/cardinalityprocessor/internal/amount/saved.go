@@ -11,15 +11,15 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// ValueFields is what a value takes at least, when it is saved.
+// ValueFields is the least size of a saved value.
 const ValueFields = 12
 
-// Append appends a value, to be read by ReadValue.
+// Append appends a value for ReadValue.
 func (v *Value) Append(dst []byte) []byte {
 	dst = binary.AppendVarint(store.AppendFlags(dst, v.IsFloat, !v.HasSum), v.Integer)
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.Count), v.Zero)
 	for _, f := range []float64{v.Float + v.carry, v.Sum, v.zeroThreshold} {
-		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short if it is a small integer
+		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short for a small integer
 	}
 	dst = binary.AppendVarint(dst, int64(v.scale))
 	dst = binary.AppendVarint(binary.AppendVarint(dst, v.Positive.offset), v.negative.offset)
@@ -32,7 +32,7 @@ func (v *Value) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadValue undoes append.
+// ReadValue reads what Append wrote.
 func ReadValue(r *store.Reader) Value {
 	var v Value
 	flags := r.Byte()
@@ -53,7 +53,7 @@ func ReadValue(r *store.Reader) Value {
 	return v
 }
 
-// AppendBounds appends bounds, to be read by ReadBounds.
+// AppendBounds appends bounds for ReadBounds.
 func AppendBounds(dst []byte, b *Bounds) []byte {
 	var upper []float64
 	if b != nil {
@@ -66,7 +66,7 @@ func AppendBounds(dst []byte, b *Bounds) []byte {
 	return dst
 }
 
-// ReadBounds undoes appendBounds.
+// ReadBounds reads what AppendBounds wrote.
 func ReadBounds(r *store.Reader) *Bounds {
 	n := r.Count(8)
 	if n == 0 {
@@ -79,7 +79,7 @@ func ReadBounds(r *store.Reader) *Bounds {
 	return b
 }
 
-// FitsBounds says whether a value has as many cells as there are between bounds.
+// FitsBounds reports whether a value has the right number of cells for its bounds.
 func FitsBounds(v *Value, b *Bounds) bool {
 	return len(v.Cells) == 0 || b != nil && len(v.Cells) == len(b.Upper)+1
 }

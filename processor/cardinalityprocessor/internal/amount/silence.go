@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Silence marks a point as having no value. Its bounds and quantiles stay, because they are identity elsewhere.
+// Silence marks a point as having no value. Bounds and quantiles stay, because elsewhere they identify the series.
 func Silence(m pmetric.Metric, i int) {
 	none := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 	switch m.Type() {

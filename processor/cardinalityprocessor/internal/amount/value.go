@@ -12,16 +12,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Value is what points add up: a number, or counts in buckets. It owns its memory.
+// Value is what points are added up in: a number, or counts in buckets. It owns its memory.
 //
-// Numbers stay integers as long as all are, and as long as they fit. Histograms have their counts in cells; those that come
-// together have been brought to the same bounds before. Exponential ones are brought to the lower scale and the wider zero
-// bucket here. Values of different shapes do not come together. The zero value is neutral.
+// Numbers stay integers as long as all are, and as long as the sum fits. Histograms have their counts in cells; before
+// they are added, they are brought to the same bounds. Exponential histograms are brought to the lower scale and the
+// wider zero bucket here. Values of different shapes cannot be added. The zero value is neutral.
 type Value struct {
 	Numeric
 
 	Shape  Shape
-	HasSum bool // of at least one of those that were added
+	HasSum bool // at least one of the values had a sum
 
 	Count, Zero        uint64
 	Sum                float64
@@ -31,15 +31,15 @@ type Value struct {
 	Positive, negative buckets
 }
 
-// Numeric is a number, or what numbers add up to.
+// Numeric is a number, or a sum of numbers.
 type Numeric struct {
 	Integer int64
 	Float   float64
-	carry   float64 // what rounding has left out of float
+	carry   float64 // rounding error of float
 	IsFloat bool
 }
 
-// NumberOf is the number with some bits.
+// NumberOf returns the number with these bits.
 func NumberOf(bits uint64, isFloat bool) Numeric {
 	if isFloat {
 		return Numeric{Float: math.Float64frombits(bits), IsFloat: true}
@@ -47,7 +47,7 @@ func NumberOf(bits uint64, isFloat bool) Numeric {
 	return Numeric{Integer: int64(bits)}
 }
 
-// Shape tells apart what cannot be added.
+// Shape is the kind of a value; different shapes cannot be added.
 type Shape uint8
 
 // The shapes.
@@ -58,7 +58,7 @@ const (
 	ShapeSummary
 )
 
-// ShapeOf is that of a metric's values.
+// ShapeOf returns the shape of a metric's values.
 func ShapeOf(m pmetric.Metric) Shape {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge, pmetric.MetricTypeSum:
@@ -72,11 +72,11 @@ func ShapeOf(m pmetric.Metric) Shape {
 	}
 }
 
-// MaxBuckets bounds what exponential histograms of different ranges may add up to, for each sign. With more, the scale
-// is lowered: 160 is also where the SDKs stop.
+// MaxBuckets limits the buckets of a sum of exponential histograms, for each sign. With more, the scale is lowered.
+// SDKs use the same limit of 160.
 const MaxBuckets = 160
 
-// ValueAt reads what a point says.
+// ValueAt returns the value of a point.
 func ValueAt(m pmetric.Metric, i int) Value { return ValueIn(nil, m, i) }
 
 // ValueIn is ValueAt with the counts in a room.
@@ -89,7 +89,7 @@ func ValueIn(room *Room, m pmetric.Metric, i int) Value {
 	case pmetric.MetricTypeHistogram:
 		dp := m.Histogram().DataPoints().At(i)
 		v := Value{Shape: ShapeHistogram, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
-		if dp.BucketCounts().Len() > 1 { // a single one says no more than the count
+		if dp.BucketCounts().Len() > 1 { // a single bucket has only the count
 			v.Cells = room.read(dp.BucketCounts())
 		}
 		return v
@@ -123,16 +123,17 @@ func (v *Numeric) Number() float64 {
 	return float64(v.Integer)
 }
 
-// Nothing says whether it is the zero value, which may be added to any shape.
+// Nothing reports whether it is the zero value, which may be added to any shape.
 func (v *Value) Nothing() bool { return v.Shape == ShapeNumber && !v.IsFloat && v.Integer == 0 }
 
-// joins says whether o is of the same shape, with as many cells.
+// joins reports whether o is of the same shape, with as many cells.
 func (v *Value) joins(o *Value) bool {
 	return v.Shape == o.Shape && (len(v.Cells) == len(o.Cells) || v.Shape == ShapeHistogram && v.Count == 0 && v.Cells == nil)
 }
 
-// Add adds o, which it may change, and says whether all of it could be: a number that would make the sum infinite cannot,
-// nor such a sum of a histogram, whose counts are added then. Of another shape nothing is, nor of counts that would begin again at 0.
+// Add adds o, which it may change, and reports whether it could do so completely. It does not add a number that would
+// make the sum infinite; if that is the sum of a histogram, it adds only the counts. It adds nothing if the shapes
+// differ, or if counts would overflow.
 func (v *Value) Add(o Value) (whole bool) {
 	if o.Nothing() {
 		return true
@@ -168,7 +169,7 @@ func (v *Value) Add(o Value) (whole bool) {
 	return whole
 }
 
-// addCells adds the count and those of cells, unless any would be beyond 2^63: what one adds is far less.
+// addCells adds the count and those of cells, unless any would exceed 2^63: a single addition is far less.
 func (v *Value) addCells(o *Value) bool {
 	all := v.Count + o.Count
 	if all > math.MaxInt64 {
@@ -193,7 +194,7 @@ func (v *Value) addCells(o *Value) bool {
 	return false
 }
 
-// Holds says whether there is room for the counts of another value beside those of this one.
+// Holds reports whether another value's counts can be added without an overflow.
 func (v *Value) Holds(o *Value) bool {
 	all, full := bits.Add64(v.Zero, o.Zero, 0)
 	for _, counts := range [...][]uint64{v.Cells, o.Cells, v.Positive.Counts, o.Positive.Counts, v.negative.Counts, o.negative.Counts} {
@@ -206,7 +207,7 @@ func (v *Value) Holds(o *Value) bool {
 	return full == 0 && all <= math.MaxInt64 && v.Count+o.Count <= math.MaxInt64
 }
 
-// AddNumber adds a number, and says whether that could be: not if the sum would be infinite.
+// AddNumber adds a number, and reports whether it could: not if the sum would be infinite.
 func (v *Numeric) AddNumber(o *Numeric) bool {
 	if !v.IsFloat && !o.IsFloat {
 		if sum := v.Integer + o.Integer; (sum > v.Integer) == (o.Integer > 0) {
@@ -222,7 +223,7 @@ func (v *Numeric) AddNumber(o *Numeric) bool {
 	if !Finite(sum) {
 		return false
 	}
-	if math.Abs(v.Float) >= math.Abs(with) { // what goes up and down may be gone from one moment to the next
+	if math.Abs(v.Float) >= math.Abs(with) { // a value that goes up and down may vanish at once
 		v.carry += v.Float - sum + with
 	} else {
 		v.carry += with - sum + v.Float
@@ -231,7 +232,7 @@ func (v *Numeric) AddNumber(o *Numeric) bool {
 	return true
 }
 
-// Opposite is what takes a number away when it is added.
+// Opposite is the value whose addition subtracts v.
 func (v *Value) Opposite() Value {
 	if v.IsFloat || v.Integer == math.MinInt64 {
 		return Value{Numeric: Numeric{Float: -v.Number(), IsFloat: true}}
@@ -239,8 +240,8 @@ func (v *Value) Opposite() Value {
 	return Value{Numeric: Numeric{Integer: -v.Integer}}
 }
 
-// Minus returns v less o, and whether v is at least as large: all that counts up must not have gone down. If they are of
-// different shapes it is v, which has begun anew then.
+// Minus returns v less o, and whether v is at least as large: nothing that only counts up may have gone down. If the
+// shapes differ, it returns v, which has then restarted.
 func (v *Value) Minus(o Value) (Value, bool) { return v.MinusIn(nil, o) }
 
 // MinusIn is Minus with the counts in a room.
@@ -264,7 +265,7 @@ func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
 	grown := w.Count >= o.Count && w.Zero >= o.Zero
 	w.Count -= o.Count
 	w.Zero -= o.Zero
-	if w.Sum -= o.Sum; !v.HasSum || !o.HasSum { // known from here on, or not any more
+	if w.Sum -= o.Sum; !v.HasSum || !o.HasSum { // known from here on, or no longer
 		w.Sum = 0
 	}
 	for i, n := range o.Cells {
@@ -276,7 +277,7 @@ func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
 	return w, grown
 }
 
-// Below says whether a number is less than another one.
+// Below reports whether a number is less than another one.
 func (v *Numeric) Below(o *Numeric) bool {
 	if !v.IsFloat && !o.IsFloat {
 		return v.Integer < o.Integer
@@ -284,7 +285,7 @@ func (v *Numeric) Below(o *Numeric) bool {
 	return v.Number() < o.Number()
 }
 
-// SubNumber takes a number away.
+// SubNumber subtracts a number.
 func (v *Numeric) SubNumber(o *Numeric) {
 	if !v.IsFloat && !o.IsFloat {
 		if less := v.Integer - o.Integer; (less < v.Integer) == (o.Integer > 0) {
@@ -295,7 +296,7 @@ func (v *Numeric) SubNumber(o *Numeric) {
 	v.Float, v.carry, v.IsFloat = v.Number()-o.Number(), 0, true
 }
 
-// Finite says whether something is a number, and no infinite one.
+// Finite reports whether f is neither NaN nor infinite.
 func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // Clone returns a value with memory of its own.
@@ -322,7 +323,7 @@ func (v *Value) align(o *Value) {
 
 func (v *Value) empty() bool { return len(v.Positive.Counts) == 0 && len(v.negative.Counts) == 0 }
 
-// fit trims what is empty and lowers the scale until no more than maxBuckets are left.
+// fit removes empty buckets at the ends and lowers the scale until no more than MaxBuckets are left.
 func (v *Value) fit(room *Room) {
 	v.Positive.trim(room)
 	v.negative.trim(room)

@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// When is what a point says beside its value.
+// When is the time of a point, and whether it has a value.
 type When struct {
 	Start, Time pcommon.Timestamp
 	NoValue     bool
 }
 
-// WhenAt reads when a point was, and whether it has a value.
+// WhenAt reads the time of a point, and whether it has a value.
 func WhenAt(m pmetric.Metric, i int) When {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -43,5 +43,5 @@ func Ends(dp pmetric.NumberDataPoint) bool {
 		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == StaleBits
 }
 
-// StaleBits are those of the NaN by which Prometheus marks the end of a series.
+// StaleBits are the bits of Prometheus' stale marker.
 const StaleBits = 0x7ff0000000000002

@@ -10,7 +10,7 @@ import (
 
 // level brings the zero buckets of two exponential histograms of one scale to the same width.
 func (v *Value) level(o *Value) {
-	for range 3 { // where a bucket lies across, the other one has to follow
+	for range 3 { // if a bucket contains the threshold, the other value must follow
 		threshold := max(v.zeroThreshold, o.zeroThreshold)
 		v.widen(threshold)
 		o.widen(threshold)
@@ -20,8 +20,8 @@ func (v *Value) level(o *Value) {
 	}
 }
 
-// widen brings the zero bucket to a threshold, or to its own if that is larger. The counts of buckets below go into it. If
-// there are some in a bucket that lies across, the threshold becomes the end of that, as the data model has it.
+// widen widens the zero bucket to a threshold, unless it is wider already. The counts of buckets below are added to it.
+// If a bucket contains the threshold and is not empty, the threshold becomes its upper bound, as the data model says.
 func (v *Value) widen(threshold float64) {
 	if threshold <= 0 {
 		return
@@ -36,7 +36,7 @@ func (v *Value) widen(threshold float64) {
 	}
 }
 
-// cut takes out the buckets before the first, and returns how many counts that were, and how many of them in the last.
+// cut removes the buckets before first, and returns the sum of their counts, and the last of these counts.
 func (b *buckets) cut(first int64) (all, last uint64) {
 	n := min(max(first-b.offset, 0), int64(len(b.Counts)))
 	if n == 0 {
@@ -52,8 +52,8 @@ func (b *buckets) cut(first int64) (all, last uint64) {
 	return all, last
 }
 
-// firstAbove is the index of the first bucket that begins at a threshold or above: those of a scale begin at powers of
-// 2^(2^-scale).
+// firstAbove is the index of the first bucket whose lower bound is at least the threshold: the bounds of a scale are
+// powers of 2^(2^-scale).
 func firstAbove(threshold float64, scale int32) int64 {
 	const most = 1 << 40 // indexes have 32 bits
 	at := math.Ldexp(math.Log2(threshold), int(scale))
@@ -63,7 +63,7 @@ func firstAbove(threshold float64, scale int32) int64 {
 	return int64(min(max(math.Ceil(at), -most), most))
 }
 
-// lowerBound is where a bucket begins, and the one before ends.
+// lowerBound is the lower bound of a bucket.
 func lowerBound(index int64, scale int32) float64 {
 	return min(math.Exp2(math.Ldexp(float64(index), -int(scale))), math.MaxFloat64)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// Demand estimates how many distinct series a rule rejected lately, in 8 KiB however many there are. Admitted series are
-// counted exactly; these are not remembered anywhere else.
+// Demand estimates how many distinct series a rule rejected lately, in 8 KiB for any number of them. Admitted series
+// are counted exactly; rejected ones are not remembered anywhere else.
 //
-// It has two HyperLogLog sketches, of the present time and the one before, so that a steady explosion is seen as long as
-// it lasts, and forgotten when it is over. The standard error is 1.04/√4096 = 1.6 %. It takes no lock.
+// It has two HyperLogLog sketches, of the current period and the last one, so that a steady explosion is visible as
+// long as it lasts, and forgotten when it is over. The standard error is 1.04/√4096 = 1.6 %. It needs no lock.
 type Demand struct {
 	Now, Before atomic.Pointer[sketch]
 
-	Points atomic.Int64 // ever
-	Last   atomic.Int64 // when
+	Points atomic.Int64 // since the start
+	Last   atomic.Int64 // time of the last point
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 // sketch has one byte for each cell, four in a word.
 type sketch [sketchCells / 4]atomic.Uint32
 
-// Add notes a series that was rejected.
+// Add counts a rejected series.
 func (d *Demand) Add(fp uint64) {
 	s := d.Now.Load()
 	for fresh := (*sketch)(nil); s == nil; s = d.Now.Load() {
@@ -40,18 +40,18 @@ func (d *Demand) Add(fp uint64) {
 		}
 		d.Now.CompareAndSwap(nil, fresh)
 	}
-	s.add(ident.Mix(fp, ident.TagEmpty)) // the bits of fingerprints that choose cells also choose shards
+	s.add(ident.Mix(fp, ident.TagEmpty)) // hashed again, since shards use the bits that choose cells
 }
 
-// Turn begins a new time.
+// Turn begins a new period.
 func (d *Demand) Turn() {
 	d.Before.Store(d.Now.Swap(nil))
 }
 
-// Estimate is how many there were.
+// Estimate returns the estimated number of series.
 func (d *Demand) Estimate() float64 {
 	now, before := d.Now.Load(), d.Before.Load()
-	if now == nil && before == nil { // as of nearly all rules
+	if now == nil && before == nil { // as for nearly all rules
 		return 0
 	}
 	var both [sketchCells]uint8
@@ -63,7 +63,7 @@ func (d *Demand) Estimate() float64 {
 	return estimate(both[:])
 }
 
-// estimate returns how many distinct hashes left these ranks in the cells.
+// estimate is the number of distinct hashes that leave these ranks in the cells.
 func estimate(cells []uint8) float64 {
 	sum, empty := 0.0, 0
 	for _, rank := range cells {
@@ -74,7 +74,7 @@ func estimate(cells []uint8) float64 {
 	}
 	m := float64(len(cells))
 	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
-	if estimate < 2.5*m && empty > 0 { // few: counting the empty cells is more exact
+	if estimate < 2.5*m && empty > 0 { // for few hashes, counting empty cells is more accurate
 		return m * math.Log(m/float64(empty))
 	}
 	return estimate

@@ -13,20 +13,20 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// A limit may be shared: the series of each of its groups are then divided into parties. What a party wants is what it
-// has and an estimate of what was rejected of it lately. When that is too much for all together, the level is worked out
-// up to which each may fill its share, such that the limit is used up and nobody could get more but from one who has
-// less: max-min fairness. Parties at the level get no new series; what those below are short of is taken from those
+// A limit may be shared: the series of each of its groups are then divided among parties. A party's demand is what it
+// has and an estimate of what was rejected of it lately. When the demand exceeds the limit, a level is computed up to
+// which each party may fill its share, such that the limit is used up and nobody could get more except from a party
+// that has less: max-min fairness. Parties at the level get no new series; what those below it lack is taken from those
 // above, the newest series first.
 //
-// This happens in rounds, for estimates need time. The level falls at once, and rises when several rounds in a row agree,
-// so that what is taken from one and given to another does not go to and fro. Between rounds a party below its share may
-// find no room. Its cumulative series are then withheld instead of added up elsewhere: there they would have to stay, and
-// nothing is lost as long as they come late.
+// This happens in rounds, since estimates need time. The level falls at once, and rises when several rounds in a row
+// agree, so that series do not move back and forth. Between rounds a party below its share may find no room. Its
+// cumulative series are then withheld instead of added up elsewhere: there they would have to stay, and nothing is lost
+// if they come late.
 
-// Times of shares, in rounds, and how many priorities there are.
+// Durations in rounds, and the number of priorities.
 const (
-	RoundEpochs = 4 // in a round
+	RoundEpochs = 4 // per round
 	agreeing    = 3 // rounds that must agree on a higher level
 	Patience    = 3 // rounds that a party without success is waited for
 
@@ -35,15 +35,15 @@ const (
 
 // Pool is what parties share.
 type Pool struct {
-	Hit    bool    // somebody was rejected in this round
-	level  float64 // series for each weight that a party may have
+	Hit    bool    // a series was rejected in this round
+	level  float64 // series per unit of a party's weight
 	recent [agreeing]float64
 }
 
-// NewPool returns one in which there is enough for all.
+// NewPool returns a pool with enough for all.
 func NewPool() Pool { return Pool{level: math.Inf(1), recent: allLevels()} }
 
-// Scarce says whether shares are in force.
+// Scarce reports whether shares are in force.
 func (pl *Pool) Scarce() bool { return !math.IsInf(pl.level, 1) }
 
 func allLevels() (all [agreeing]float64) {
@@ -53,12 +53,12 @@ func allLevels() (all [agreeing]float64) {
 	return all
 }
 
-// Party is what is known of one.
+// Party is the state of one party.
 type Party struct {
-	Pool    *Pool // nil unless it shares
+	Pool    *Pool // nil if it does not share
 	Weight  int
 	unmet   *Unmet // what was rejected in this round
-	before  int    // used at the end of the last
+	before  int    // series at the end of the last round
 	Waiting int    // rounds without success
 }
 
@@ -70,7 +70,8 @@ func (p *Party) Cap() int {
 	return math.MaxInt32
 }
 
-// Starve notes that a party was denied a series, and says whether one that has less than its share should wait.
+// Starve counts a series that a party was denied, and reports whether it should wait, since the party has less than its
+// share.
 func (p *Party) Starve(fp uint64) (waits bool) {
 	if p.unmet == nil {
 		p.unmet = new(Unmet)
@@ -93,14 +94,15 @@ func (p *Party) Next(used int) {
 	p.unmet, p.before = nil, used
 }
 
-// Seat is a party with the series that it has.
+// Seat is a party with its number of series.
 type Seat struct {
 	*Party
 
 	Used int
 }
 
-// Settle works the level out, and how many series have to be taken from each seat. Of what is used, some may be in no party yet.
+// Settle computes the level, and how many series must be taken from each seat. Some of the used series may not be in a
+// party yet.
 func (pl *Pool) Settle(all []Seat, limit, used int) (quotas []int) {
 	has, wants, weights := make([]int, len(all)), make([]int, len(all)), make([]int, len(all))
 	own := 0
@@ -127,7 +129,7 @@ func (pl *Pool) Settle(all []Seat, limit, used int) (quotas []int) {
 			taken += n
 		}
 	}
-	for i, n := range quotas { // what was rounded
+	for i, n := range quotas { // remainders of rounding
 		if n > 0 && taken > short {
 			quotas[i]--
 			taken--
@@ -136,7 +138,7 @@ func (pl *Pool) Settle(all []Seat, limit, used int) (quotas []int) {
 	return quotas
 }
 
-// Level is what each weight may have so that all that they want, up to that, fills the room.
+// Level is what each unit of weight may have so that the demand, up to that level, fills the room.
 func Level(wants, weights []int, room int) float64 {
 	order := make([]int, len(wants))
 	weight := 0
@@ -156,17 +158,17 @@ func Level(wants, weights []int, room int) float64 {
 	return math.Inf(1)
 }
 
-// Unmet estimates how many distinct series a party was denied, to about 6 %, and exactly as long as they are few.
+// Unmet estimates how many distinct series a party was denied, to about 6 %, and exactly for a few.
 type Unmet [256]uint8
 
-// Add notes a series that was denied.
+// Add counts a series that was denied.
 func (u *Unmet) Add(fp uint64) {
 	hash := ident.Mix(fp, ident.TagMap)
 	cell := &u[hash>>56]
 	*cell = max(*cell, uint8(bits.LeadingZeros64(hash<<8|1<<7))+1)
 }
 
-// Estimate is how many there were.
+// Estimate returns the estimated number of series.
 func (u *Unmet) Estimate() int {
 	if u == nil {
 		return 0
@@ -174,9 +176,9 @@ func (u *Unmet) Estimate() int {
 	return max(1, int(estimate(u[:])+0.5))
 }
 
-// leftToOthers: of what is left, and what somebody has, so great a part is left to others. Whoever comes later finds room, even
-// if one has all that there is to have.
+// leftToOthers: one in so many of what is left, together with what one already has, is reserved for others. So there is
+// always room for those who come later.
 const leftToOthers = 8
 
-// Most is how much somebody may have, at most, who is to leave that part of it all when so much is left.
+// Most is the most that one may have when so much is left.
 func Most[N int | int64](left N) N { return left * (leftToOthers - 1) }

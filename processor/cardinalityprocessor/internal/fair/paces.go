@@ -3,17 +3,17 @@
 
 package fair
 
-// Paces divide what a limit gives within a minute among those who share it. All of it is one instant, up to which it is used
-// (policy.Pace); here is whose that is. It drains with time, and each one's part of it at the same rate. Nobody may have so much that
-// others find none: who comes later is not kept out by who takes all that there is.
+// Paces divide what a limit allows per minute among those who share it. The total is a single instant, up to which it
+// is used (policy.Pace); Paces records whose parts these are. The total drains with time, and each part at the same
+// rate. Nobody may have so much that others find none.
 type Paces struct {
 	parts map[uint64]*Part
-	scale float64 // of all parts: to drain is to change this one number
-	used  int64   // ns that were used when it was last looked at
-	tidy  int     // parts at which those are looked for that have nothing
+	scale float64 // of all parts: draining changes only this number
+	used  int64   // ns used when it was last looked at
+	tidy  int     // number of parts at which unused ones are removed
 }
 
-// Part is what one of them took, and since when there was nothing for it.
+// Part is what one of them took, and since when it was denied.
 type Part struct {
 	taken           float64 // ns, divided by the scale
 	Pressed, Denied int64
@@ -24,7 +24,7 @@ const (
 	leastScale = 1e-9
 )
 
-// drain lets time pass, after which so much is used still.
+// drain lets time pass; used is how much is still used afterwards.
 func (p *Paces) drain(used int64) {
 	switch {
 	case used <= 0 || p.used <= 0:
@@ -48,8 +48,8 @@ func (p *Paces) rescale() {
 	p.scale = 1
 }
 
-// MayTake says whether somebody may take some more, of what so much is used of, when so much is left after that. Who has none may in
-// any case.
+// MayTake reports whether somebody may take more, given how much is used, and left after that. Those who have none
+// always may.
 func (p *Paces) MayTake(who uint64, used, left, more int64) bool {
 	p.drain(used)
 	part := p.parts[who]
@@ -60,7 +60,7 @@ func (p *Paces) MayTake(who uint64, used, left, more int64) bool {
 	return has == 0 || has+more <= Most(left)
 }
 
-// Take notes that somebody took some of it, after he was told that he may.
+// Take records that somebody took some, as allowed by MayTake.
 func (p *Paces) Take(part *Part, more int64) {
 	if part != nil {
 		part.taken += float64(more) / p.scale
@@ -68,7 +68,7 @@ func (p *Paces) Take(part *Part, more int64) {
 	p.used += more
 }
 
-// Of is the part of somebody. If there is none it is made, unless there is no room for one.
+// Of returns somebody's part, and makes it if there is room.
 func (p *Paces) Of(who uint64, room bool, patience, now int64) *Part {
 	part := p.parts[who]
 	if part != nil {
@@ -86,10 +86,10 @@ func (p *Paces) Of(who uint64, room bool, patience, now int64) *Part {
 	return part
 }
 
-// Len is how many parts there are.
+// Len is the number of parts.
 func (p *Paces) Len() int { return len(p.parts) }
 
-// forget forgets those that have nothing any more, and have not been denied anything lately.
+// forget removes parts that are empty and were not denied anything lately.
 func (p *Paces) forget(patience, now int64) {
 	if len(p.parts) < p.tidy || len(p.parts) < fewParts {
 		return

@@ -10,27 +10,27 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// ahead is what is known of the next metrics before any of them is decided about. Most metrics have a point or two: each by
-// itself would have its look-ups wait for memory one after the other.
+// ahead looks up several metrics at once before any of them is decided about. Most metrics have one or two points: one
+// by one, their look-ups would wait for memory one after the other.
 type ahead struct {
-	begin, end int // of these metrics, in their scope
+	begin, end int // range of these metrics in their scope
 	metrics    []aheadMetric
 	fps        []uint64
-	lines      []int32 // of the table, where as many of them are looked for as were read ahead
+	lines      []int32 // of the table, for the points that were read ahead
 	marks      []int
 }
 
 type aheadMetric struct {
 	hash       uint64
-	fps, marks int  // where they begin
+	fps, marks int  // offsets of their points
 	plain      bool // nothing is to be decided about it
 }
 
-// warmed is how many look-ups have their memory read ahead: what fits into the first-level cache with room to spare.
+// warmed is how many look-ups are read ahead: what easily fits into the first-level cache.
 const warmed = 64
 
-// lookAhead finds out the fingerprints of the metrics from the first on that have so many points together, or of one that has
-// more, and has their memory read.
+// lookAhead computes the fingerprints of metrics, from first on, as long as their points are few enough together, or of
+// one metric with more, and prefetches their table entries.
 func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	a := &b.ahead
 	a.begin, a.end, a.metrics, a.fps, a.lines, a.marks = first, first, a.metrics[:0], a.fps[:0], a.lines[:0], a.marks[:0]
@@ -54,15 +54,15 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 		a.metrics = append(a.metrics, next)
 	}
 	a.metrics = append(a.metrics, aheadMetric{fps: len(a.fps), marks: len(a.marks)})
-	if len(a.fps) <= warmed && !b.taking { // who has just been aggregated goes on to be
+	if len(a.fps) <= warmed && !b.taking { // metrics that are being aggregated likely still are
 		a.lines = b.g.Limiter.Series.Warm(a.fps, a.lines)
 	}
 }
 
-// isPlain says whether nothing is to be decided about one of them.
+// isPlain reports whether nothing must be decided about a metric.
 func (a *ahead) isPlain(i int) bool { return a.metrics[i-a.begin].plain }
 
-// linesOf returns where the points of one of them are looked for, if that was read ahead.
+// linesOf returns the table lines of a metric's points, if they were read ahead.
 func (a *ahead) linesOf(i int) []int32 {
 	if len(a.lines) < len(a.fps) {
 		return nil
@@ -70,13 +70,14 @@ func (a *ahead) linesOf(i int) []int32 {
 	return a.lines[a.metrics[i-a.begin].fps:]
 }
 
-// warm reads ahead for some points of a metric that has more than are read at once, from the n-th on. No other metric has points then.
+// warm prefetches for points of a metric that has more than are read at once, from the n-th on. No other metric has
+// points then.
 func (a *ahead) warm(t *series.Table, n int) []int32 {
 	a.lines = t.Warm(a.fps[n:min(n+warmed, len(a.fps))], a.lines[:n])
 	return a.lines
 }
 
-// metric returns what is known of one of them.
+// metric returns the looked-up data of a metric.
 func (a *ahead) metric(i int) (hash uint64, fps []uint64, marks []int) {
 	m, next := &a.metrics[i-a.begin], &a.metrics[i-a.begin+1]
 	return m.hash, a.fps[m.fps:next.fps], a.marks[m.marks:next.marks]

@@ -8,12 +8,12 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// A series that says its end, with a stale marker, needs its place no longer: others have it as soon as the batch with the
-// marker is accepted. So the pods of a new version find the places of the old one. Should the series come back, because only a scrape
-// had failed, it asks for a place as others do, and as one of which it is known what it has said.
+// A series that ends, with a stale marker, no longer needs its place: others may have it as soon as the batch with the
+// marker is accepted. So the pods of a new version find the places of the old one's. If the series comes back, because
+// only a scrape had failed, it asks for a place as others do, and as one whose last value is known.
 
-// end finds out which series of the metric at hand end with the batch. A value that comes after a marker means that
-// they go on.
+// end finds the series of the current metric that end with the batch. A series with a value after the marker does not
+// end.
 func (b *Batch) end(dropped bool) {
 	at := 0
 	class := amount.ClassOf(b.at.m)
@@ -30,7 +30,7 @@ func (b *Batch) end(dropped bool) {
 	}
 }
 
-// part notes a step, for the rest of the batch and for when it is accepted.
+// part records a step, for the rest of the batch and for when it is accepted.
 func (b *Batch) part(fp uint64, s series.Step) {
 	if s == (series.Step{}) {
 		return

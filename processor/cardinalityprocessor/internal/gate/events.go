@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// events are the last things that happened once.
+// events are the latest one-time events.
 type events struct {
 	mu   sync.Mutex
 	last []inspect.Event

@@ -23,7 +23,7 @@ type ruling struct {
 	held *overflow.Output
 }
 
-// location is where the points of the metric at hand belong.
+// location is where the points of the current metric belong.
 type location struct {
 	rm     pmetric.ResourceMetrics
 	sm     pmetric.ScopeMetrics
@@ -34,11 +34,11 @@ type location struct {
 	seed   uint64 // of the tenant
 }
 
-// exceed finds out what becomes of a point that a limit has no room for, and says whether it passes.
+// exceed decides what becomes of a point for which a limit has no room, and reports whether it passes.
 func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	b.part(b.fps[i], v.Step)
 	if v.Last == series.LastValue {
-		if !b.NoValue && !adds(b.act(i, v)) { // what is known of it as a member does not hold any more
+		if !b.NoValue && !adds(b.act(i, v)) { // what was known about it as a member no longer applies
 			b.release(i)
 		}
 		return true
@@ -62,7 +62,7 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 	return what == policy.ActionSample
 }
 
-// adds says whether who is given a value by an action knows of it from then on.
+// adds reports whether an action keeps state about a series from then on.
 func adds(what policy.Action) bool {
 	return what == policy.ActionCollapse || what == policy.ActionCollapseWorst || what == policy.ActionOverflow
 }
@@ -72,7 +72,7 @@ func (b *Batch) act(i int, v ruling) policy.Action {
 		Metric: b.at.m, Index: i, FP: b.fps[i], Now: b.Now, Limit: v.Limit, Reason: v.Reason,
 		Counted: v.Counted, Passes: v.Last == series.LastValue,
 	}
-	if v.held != nil { // it knows where it belongs, unless that has just gone
+	if v.held != nil { // it knows its output, unless that has just gone
 		b.merge(v.held.FP, &a, nil)
 		return policy.ActionOverflow
 	}
@@ -100,17 +100,17 @@ func (b *Batch) act(i int, v ruling) policy.Action {
 	return policy.ActionDrop
 }
 
-// heldBack repeats the verdict on a series that is a member of one made here. It says whether it should ask for a place, and
-// whether it had one; and if there is no verdict, whether it began anew since it was a member.
+// heldBack repeats the verdict on a series that is a member of one made here. It reports whether the series should ask
+// for a place, and whether it had one; and if there is no verdict, whether it has restarted since it was a member.
 func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
-	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // who has a place waits for nobody here
+	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // a series with a place is not looked up here
 		return ruling{}, false, false, false
 	}
 	of, asks, owns := b.g.Overflow.Held(&b.staged, b.fps, i, amount.WhenAt(b.at.m, i), b.Moment.Epoch())
 	if of.Limit == nil {
 		return ruling{}, false, false, of.Anew
 	}
-	if to, ok := b.Parted[b.fps[i]]; ok && to == series.LeftValue { // in this batch: the mark comes next
+	if to, ok := b.Parted[b.fps[i]]; ok && to == series.LeftValue { // it left in this batch: the marker comes next
 		asks, owns = false, false
 	} else if id, _ := b.g.Limiter.Series.Touch(b.fps[i], b.Moment); id == series.LeftValue && !owns {
 		asks = false
@@ -118,7 +118,7 @@ func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
 	return b.present(ruling{series.Verdict{Limit: of.Limit, Reason: of.Reason}, of.Output}), asks, owns, false
 }
 
-// join adds a point that came in to the series made here that has the same identity, so that there are not two. It says
+// join adds an incoming point to the series made here with the same identity, so that there are not two. It reports
 // whether the point passes, which it does in a dry run.
 func (b *Batch) join(i int) bool {
 	b.match()
@@ -132,8 +132,8 @@ func (b *Batch) join(i int) bool {
 	return b.g.DryRun
 }
 
-// offend adds to the labels that are to be collapsed: the one that has too many values, or where there are too many series, those that
-// have most of all that nobody wants to keep. It says whether there was any.
+// offend adds to the labels that are to be collapsed: the one with too many values, or, if there are too many series,
+// those with the most values, except labels to keep. It reports whether there was any.
 func (b *Batch) offend(v series.Verdict, what policy.Action) bool {
 	if v.Reason == policy.ReasonLabel {
 		b.Collapsed = append(b.Collapsed, v.Label)
@@ -161,10 +161,10 @@ func (b *Batch) offend(v series.Verdict, what policy.Action) bool {
 	return len(b.Collapsed) > before
 }
 
-// collapse replaces the values of offending labels. The series that this makes needs a place like any other, and if it
-// finds none for another label, that one is replaced, too.
+// collapse replaces the values of offending labels. The resulting series needs a place like any other; if another label
+// prevents that, it is replaced, too.
 func (b *Batch) collapse(a *overflow.Arrival, v series.Verdict, what policy.Action) bool {
-	if a.Limit.Exceed.Gauge == amount.GaugeDrop && a.Metric.Type() == pmetric.MetricTypeGauge { // in vain: take no place for it
+	if a.Limit.Exceed.Gauge == amount.GaugeDrop && a.Metric.Type() == pmetric.MetricTypeGauge { // useless: take no place for it
 		return false
 	}
 	defer func() { b.Collapsed, b.Output = b.Collapsed[:0], false }()
@@ -182,8 +182,8 @@ func (b *Batch) collapse(a *overflow.Arrival, v series.Verdict, what policy.Acti
 	return false
 }
 
-// overflow adds the point to the series of all that overflow, or of those with the same kept labels. It takes no place
-// from others.
+// overflow adds the point to the series of all that overflow, or of those with the same kept labels. That takes no
+// place from others.
 func (b *Batch) overflow(a *overflow.Arrival) bool {
 	keep := a.Limit.Exceed.Keep
 	resource := b.Hash.Kept(b.Owner.Resource, keep, 0)
@@ -198,11 +198,11 @@ func (b *Batch) overflow(a *overflow.Arrival) bool {
 	})
 }
 
-// merge adds a point to an output, once the batch is accepted. A dry run does, too, because what is decided later depends
+// merge adds a point to an output, once the batch is accepted. A dry run does so, too, because later decisions depend
 // on it.
 func (b *Batch) merge(fp uint64, a *overflow.Arrival, build func() *overflow.Output) bool {
 	loss := b.g.Overflow.Stage(&b.staged, fp, a, build)
-	if loss != amount.LossNone { // else it is counted when it is known what became of it
+	if loss != amount.LossNone { // else it is counted once its fate is known
 		b.losses[loss]++
 	}
 	return loss.Taken()
@@ -210,7 +210,7 @@ func (b *Batch) merge(fp uint64, a *overflow.Arrival, build func() *overflow.Out
 
 func (b *Batch) keepAll(string, pcommon.Value) bool { return true }
 
-// newOutput copies what identifies the series of the point at hand, as far as it is kept.
+// newOutput copies what identifies the series of the current point, as far as it is kept.
 func (b *Batch) newOutput(keep func(string, pcommon.Value) bool, keys ident.Keys) *overflow.Output {
 	out := &overflow.Output{Data: pmetric.NewMetrics(), Tenant: b.at.tenant, Keys: keys}
 	rm := out.Data.ResourceMetrics().AppendEmpty()
@@ -231,7 +231,7 @@ func (b *Batch) newOutput(keep func(string, pcommon.Value) bool, keys ident.Keys
 	if !b.Output {
 		attributes.PutBool(ident.OverflowKey, true)
 	}
-	if b.at.m.Type() == pmetric.MetricTypeHistogram { // for what they cost
+	if b.at.m.Type() == pmetric.MetricTypeHistogram { // to know their cost
 		b.at.m.Histogram().DataPoints().At(b.index).ExplicitBounds().CopyTo(out.Metric.Histogram().DataPoints().At(0).ExplicitBounds())
 	}
 	var sizer pmetric.ProtoMarshaler
@@ -239,8 +239,8 @@ func (b *Batch) newOutput(keep func(string, pcommon.Value) bool, keys ident.Keys
 	return out
 }
 
-// collapsedIdentity is that of the point at hand with the values of its collapsed labels replaced: of the scope, the metric, and
-// the whole.
+// collapsedIdentity is the identity of the current point with the values of its collapsed labels replaced: of the
+// scope, the metric, and the whole.
 func (b *Batch) collapsedIdentity() (keys ident.Keys, fp uint64) {
 	keys = ident.Keys{Scope: b.at.scope, Metric: b.at.metric}
 	if slices.ContainsFunc(b.Collapsed, func(l ident.LabelAt) bool { return l.Side == ident.OfResource }) {
@@ -254,7 +254,7 @@ func (b *Batch) collapsedIdentity() (keys ident.Keys, fp uint64) {
 	return keys, ident.Settled(ident.Mix(keys.Metric, b.Hash.Without(b.Attributes, b.Collapsed, ident.OfPoint)))
 }
 
-// replace puts the mark of a collapsed label in the place of its value.
+// replace replaces the values of collapsed labels by the mark.
 func replace(attributes pcommon.Map, collapsed []ident.LabelAt, on ident.Side) {
 	for _, l := range collapsed {
 		if l.Side == on {

@@ -16,10 +16,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// Points that rules aggregate are taken out of their batch before limits are asked: they need no place. What is made of them
-// needs one when it is sent. A point that is taken is gathered: noted with its batch, and settled when that is accepted.
+// Points that rules aggregate are removed from their batch before limits are checked: they need no place. The
+// aggregates need one when they are sent. A point that is removed is gathered: recorded with its batch, and settled
+// when that is accepted.
 
-// gather takes the points of the metric at hand that rules aggregate, and says whether any is to be dropped.
+// gather takes the points of the current metric that rules aggregate, and reports whether any is to be dropped.
 func (b *Batch) gather() (dropped bool) {
 	m := b.at.m
 	for _, a := range b.aggregations {
@@ -46,7 +47,7 @@ func (b *Batch) gather() (dropped bool) {
 	return dropped
 }
 
-// refuse counts points that a rule matches and makes nothing of. They pass.
+// refuse counts points that a rule matches but cannot aggregate. They pass.
 func (b *Batch) refuse(a *aggregate.Rule, why amount.Loss) {
 	n := int64(0)
 	for i := range b.fps {
@@ -60,7 +61,7 @@ func (b *Batch) refuse(a *aggregate.Rule, why amount.Loss) {
 	}
 }
 
-// passesBy says whether a point of a metric that a rule matches is none of its own.
+// passesBy reports whether a point of a metric that a rule matches does not match.
 func (b *Batch) passesBy(a *aggregate.Rule, attributes pcommon.Map) bool {
 	return len(a.Limit.Match.Attributes) > 0 && !a.Limit.Match.MatchPoint(&b.Owner, attributes) ||
 		len(b.exempt) > 0 && b.passesPoint(attributes)
@@ -96,7 +97,7 @@ func (b *Batch) gatherNumbers(a *aggregate.Rule, points pmetric.NumberDataPointS
 			b.withhold(a, i)
 			continue
 		}
-		if !aggregator.Knows(&in, epoch, &b.gathered.Trail) { // else fast path: nothing to find out
+		if !aggregator.Knows(&in, epoch, &b.gathered.Trail) { // else fast path: nothing to look up
 			if in.Birth = b.bear(a, i, class, in, nil); in.Birth == 0 {
 				continue
 			}
@@ -156,15 +157,15 @@ func (b *Batch) gatherHistograms(a *aggregate.Rule) {
 	}
 }
 
-// withhold keeps a point back that can neither be added nor pass.
+// withhold holds back a point that can neither be added nor pass.
 func (b *Batch) withhold(a *aggregate.Rule, i int) {
 	if !a.KeepInput {
 		b.drop[i] = true
 	}
 }
 
-// bear is the slow path of a series that feeds nothing yet. It finds the aggregate that it is to feed, and returns the number
-// of its birth. A point that is not taken has none; it passes, unless it is dropped here.
+// bear is the slow path of a series that does not feed an aggregate yet. It finds the aggregate that it is to feed, and
+// returns the number of its birth. A point that is not taken has none; it passes, unless it is dropped here.
 func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.Intake, v *amount.Bucketed) (number int32) {
 	m, fp := b.at.m, b.fps[i]
 	aggregator, overflow := b.g.Aggregator, b.g.Overflow
@@ -179,7 +180,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 		return 0
 	}
 	if placed && class == amount.ClassCumulative && v != nil && v.Shape != amount.ShapeSummary && !v.HasSum {
-		return 0 // what its series said of the sum is not known here: it stays with it until it says that again
+		return 0 // its part of an earlier sum is not known: it stays where it is until it restarts
 	}
 	attributes := amount.AttributesAt(m, i)
 	scope, metric, identity := b.identify(a, attributes)
@@ -215,10 +216,10 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	})
 	if to == nil {
 		count.Lost[lost]++
-		if earlier != nil && class == amount.ClassCumulative { // it would say once more what it has said there
+		if earlier != nil && class == amount.ClassCumulative { // it would repeat what it has contributed there
 			b.withhold(a, i)
 		}
-		if identity == fp && a.NameOf(b.Owner.Metric, class, policy.OperationSum) == b.Owner.Metric { // it would be taken for what is made
+		if identity == fp && a.NameOf(b.Owner.Metric, class, policy.OperationSum) == b.Owner.Metric { // it would be taken for the aggregate
 			b.withhold(a, i)
 		}
 		return 0
@@ -241,7 +242,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	return int32(len(b.gathered.Births))
 }
 
-// identify hashes what stays of a series: as that of the scope, the metric, and the whole.
+// identify hashes what remains of a series: the identity of its scope, the metric, and the whole.
 func (b *Batch) identify(a *aggregate.Rule, attributes pcommon.Map) (scope, metric, identity uint64) {
 	resource := a.Labels.Hash(b.Hash, a.Labels.Resource, b.Owner.Resource)
 	if b.at.seed != 0 {
@@ -252,7 +253,7 @@ func (b *Batch) identify(a *aggregate.Rule, attributes pcommon.Map) (scope, metr
 	return scope, metric, ident.Settled(ident.Mix(metric, a.Labels.Hash(b.Hash, a.Labels.Attribute, attributes)))
 }
 
-// newAggregate copies what stays of the series of the point at hand.
+// newAggregate copies what remains of the series of the current point.
 func (b *Batch) newAggregate(a *aggregate.Rule, attributes pcommon.Map, keys ident.Keys, class amount.Class) *aggregate.Aggregate {
 	g := &aggregate.Aggregate{Rule: a, Data: pmetric.NewMetrics(), Tenant: b.at.tenant, Keys: keys, Class: class}
 	rm := g.Data.ResourceMetrics().AppendEmpty()

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// Name says whose the measurements are: a pipeline's, or without a name those of all that share the processor. Rules that are
-// compiled from then on know it.
+// Name sets whose measurements they are: those of a pipeline or, without a name, of all that share the processor. Rules
+// that are compiled later use it.
 func (g *Gate) Name(pipeline string) {
 	g.Pipeline, g.Instance = pipeline, policy.NewInstance(g.id.String(), pipeline)
 	g.Policy.Instance, g.Aggregator.Instance = g.Instance, g.Instance
@@ -26,7 +26,7 @@ func (g *Gate) Name(pipeline string) {
 	}
 }
 
-// Observe has what there is measured when it is asked for. To do so again changes nothing.
+// Observe registers the observable metrics. Calling it again changes nothing.
 func (g *Gate) Observe() error {
 	if g.observed {
 		return nil
@@ -92,7 +92,7 @@ func (g *Gate) Observe() error {
 	)
 }
 
-// whole observes a number of all rules together.
+// whole observes a number over all rules.
 func (g *Gate) whole(read func() int64) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(read(), g.Own)
@@ -100,7 +100,7 @@ func (g *Gate) whole(read func() int64) metric.Int64Callback {
 	}
 }
 
-// byLimit observes a number of each limit that is in force.
+// byLimit observes a number for each limit in force.
 func (g *Gate) byLimit(read func(p *policy.Policy, yield func(*policy.Limit, int64))) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
 		g.Rules.RLock()
@@ -110,7 +110,7 @@ func (g *Gate) byLimit(read func(p *policy.Policy, yield func(*policy.Limit, int
 	}
 }
 
-// byName observes a number of each rule that there is or was.
+// byName observes a number for each rule that exists or existed.
 func (g *Gate) byName(read func(yield func(rule string, n int64))) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
 		g.Rules.RLock()
@@ -126,7 +126,7 @@ func eachOf(all map[string]int64, yield func(string, int64)) {
 	}
 }
 
-// observeFullest shows limits and how far they are used.
+// observeFullest observes limits and how far they are used.
 func (g *Gate) observeFullest() error {
 	observed := func(number func(series.Fullness) int) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {

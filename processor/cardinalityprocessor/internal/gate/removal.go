@@ -9,17 +9,17 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// What is rejected or aggregated is taken out of a batch in pieces as large as they can be: a metric of which no point is left
-// goes with its points, a scope with its metrics, a resource with its scopes. Where a rule aggregates all that a sender has,
-// that is one step for each batch and not one for each metric.
+// What is rejected or aggregated is removed from a batch in pieces as large as possible: a metric without remaining
+// points is removed as a whole, a scope with all of its metrics, a resource with all of its scopes. If a rule
+// aggregates all that a sender has, that is one step for each batch instead of one for each metric.
 
-// thinning is what is taken out of a batch.
+// thinning is what is to be removed from a batch.
 type thinning struct {
-	drop                       []bool   // points of the metric at hand
-	resources, scopes, metrics leavings // of the batch, the resource and the scope at hand
+	drop                       []bool   // points of the current metric
+	resources, scopes, metrics leavings // parts of the batch, of the current resource and of the current scope
 }
 
-// again is for the next batch: the memory, if that is not too much.
+// again returns the memory for the next batch, if it is not too large.
 func (t *thinning) again() thinning {
 	if cap(t.drop) > maxRetained {
 		t.drop = nil
@@ -27,17 +27,17 @@ func (t *thinning) again() thinning {
 	return thinning{drop: t.drop[:0], resources: t.resources.kept(), scopes: t.scopes.kept(), metrics: t.metrics.kept()}
 }
 
-// leavings is what is left of the parts of a whole.
+// leavings records what is left of the parts of a whole.
 type leavings struct {
-	gone []bool // by part: it has nothing
-	left int    // parts that have something
-	lost bool   // some had, and it was taken out
+	gone []bool // by part: nothing is left
+	left int    // number of parts with something left
+	lost bool   // something was removed
 }
 
-// begin begins with the parts of another whole.
+// begin starts with the parts of another whole.
 func (l *leavings) begin() { *l = leavings{gone: l.gone[:0]} }
 
-// add adds a part: it has something left, or has lost its last, or never had anything.
+// add adds a part: whether it has something left, and whether it lost its last, rather than being empty from the start.
 func (l *leavings) add(left, lost bool) {
 	l.gone = append(l.gone, !left)
 	if left {
@@ -46,13 +46,13 @@ func (l *leavings) add(left, lost bool) {
 	l.lost = l.lost || lost
 }
 
-// all says whether nothing is left of the whole: it is taken out as one.
+// all reports whether nothing is left: the whole is removed at once.
 func (l *leavings) all() bool { return l.lost && l.left == 0 }
 
-// some says whether parts are to be taken out, and others stay.
+// some reports whether some parts are to be removed, and others stay.
 func (l *leavings) some() bool { return l.lost && l.left > 0 }
 
-// kept is for the next batch: the memory, if that is not too much.
+// kept returns the memory for the next batch, if it is not too large.
 func (l *leavings) kept() leavings {
 	if cap(l.gone) > maxRetained {
 		return leavings{}
@@ -60,7 +60,7 @@ func (l *leavings) kept() leavings {
 	return leavings{gone: l.gone[:0]}
 }
 
-// removePoints removes the points that drop says, unless no other is left, and returns how many are.
+// removePoints removes the points marked in drop, unless none would be left, and returns how many are.
 func (b *Batch) removePoints(m pmetric.Metric, drop []bool) (left int) {
 	for _, drops := range drop {
 		if !drops {
@@ -86,7 +86,7 @@ func (b *Batch) removePoints(m pmetric.Metric, drop []bool) (left int) {
 	return left
 }
 
-// parts is a slice of pdata's.
+// parts is a slice of pdata.
 type parts[S, E any] interface {
 	Len() int
 	At(i int) E
@@ -96,7 +96,7 @@ type parts[S, E any] interface {
 	RemoveIf(f func(E) bool)
 }
 
-// remove takes parts out of a slice. Those of what is lent are hidden, and put back later.
+// remove removes parts of a slice. In lent data they are hidden instead, and put back later.
 func remove[S parts[S, E], E interface{ MoveTo(dest E) }](l *lending, from S, empty func() S, gone []bool) {
 	if l.lent {
 		l.hidden = append(l.hidden, slab.Hide[S, E](from, empty, func(i int) bool { return gone[i] }))

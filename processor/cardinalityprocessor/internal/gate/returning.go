@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// viewed is how the batch sees a member.
+// viewed returns a member as the batch sees it.
 func (b *Batch) viewed(fp uint64) overflow.View {
 	if v, ok := b.views[fp]; ok {
 		return v
@@ -21,7 +21,7 @@ func (b *Batch) viewed(fp uint64) overflow.View {
 	return b.g.Overflow.View(fp)
 }
 
-// present is a verdict under the rules of now: the one that it is of may be another by now, or gone.
+// present updates a verdict to the current rules: its rule may have changed, or be gone.
 func (b *Batch) present(v ruling) ruling {
 	if v.Limit = b.Policy.Named[v.Limit.Name]; v.Limit == nil {
 		v.Limit = b.Policy.Named[policy.RuleTotal]
@@ -36,7 +36,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	v, start := b.viewed(fp), amount.WhenAt(b.at.m, i).Start
 	since, anew := b.anew[fp]
 	switch {
-	case v.Member == nil: // it began anew by itself
+	case v.Member == nil: // it has restarted
 		b.match()
 		b.g.Limiter.Ordinary(fp, &b.Sighting)
 		return b.tolled(i, s)
@@ -46,7 +46,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 		b.began(fp, start)
 		return b.tolled(i, s)
 	case v.Own == nil:
-		if !v.Exact { // it can never begin
+		if !v.Exact { // it can never restart
 			b.g.Limiter.End(fp, 0, b.Moment)
 		}
 		return b.exceed(i, b.present(ruling{series.Verdict{Limit: v.Limit, Reason: v.Reason}, v.Member.Output}))
@@ -57,7 +57,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	}
 }
 
-// demote is for a series of its own that has no place any more, and finds none. It says its value once more; from there on
+// demote is for a series of its own that has lost its place, and finds none. Its value is sent once more; from then on
 // it is added to the overflow.
 func (b *Batch) demote(i int, v ruling) (passes bool) {
 	seen := b.viewed(b.fps[i])
@@ -86,7 +86,7 @@ func (b *Batch) restate(i int, v *overflow.View, demote bool) (passes bool) {
 	base, is, in := v.Own.Base, now.Value, (*amount.Bounds)(nil)
 	if now.Shape == amount.ShapeHistogram {
 		of, ok := amount.BoundsOf(m.Histogram().DataPoints().At(i), v.Own.Bounds)
-		if now.Bounds, in = of, of; ok && !base.Nothing() { // said in the bounds that both have
+		if now.Bounds, in = of, of; ok && !base.Nothing() { // in the bounds that both have
 			in = v.Own.Bounds.Common(of)
 			ok = in != nil || of == nil && v.Own.Bounds == nil
 			base.Cells, is.Cells = v.Own.Bounds.Coarsen(base.Cells, in), of.Coarsen(is.Cells, in)
@@ -126,7 +126,8 @@ func (b *Batch) restate(i int, v *overflow.View, demote bool) (passes bool) {
 	return true
 }
 
-// write changes what a point says, and since when. Of the least and the greatest of a time nothing is known about a part of it.
+// write changes the value of a point and its start. Minimum and maximum are removed, since they are not known for a
+// part of the time.
 func (b *Batch) write(i int, v *amount.Value, since pcommon.Timestamp, in *amount.Bounds) {
 	m := b.at.m
 	if b.g.DryRun {

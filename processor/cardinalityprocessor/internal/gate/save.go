@@ -19,8 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// What is saved has names: of the places, part by part, of the limits that these are counted by, of the overflow, and of what is
-// aggregated.
+// Names of what is saved: the places, part by part, the limits by which these are counted, the overflow, and the
+// aggregates.
 const (
 	SnapshotLimits     = "limits"
 	SnapshotLedger     = "overflow"
@@ -34,7 +34,7 @@ func feedersKey(part int) string { return SnapshotAggregates + strconv.Itoa(part
 
 var errNoStorage = errors.New("it is not configured, or not a storage extension")
 
-// OpenStorage returns the client of the storage extension, which is for one instance: that of a pipeline, or of all.
+// OpenStorage returns the client of the storage extension for one instance: that of a pipeline, or of all.
 func OpenStorage(ctx context.Context, host component.Host, id, owner component.ID, of string) (storage.Client, error) {
 	extension, ok := host.GetExtensions()[id].(storage.Extension)
 	if !ok {
@@ -47,7 +47,7 @@ func OpenStorage(ctx context.Context, host component.Host, id, owner component.I
 	return client, nil
 }
 
-// Save writes all parts, one after the other. Batches go on meanwhile.
+// Save writes all parts, one after the other. Batches continue meanwhile.
 func (g *Gate) Save(ctx context.Context) error {
 	g.Rules.RLock()
 	policy := g.Policy
@@ -65,7 +65,7 @@ func (g *Gate) Save(ctx context.Context) error {
 	return nil
 }
 
-// Load restores what was saved. What is damaged is left out: its series have to find a place again.
+// Load restores what was saved. Damaged parts are left out: their series must find a place again.
 func (g *Gate) Load(ctx context.Context) error {
 	limits, err := g.Storage.Get(ctx, SnapshotLimits)
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *Gate) Load(ctx context.Context) error {
 			damaged++
 		}
 	}
-	if !whole { // who had a place that is not known any more has said all by itself
+	if !whole { // series whose place is not known have sent everything themselves
 		g.Overflow.Doubt()
 	}
 	if g.Storage.Foreign > 0 {
@@ -102,11 +102,11 @@ func (g *Gate) Load(ctx context.Context) error {
 	if damaged > 0 {
 		g.Logger.Warn("Ignoring damaged parts of the snapshot", zap.Int("parts", damaged))
 	}
-	g.Policy = &policy.Policy{Known: known, Instance: g.Instance} // what is in force now comes next
+	g.Policy = &policy.Policy{Known: known, Instance: g.Instance} // the current rules come next
 	return nil
 }
 
-// SaveLedger writes the ledger as it is now.
+// SaveLedger writes the current ledger.
 func (g *Gate) SaveLedger(ctx context.Context, closed bool) error {
 	if g.Storage == nil {
 		return nil
@@ -117,7 +117,7 @@ func (g *Gate) SaveLedger(ctx context.Context, closed bool) error {
 	return nil
 }
 
-// loadLedger goes on with what was saved, and opens it again. It comes after the places.
+// loadLedger restores the saved ledger, and opens it again. It must come after the places.
 func (g *Gate) loadLedger(ctx context.Context) (damaged bool, err error) {
 	saved, err := g.Storage.Get(ctx, SnapshotLedger)
 	if err != nil {
@@ -138,7 +138,7 @@ func (g *Gate) loadLedger(ctx context.Context) (damaged bool, err error) {
 	return damaged, nil
 }
 
-// SaveFeeders writes what the shards were drained for. With something due the process goes on.
+// SaveFeeders writes what the shards were drained for. With due set, the process continues.
 func (g *Gate) SaveFeeders(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) error {
 	state, shards := g.Aggregator.Snapshot(g.Now(), due)
 	values := map[string][]byte{SnapshotAggregates: state}
@@ -156,7 +156,7 @@ func (g *Gate) CloseFeeders(ctx context.Context) error {
 	return g.Aggregator.Close(func() error { return g.SaveFeeders(ctx, nil) })
 }
 
-// loadFeeders goes on with what was saved. What is damaged is left out as a whole: its parts are worth nothing alone.
+// loadFeeders restores what was saved. If it is damaged, all of it is left out: parts are useless on their own.
 func (g *Gate) loadFeeders(ctx context.Context) (damaged bool, err error) {
 	saved, err := g.Storage.Get(ctx, SnapshotAggregates)
 	if err != nil {

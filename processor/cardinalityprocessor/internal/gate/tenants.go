@@ -34,7 +34,7 @@ func newTenantSources(from []string) []tenantSource {
 	return out
 }
 
-// tenant returns whose points a resource has, nobody's if nothing says.
+// tenant returns the tenant of a resource, the zero one if there is none.
 func (g *Gate) tenant(from client.Metadata, resource pcommon.Map) ident.Tenant {
 	for _, s := range g.tenants {
 		if !s.metadata {
@@ -50,11 +50,11 @@ func (g *Gate) tenant(from client.Metadata, resource pcommon.Map) ident.Tenant {
 	return ident.Tenant{}
 }
 
-// sortedKeys are in one order, whatever the configuration's was.
+// sortedKeys returns keys sorted, since the order in the configuration must not matter.
 func sortedKeys(keys []string) []string {
 	var all []string
 	for _, key := range keys {
-		all = append(all, strings.ToLower(key)) // as metadata has them
+		all = append(all, strings.ToLower(key)) // as in metadata
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// WatchRules notes which limits have series, and tells of rules that have been silent for long.
+// WatchRules records which limits have series, and logs rules that have been silent for long.
 func (g *Gate) WatchRules() {
 	g.Rules.RLock()
 	rules := g.Policy
@@ -37,7 +37,7 @@ func (g *Gate) WatchRules() {
 	}
 }
 
-// note remembers that a limit rejected points, and tells when it begins to.
+// note records that a limit rejected points, and logs when it begins to.
 func (g *Gate) note(l *policy.Limit, points, now int64) {
 	l.Demand.Points.Add(points)
 	if last := l.Demand.Last.Swap(now); now-last > int64(g.idle) {
@@ -45,7 +45,7 @@ func (g *Gate) note(l *policy.Limit, points, now int64) {
 	}
 }
 
-// Memory is that of all tables.
+// Memory is the memory of all tables.
 func (g *Gate) Memory() int64 {
 	n := g.Limiter.Series.Bytes() + g.Limiter.Values.Bytes()
 	if g.Book != nil {
@@ -54,7 +54,7 @@ func (g *Gate) Memory() int64 {
 	return n
 }
 
-// Sweep lets the time pass that one shard stands for, and returns how much work that was.
+// Sweep advances the time by the share of one shard, and returns how much work that was.
 func (g *Gate) Sweep() (work int) {
 	before := g.Limiter.Now().Epoch()
 	work = g.Limiter.Sweep()
@@ -91,7 +91,8 @@ func (g *Gate) share() {
 	}
 }
 
-// Apply swaps the rules between two batches, which do not wait for them to be compiled. All series keep their places.
+// Apply replaces the rules between two batches, which do not wait for them to be compiled. All series keep their
+// places.
 func (g *Gate) Apply(cfg *policy.Config) {
 	next, now := g.Policy.Next(cfg), g.Now()
 	next.Begin(now)

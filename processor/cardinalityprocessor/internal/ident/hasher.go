@@ -16,16 +16,16 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
 )
 
-// A series is known by a fingerprint of 64 bits over everything that tells it from others: resource, scope, metric
-// name, unit, type, temporality, monotonicity and the attributes of the point, of any value type, at any depth and in any
-// order.
+// A series is identified by a fingerprint of 64 bits over everything that distinguishes it: resource, scope, metric
+// name, unit, type, temporality, monotonicity and the attributes of the point, of any value type, at any depth and in
+// any order.
 //
-// All of it is foreign data, and whoever could make two series agree in their fingerprint would have places for free, or
-// his values added to those of others. So every name and every value is hashed by SipHash with a secret key, and only what
-// comes out of that is put together, by mix. Nobody can foresee a fingerprint without the key, and two of n series share
+// All of that is foreign data. Whoever could make the fingerprints of two series equal would get places for free, or
+// have his values added to those of others. So every name and every value is hashed by SipHash with a secret key, and
+// only the results are combined, by Mix. Nobody can predict a fingerprint without the key, and two of n series share
 // one with a probability of about n²/2⁶⁵: 3e-8 for a million series. They are then taken for one.
 
-// Arbitrary odd constants: the tags keep "1", 1, 1.0 and true apart.
+// Arbitrary odd constants: as tags they keep "1", 1, 1.0 and true apart.
 const (
 	mixA      = 0x9e3779b97f4a7c15
 	MixB      = 0xd1b54a32d192ed03
@@ -39,24 +39,24 @@ const (
 	TagMap    = 0x2f7dbb8b2d1e5c4b
 )
 
-// Mix folds two words into one such that every bit depends on all bits. It does not commute. It has no key, and there are
-// words that make it forget the other one: what foreign data says must not come here before it was hashed.
+// Mix combines two words such that every bit of the result depends on all bits. It does not commute. It has no key, and
+// some words cancel the other one: foreign data must be hashed before it comes here.
 func Mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a^mixA, bits.RotateLeft64(b, 32)^MixB)
 	return hi ^ lo
 }
 
-// Hasher makes fingerprints with a key.
+// Hasher computes fingerprints with a key.
 type Hasher struct {
 	Key siphash.Key
 
-	empty       uint64    // the value that is none
+	empty       uint64    // of a value without a type
 	bools       [2]uint64 // false and true
-	Overflowing uint64    // the attribute that marks what overflows
-	collapsed   uint64    // the value of labels that were collapsed
+	Overflowing uint64    // the attribute of overflow series
+	collapsed   uint64    // the value of collapsed labels
 }
 
-// NewHasher returns one with a key.
+// NewHasher returns a hasher with this key.
 func NewHasher(key siphash.Key) Hasher {
 	h := Hasher{Key: key, empty: key.Word(0) ^ TagEmpty, bools: [2]uint64{key.Word(0) ^ tagBool, key.Word(1) ^ tagBool}}
 	h.Overflowing = Mix(h.Text(OverflowKey), h.bools[1])
@@ -67,8 +67,8 @@ func NewHasher(key siphash.Key) Hasher {
 // Text hashes a name.
 func (h *Hasher) Text(s string) uint64 { return h.Key.String(s) }
 
-// Attributes does not depend on the order of the attributes. It adds, and does not xor, so that an attribute that is there
-// twice does not vanish.
+// Attributes hashes attributes, whatever their order. It adds, rather than xors, so that a repeated attribute does not
+// vanish.
 func (h *Hasher) Attributes(attributes pcommon.Map) uint64 {
 	var sum uint64
 	for key, value := range attributes.All() {
@@ -77,12 +77,12 @@ func (h *Hasher) Attributes(attributes pcommon.Map) uint64 {
 	return Mix(sum, uint64(attributes.Len()))
 }
 
-// Attribute is what one attribute adds. The key comes hashed.
+// Attribute is the hash of one attribute. The key is given hashed.
 func (h *Hasher) Attribute(key uint64, value pcommon.Value) uint64 {
 	return Mix(key, h.Value(value))
 }
 
-// Kept is attributes of those that are kept and one more, if that is not 0.
+// Kept is Attributes of those that are kept and one more, if that is not 0.
 func (h *Hasher) Kept(attributes pcommon.Map, keep []string, more uint64) uint64 {
 	sum, n := more, uint64(0)
 	if more != 0 {
@@ -97,7 +97,7 @@ func (h *Hasher) Kept(attributes pcommon.Map, keep []string, more uint64) uint64
 	return Mix(sum, n)
 }
 
-// Without is attributes with the values of the labels replaced that are on their side.
+// Without is Attributes with the values of the labels on this side replaced.
 func (h *Hasher) Without(attributes pcommon.Map, labels []LabelAt, on Side) uint64 {
 	var sum uint64
 	for key, value := range attributes.All() {
@@ -112,7 +112,7 @@ func (h *Hasher) Without(attributes pcommon.Map, labels []LabelAt, on Side) uint
 
 // Value hashes a value of any type.
 func (h *Hasher) Value(value pcommon.Value) uint64 {
-	if s := value.Str(); s != "" { // fast path: nearly all are
+	if s := value.Str(); s != "" { // fast path for nearly all
 		return h.Text(s) ^ tagString
 	}
 	switch value.Type() {
@@ -136,18 +136,17 @@ func (h *Hasher) Value(value pcommon.Value) uint64 {
 	}
 }
 
-// opened is a list or map that is being gone through. What it adds to the one that it is in depends on where it is there:
-// under a key, or at a position.
+// opened is a list or map that is being hashed. What it adds to its parent depends on its key or position there.
 type opened struct {
 	value  pcommon.Value
 	place  uint64
-	listed bool // what is in it has been added, or lies above it
+	listed bool // its elements have been added, or are on the stack
 }
 
-// nested hashes lists and maps. It keeps those that it is in on a stack of its own, which is as high as they need and not
-// bounded by that of the goroutine: a request of a few megabytes can nest a million of them.
+// nested hashes lists and maps. It uses a stack of its own, as high as needed, instead of recursion: a request of a few
+// megabytes can nest a million of them.
 func (h *Hasher) nested(root pcommon.Value) uint64 {
-	var few [8]opened // enough for what people nest, without an allocation
+	var few [8]opened // enough for usual data, without an allocation
 	var fewSums [len(few) + 1]uint64
 	open, sums := append(few[:0], opened{value: root}), append(fewSums[:0], 0)
 	for len(open) > 0 {
@@ -193,7 +192,7 @@ func nests(value pcommon.Value) bool {
 	return value.Type() == pcommon.ValueTypeSlice || value.Type() == pcommon.ValueTypeMap
 }
 
-// closed is the hash of a list or map with the sum of what is in it.
+// closed is the hash of a list or map, given the sum of its elements.
 func closed(value pcommon.Value, sum uint64) uint64 {
 	if value.Type() == pcommon.ValueTypeMap {
 		return Mix(sum, uint64(value.Map().Len())) ^ TagMap
@@ -212,7 +211,7 @@ func (h *Hasher) Metric(scope uint64, m pmetric.Metric) uint64 {
 	return Mix(Mix(scope, h.Text(m.Name())), Mix(h.Text(m.Unit()), amount.KindOf(m)))
 }
 
-// Settled keeps clear of 0 and 1, which mean something else in a table.
+// Settled avoids 0 and 1, which have a special meaning in a table.
 func Settled(fp uint64) uint64 {
 	if fp < 2 {
 		return fp + 2
@@ -220,7 +219,7 @@ func Settled(fp uint64) uint64 {
 	return fp
 }
 
-// AttributeOf has a hash for what is missing, too: those without are a group.
+// AttributeOf hashes an attribute, or its absence: series without it are a group.
 func (h *Hasher) AttributeOf(attributes pcommon.Map, key string) uint64 {
 	if value, ok := attributes.Get(key); ok {
 		return h.Value(value)
@@ -228,7 +227,7 @@ func (h *Hasher) AttributeOf(attributes pcommon.Map, key string) uint64 {
 	return 0
 }
 
-// Side is where an attribute is: at the point, or at its resource.
+// Side is where an attribute is: on the point, or on its resource.
 type Side uint8
 
 // The sides.
@@ -244,11 +243,11 @@ type LabelAt struct {
 	Side Side
 }
 
-// What marks series that are made here.
+// Marks of series that are made here.
 const (
-	OverflowKey    = "otel.metric.overflow" // of the specification, with the value true
-	CollapsedValue = "__collapsed__"        // instead of a label's value
+	OverflowKey    = "otel.metric.overflow" // by the specification, with the value true
+	CollapsedValue = "__collapsed__"        // replaces a label's value
 )
 
-// Keys say which outputs share a resource and scope, and which a metric.
+// Keys identify the scope and the metric of an output.
 type Keys struct{ Scope, Metric uint64 }

@@ -13,31 +13,31 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Hints are what metrics came to that a receiver fills again and again, in the order in which a batch goes through them. They
-// are left with the memory, as package handback has it, and nothing depends on what the receiver does with them: a hint is used
-// for the attributes, the name and the unit that it was made of, all of which are compared. Where the receiver has one string for
-// all that are equal, that is to compare where they are, and a fraction of what it takes to hash them. From the first that differs
-// on, hints are made anew.
+// Hints are the hashes of metrics that a receiver fills again and again, in the order in which a batch goes through
+// them. They are stored with the memory of the metrics, see package handback, but do not rely on the receiver: a hint
+// is used only for the attributes, the name and the unit that it was made of, all of which are compared. If the
+// receiver uses one string for all that are equal, that compares addresses, which takes a fraction of hashing them.
+// From the first mismatch on, hints are made again.
 //
-// Resources are not among them: targets that are alike share memory.
+// Resources are not among them: similar targets share memory.
 type Hints struct {
 	metrics []metricHint
 	Points  []pointHint
 	texts   []attributeHint // of the points
 	Changes uint64
-	shapes  []shapeAt // made of hints as they are
+	shapes  []shapeAt // made of the current hints
 }
 
 type metricHint struct {
 	name, unit     string
 	ofName, ofUnit uint64
 	kind           uint64
-	first, points  uint32 // of Points
+	first, points  uint32 // range in Points
 }
 
 type pointHint struct {
 	Hash          uint64
-	first, length uint32 // in texts; of what is never known again, because it is not all strings, the length is unknowable
+	first, length uint32 // range in texts; the length is unknowable if not all values are strings, so that no attributes match
 }
 
 type attributeHint struct{ key, value string }
@@ -45,23 +45,23 @@ type attributeHint struct{ key, value string }
 const unknowable = math.MaxUint32
 
 const (
-	// maxHints is how many points hints are kept of, 16 bytes each. Larger pages come in parts, without hints.
+	// maxHints limits the points with hints, 16 bytes each. Larger pages come in parts, without hints.
 	maxHints = 1 << 16
-	// maxHintTexts is how many attributes are, 32 bytes each.
+	// maxHintTexts limits the attributes with hints, 32 bytes each.
 	maxHintTexts = 4 * maxHints
 )
 
 // Hinted goes through hints.
 type Hinted struct {
-	*Hints // nil without any
+	*Hints // nil if there are none
 
 	Place
 }
 
-// A Place in hints is the next metric and the next point.
+// A Place in hints is the index of the next metric and the next point.
 type Place struct{ metric, point int }
 
-// MetricHash is hasher.metric.
+// MetricHash is Hasher.Metric.
 func (x *Hinted) MetricHash(h *Hasher, scope uint64, m pmetric.Metric) uint64 {
 	if x.Hints == nil {
 		return h.Metric(scope, m)
@@ -93,14 +93,14 @@ func (k *metricHint) hash(scope uint64) uint64 {
 	return Mix(Mix(scope, k.ofName), Mix(k.ofUnit, k.kind))
 }
 
-// change notes that hints are not what they were.
+// change records that hints have changed.
 func (x *Hints) change() {
 	x.Changes++
 	clear(x.shapes)
 	x.shapes = x.shapes[:0]
 }
 
-// Attributes is hasher.attributes.
+// Attributes is Hasher.Attributes.
 func (x *Hinted) Attributes(r *Recall, h *Hasher, of pcommon.Map) uint64 {
 	if x.Hints == nil {
 		return r.attributes(h, of)
@@ -127,7 +127,7 @@ func (x *Hinted) Attributes(r *Recall, h *Hasher, of pcommon.Map) uint64 {
 	return sum
 }
 
-// isOf says whether a hint was made of such attributes.
+// isOf reports whether a hint was made of these attributes.
 func (x *Hints) isOf(p *pointHint, of pcommon.Map) bool {
 	if int(p.length) != of.Len() {
 		return false
@@ -146,7 +146,7 @@ func (x *Hints) isOf(p *pointHint, of pcommon.Map) bool {
 	return true
 }
 
-// areOf is isOf for attributes whose memory is looked at as it is.
+// areOf is isOf for attributes whose memory can be read directly.
 func areOf(texts []attributeHint, of []slab.Attribute) bool {
 	for i := range texts {
 		t, a := &texts[i], &of[i]
@@ -165,7 +165,7 @@ func (x *Hints) note(of pcommon.Map, sum uint64) pointHint {
 	p := pointHint{Hash: sum, first: uint32(len(x.texts)), length: uint32(of.Len())}
 	for key, value := range of.All() {
 		s := value.Str()
-		if s == "" { // it may be no string
+		if s == "" { // it may not be a string
 			p.length = unknowable
 		}
 		x.texts = append(x.texts, attributeHint{key, s})

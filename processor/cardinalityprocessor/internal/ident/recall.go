@@ -11,23 +11,23 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Recall remembers what the attributes of the points before came to. From point to point keys are mostly the same, and so are some
-// of the values. Where the receiver has made equal strings one, to see that takes a look at where they are, and hardly any time; else it
-// takes half as long as to hash them.
+// Recall remembers the hashes of the attributes of recent points. Consecutive points usually have the same keys, and
+// some of the same values. If the receiver uses one string for all that are equal, that shows by comparing addresses,
+// in hardly any time; otherwise it takes half as long as hashing.
 type Recall struct {
-	before []recalled     // the point before, by position
-	values *[spots]valued // of points before that, by where they are; nil until there are any
+	before []recalled     // of the last point, by position
+	values *[spots]valued // of earlier points, by address; nil until there are any
 }
 
 type recalled struct {
 	key   string
 	hash  uint64    // of the key
-	value string    // never empty where sum counts
-	spot  slab.Spot // of the value, if it was seen where it is
+	value string    // never empty if sum is valid
+	spot  slab.Spot // address of the value, if known
 	sum   uint64    // of key and value
 }
 
-// valued is what a value came to.
+// valued is the hash of a value.
 type valued struct {
 	spot slab.Spot
 	key  uint64 // hash of its key
@@ -35,14 +35,14 @@ type valued struct {
 }
 
 const (
-	// MaxRecalled is how many attributes of a point are remembered.
+	// MaxRecalled limits the attributes of a point that are remembered.
 	MaxRecalled = 32
-	// spots is how many values are. Of what has more of them most come once in a batch.
+	// spots is the number of values that are remembered. If there are more, most occur only once in a batch.
 	spotBits = 8
 	spots    = 1 << spotBits
 )
 
-// attributes is hashAttributes.
+// attributes is Hasher.Attributes.
 func (r *Recall) attributes(h *Hasher, of pcommon.Map) uint64 {
 	if slab.Readable() {
 		if hash, ok := r.raw(h, slab.Attributes(of)); ok { // fast path
@@ -75,7 +75,7 @@ func (r *Recall) attributes(h *Hasher, of pcommon.Map) uint64 {
 	return Mix(sum, uint64(of.Len()))
 }
 
-// room makes room for so many attributes, or as many as are remembered.
+// room returns entries for n attributes, or as many as are remembered.
 func (r *Recall) room(h *Hasher, n int) []recalled {
 	n = min(n, MaxRecalled)
 	for len(r.before) < n {
@@ -84,7 +84,7 @@ func (r *Recall) room(h *Hasher, n int) []recalled {
 	return r.before[:n]
 }
 
-// raw is attributes for such whose memory is looked at as it is. It is false if there is something unusual among them.
+// raw is attributes for memory that can be read directly. It returns false if anything is unusual.
 func (r *Recall) raw(h *Hasher, of []slab.Attribute) (hash uint64, ok bool) {
 	if len(of) > MaxRecalled {
 		return 0, false
@@ -118,7 +118,7 @@ func (r *Recall) raw(h *Hasher, of []slab.Attribute) (hash uint64, ok bool) {
 	return Mix(sum, uint64(len(of))), true
 }
 
-// value returns what a value comes to that is in another spot than the one before.
+// value returns the hash of a value at another address than the last one.
 func (r *Recall) value(h *Hasher, b *recalled, a *slab.Attribute, spot slab.Spot) (sum uint64, ok bool) {
 	if spot == (slab.Spot{}) {
 		bits, kind := a.Scalar()
@@ -157,12 +157,12 @@ func (r *Recall) Forget() {
 	}
 }
 
-// fingerprint finishes a series' identity.
+// fingerprint completes a series' fingerprint.
 func (r *Recall) fingerprint(h *Hasher, x *Hinted, metric uint64, attributes pcommon.Map) uint64 {
 	return Settled(Mix(metric, x.Attributes(r, h, attributes)))
 }
 
-// Fingerprints appends one for each point of m, and to marks where stale markers are.
+// Fingerprints appends the fingerprint of each point of m, and to marks the indexes of stale markers.
 func (r *Recall) Fingerprints(
 	h *Hasher, x *Hinted, dst []uint64, marks []int, metric uint64, m pmetric.Metric,
 ) ([]uint64, []int) {
@@ -219,7 +219,7 @@ func (r *Recall) numbers(
 	return dst, marks
 }
 
-// rawNumbers is numbers for points whose memory is looked at as it is, without hints.
+// rawNumbers is numbers for points whose memory can be read directly, without hints.
 func (r *Recall) rawNumbers(h *Hasher, dst []uint64, marks []int, metric uint64, points pmetric.NumberDataPointSlice) ([]uint64, []int) {
 	for i, dp := range slab.Numbers(points) {
 		hash, ok := r.raw(h, dp.Attributes())

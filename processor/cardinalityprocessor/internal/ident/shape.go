@@ -11,10 +11,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// A Shape is what the fingerprints of a scope's series are made of, but for the scope: the hashes of metrics and of the attributes of
-// their points, in their order. Targets that are alike have one shape. It never changes.
+// A Shape is what the fingerprints of a scope's series are made of, except the scope: the hashes of metrics and of the
+// attributes of their points, in order. Similar targets have the same shape. It never changes.
 type Shape struct {
-	Sum     uint64 // by which shapes are told apart
+	Sum     uint64 // identifies the shape
 	metrics []shapedMetric
 	points  []uint64
 }
@@ -24,17 +24,17 @@ type shapedMetric struct {
 	points     int
 }
 
-// shapeAt is a shape and the place of hints that it begins at.
+// shapeAt is a shape and the place of its hints.
 type shapeAt struct {
 	Place
 
 	shape *Shape
 }
 
-// Metrics is how many there are.
+// Metrics is the number of metrics.
 func (s *Shape) Metrics() int { return len(s.metrics) }
 
-// Each calls f with the fingerprints of the series that a scope has of the metrics that are wanted.
+// Each calls f with the fingerprints that the series of a scope have, for the wanted metrics.
 func (s *Shape) Each(scope uint64, wanted func(metric int) bool, f func(fp uint64)) {
 	points := s.points
 	for i, m := range s.metrics {
@@ -50,13 +50,13 @@ func (s *Shape) Each(scope uint64, wanted func(metric int) bool, f func(fp uint6
 	}
 }
 
-// Here returns the place of the next metric, and Return goes back to one.
+// Here returns the place of the next metric; Return goes back to it.
 func (x *Hinted) Here() Place { return x.Place }
 
 // Return is described at Here.
 func (x *Hinted) Return(to Place) { x.Place = to }
 
-// Shape returns the shape of the metrics from a place on, if one was made of the hints as they are.
+// Shape returns the shape of the metrics from a place on, if one was made of the current hints.
 func (x *Hints) Shape(from Place) *Shape {
 	for _, s := range x.shapes {
 		if s.Place == from {
@@ -66,10 +66,10 @@ func (x *Hints) Shape(from Place) *Shape {
 	return nil
 }
 
-// maxShapes is how many scopes of a page have shapes.
+// maxShapes limits the scopes of a page with shapes.
 const maxShapes = 64
 
-// MakeShape makes a shape of the metrics from a place up to here. It is nil where there are not hints of all of them.
+// MakeShape makes a shape of the metrics from a place to here. It returns nil if hints of some are missing.
 func (x *Hinted) MakeShape(from Place) *Shape {
 	if len(x.shapes) == maxShapes {
 		return nil
@@ -100,13 +100,13 @@ func (x *Hinted) MakeShape(from Place) *Shape {
 	return s
 }
 
-// Skip passes over the hints of a metric.
+// Skip skips the hints of a metric.
 func (x *Hinted) Skip() {
 	x.point += int(x.metrics[x.metric].points)
 	x.metric++
 }
 
-// Is passes over the hints of a metric if they were made of it, and none of its series ends.
+// Is compares a metric with its hints and skips these. It reports whether they match, and none of its series ends.
 func (x *Hinted) Is(m pmetric.Metric) bool {
 	if x.metric == len(x.metrics) {
 		return false
@@ -147,7 +147,7 @@ func (x *Hinted) areNumbers(points pmetric.NumberDataPointSlice) bool {
 	return true
 }
 
-// areRaw is areNumbers for points whose memory is looked at as it is.
+// areRaw is areNumbers for points whose memory can be read directly.
 func (x *Hinted) areRaw(points []*slab.Number) bool {
 	for _, dp := range points {
 		p, attributes := &x.Points[x.point], dp.Attributes()

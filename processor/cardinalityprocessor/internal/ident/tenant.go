@@ -13,15 +13,15 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// Tenant is whose a series is, and what of the client's metadata goes with it.
+// Tenant is the tenant of a series, and the client's metadata to be sent along with it.
 type Tenant struct {
 	Name     string
-	Key      string // of the metadata that said so, if it was that
-	Metadata string // other keys with their values, see appendMetadata
+	Key      string // the metadata key that named it, if one did
+	Metadata string // further keys with their values, see AppendMetadata
 	Road     string // the pipeline of a shared processor
 }
 
-// Context gives the tenant back to whom it is sent.
+// Context adds the tenant's metadata to a context.
 func (t Tenant) Context(ctx context.Context) context.Context {
 	if t.Key == "" && t.Metadata == "" {
 		return ctx
@@ -34,7 +34,7 @@ func (t Tenant) Context(ctx context.Context) context.Context {
 	return client.NewContext(ctx, client.Info{Metadata: client.NewMetadata(all)})
 }
 
-// Detached has strings of its own.
+// Detached returns a copy with strings of its own.
 func (t Tenant) Detached() Tenant {
 	t.Name, t.Metadata = strings.Clone(t.Name), strings.Clone(t.Metadata)
 	return t
@@ -43,7 +43,7 @@ func (t Tenant) Detached() Tenant {
 // Size is the memory of its strings.
 func (t Tenant) Size() int64 { return int64(len(t.Name) + len(t.Key) + len(t.Metadata)) }
 
-// Tenant is 0 for nobody's.
+// Tenant hashes a tenant; 0 for none.
 func (h *Hasher) Tenant(t *Tenant) uint64 {
 	if t.Name == "" && t.Metadata == "" && t.Road == "" {
 		return 0
@@ -55,10 +55,10 @@ func (h *Hasher) Tenant(t *Tenant) uint64 {
 	return seed
 }
 
-// AppendMetadata appends those of the keys that the client has sent, so that two clients have the same text if they have sent
-// the same:
+// AppendMetadata appends those keys that the client has sent, so that clients that have sent the same get the same
+// text:
 //
-//	for each key: its length | key | number of values | for each value: its length | value
+// for each key: its length | key | number of values | for each value: its length | value
 func AppendMetadata(dst []byte, from client.Metadata, keys []string) []byte {
 	for _, key := range keys {
 		values := from.Get(key)
@@ -73,7 +73,7 @@ func AppendMetadata(dst []byte, from client.Metadata, keys []string) []byte {
 	return dst
 }
 
-// eachMetadata undoes that. What is damaged has no more keys.
+// eachMetadata parses such a text. It stops at damaged data.
 func eachMetadata(text string, f func(key string, values []string)) {
 	r := store.Reader{Rest: []byte(text)}
 	for len(r.Rest) > 0 && r.Err == nil {
@@ -88,7 +88,8 @@ func eachMetadata(text string, f func(key string, values []string)) {
 	}
 }
 
-// AppendTenant appends a tenant to what is saved. Pipeline and metadata are behind the key: the first two have no byte of 0.
+// AppendTenant appends a tenant for ReadTenant. Pipeline and metadata come after the key: name and key contain no byte
+// 0.
 func AppendTenant(dst []byte, t Tenant) []byte {
 	dst = store.AppendString(dst, t.Name)
 	if t.Metadata == "" && t.Road == "" {
@@ -97,7 +98,7 @@ func AppendTenant(dst []byte, t Tenant) []byte {
 	return store.AppendString(dst, t.Key+"\x00"+t.Road+"\x00"+t.Metadata)
 }
 
-// ReadTenant undoes appendTenant.
+// ReadTenant reads what AppendTenant wrote.
 func ReadTenant(r *store.Reader) Tenant {
 	t := Tenant{Name: r.String()}
 	var rest string

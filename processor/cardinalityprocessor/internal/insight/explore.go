@@ -28,12 +28,12 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	switch q.Of {
 	case inspect.TopLabels:
 		rows = i.labels(&s, q.Metric)
-		total += i.rejected().Value // labels are counted in these as well
+		total += i.rejected().Value // rejected series count, too
 	case inspect.TopPairs:
 		rows = i.pairs(&s, q)
 	case inspect.TopGroups:
 		rows = i.groups(&s, q)
-		whole := map[string]float64{} // of each rule
+		whole := map[string]float64{} // by rule
 		for j := range rows {
 			whole[rows[j].Name] += rows[j].Series.Value
 			total = max(total, whole[rows[j].Name])
@@ -44,7 +44,7 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 			rows = append(rows, i.metric(&m, &s, sampled))
 		}
 	}
-	for j := range rows { // no part is more than the whole, not even by an error
+	for j := range rows { // an estimated part may exceed the whole
 		total = max(total, rows[j].Series.Value)
 	}
 	rows = slices.DeleteFunc(rows, func(r inspect.Row) bool {
@@ -71,13 +71,13 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 	return inspect.Top{Total: math.Round(total), Rows: rows[:n], More: n < len(rows)}
 }
 
-// perMinute makes a rate of what was counted since a time.
+// perMinute converts a count since a time to a rate.
 func (i inspection) perMinute(n float64, since time.Time) inspect.Estimate {
 	minutes := max(i.g.Now().Sub(since).Minutes(), 1.0/60)
 	return inspect.Estimate{Value: n / minutes}
 }
 
-// perSecond makes a rate of points that were counted in some batches.
+// perSecond converts the points that were counted in some batches to a rate.
 func (i inspection) perSecond(m *stats.Metric, since time.Time) inspect.Estimate {
 	if m.Counts == 0 {
 		return inspect.Estimate{}
@@ -86,10 +86,10 @@ func (i inspection) perSecond(m *stats.Metric, since time.Time) inspect.Estimate
 	return inspect.Estimate{Value: rate, Error: rate / math.Sqrt(float64(m.Counts))}
 }
 
-// labelsOfMetrics tells how many values of its labels each metric has.
+// labelsOfMetrics is the number of values by metric and label.
 type labelsOfMetrics map[string]map[string]int
 
-// sampled tells it of the sample, which is all that is known of metrics that are not among the largest.
+// sampled returns it for the sample, which is all that is known of metrics that are not among the largest.
 func (i inspection) sampled() labelsOfMetrics {
 	if i.g.Book == nil {
 		return nil
@@ -133,7 +133,7 @@ func (i inspection) metric(m *stats.Metric, s *stats.Snapshot, sampled labelsOfM
 	return row
 }
 
-// worst is the label of a metric with most values.
+// worst is the label of a metric with the most values.
 func (all labelsOfMetrics) worst(metric string) (worst string) {
 	values := all[metric]
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -144,7 +144,7 @@ func (all labelsOfMetrics) worst(metric string) (worst string) {
 	return worst
 }
 
-// nameOfKind undoes kindOf.
+// nameOfKind is the inverse of amount.KindOf.
 func nameOfKind(kind uint64) (name, temporality string) {
 	name = strings.ToLower(pmetric.MetricType(kind & 0xff).String())
 	if t := pmetric.AggregationTemporality(kind >> 32); t != pmetric.AggregationTemporalityUnspecified {
@@ -153,8 +153,8 @@ func nameOfKind(kind uint64) (name, temporality string) {
 	return name, temporality
 }
 
-// tightest is the rule's limit that has the least room for a metric, and how far it is used: by the metric, or by all
-// that share it.
+// tightest is the limit with the least room for a metric, and how far it is used: by the metric, or by all that share
+// it.
 func (i inspection) tightest(metric string) (limit, used int64) {
 	g := i.g
 	g.Rules.RLock()
@@ -180,7 +180,7 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 	return limit, used
 }
 
-// labels are those of all metrics, or of one.
+// labels lists those of all metrics, or of one.
 func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row) {
 	if metric == "" {
 		having, sampled := map[string]int{}, i.sampled()
@@ -238,7 +238,7 @@ func (i inspection) labels(s *stats.Snapshot, metric string) (rows []inspect.Row
 	return rows
 }
 
-// idLike is the share of values to series from which on a label looks like an id.
+// idLike is the ratio of values to series from which on a label looks like an ID.
 const idLike = 0.5
 
 func label(l stats.WithoutLabel) inspect.Row {
@@ -278,7 +278,7 @@ func (i inspection) pairs(s *stats.Snapshot, q inspect.TopQuery) (rows []inspect
 	return rows
 }
 
-// sampled is a number of series that were counted in a sample, each for so many.
+// sampled extrapolates a number of series in the sample.
 func sampled(n, factor float64) inspect.Estimate {
 	if factor <= 1 {
 		return inspect.Estimate{Value: n}
@@ -286,7 +286,7 @@ func sampled(n, factor float64) inspect.Estimate {
 	return inspect.Estimate{Value: n, Error: math.Round(math.Sqrt(n * factor))}
 }
 
-// groups are those of the rules, which are counted exactly, or the values of a label.
+// groups lists the groups of the rules, which are counted exactly, or the values of a label.
 func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspect.Row) {
 	if q.Label != "" {
 		return i.pairs(s, q)
@@ -311,7 +311,7 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 	return rows
 }
 
-// Metric implements inspect.Cardinality. Of metrics that are not among the largest it tells what the sample has.
+// Metric implements inspect.Cardinality. For metrics that are not among the largest it returns what the sample has.
 func (i inspection) Metric(name string) (detail inspect.MetricDetail, ok bool) {
 	if i.g.Book == nil {
 		return detail, false

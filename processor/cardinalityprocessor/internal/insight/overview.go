@@ -19,13 +19,13 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// inspection answers questions. It reads counters, sketches and a sample, and holds up new series for a moment at most.
+// inspection answers queries. It reads counters, sketches and a sample, and blocks new series only for moments.
 type inspection struct {
 	g       *gate.Gate
 	glimpse *glimpse
 }
 
-// New returns one of a gate.
+// New returns the inspection of a gate.
 func New(g *gate.Gate) inspection { return inspection{g, &glimpse{}} }
 
 const (
@@ -33,10 +33,10 @@ const (
 	maxFullest = 10   // groups of a limit
 	maxMade    = 50   // overflow series
 
-	sketchError = 0.016 // of demand
+	sketchError = 0.016 // error of Demand
 )
 
-// glimpse is the last snapshot. A view asks several things at once, and all who look ask the same.
+// glimpse caches the last snapshot, since a view makes several queries at once, and several viewers the same ones.
 type glimpse struct {
 	mu       sync.Mutex
 	at       time.Time
@@ -45,7 +45,7 @@ type glimpse struct {
 
 const glimpseLasts = time.Second
 
-// snapshot is empty without statistics, and at most a second old. It is only read.
+// snapshot is empty without statistics, and at most a second old. It must not be modified.
 func (i inspection) snapshot() stats.Snapshot {
 	if i.g.Book == nil {
 		return stats.Snapshot{}
@@ -88,7 +88,7 @@ func (i inspection) Overview() inspect.CardinalityOverview {
 	return o
 }
 
-// Series is how many there are.
+// Series is the number of series.
 func (i inspection) Series() (n int64) {
 	i.g.Limiter.Groups.Observe(func(rule string, t series.Tally) {
 		if rule == policy.RuleTotal {
@@ -98,7 +98,7 @@ func (i inspection) Series() (n int64) {
 	return n
 }
 
-// rejected adds the limits up: each series is rejected by one of them.
+// rejected is the sum over all limits: each series is rejected by one of them.
 func (i inspection) rejected() inspect.Estimate {
 	i.g.Rules.RLock()
 	defer i.g.Rules.RUnlock()
@@ -110,7 +110,7 @@ func (i inspection) rejected() inspect.Estimate {
 	return inspect.Estimate{Value: math.Round(sum), Error: math.Round(sketchError * math.Sqrt(square))}
 }
 
-// Limits tells how full they are, and how many groups there are in all.
+// Limits returns how full they are, and the number of groups.
 func (i inspection) Limits() (all []inspect.Limit, groups int) {
 	uses, groups := i.g.Limiter.Groups.Uses(maxFullest)
 	i.g.Rules.RLock()
@@ -142,7 +142,7 @@ func (i inspection) Limits() (all []inspect.Limit, groups int) {
 	return all, groups
 }
 
-// filled fills in how far a limit is used.
+// filled sets how far a limit is used.
 func filled(row inspect.Limit, u *series.Use, number func(of *policy.Terms) int, l *policy.Limit) inspect.Limit {
 	if u == nil {
 		return row

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// tsdbStatus is what Prometheus answers to status/tsdb, so that what reads that can read this.
+// tsdbStatus is Prometheus' answer to status/tsdb, for clients of that.
 type tsdbStatus struct {
 	Status string   `json:"status"`
 	Data   tsdbData `json:"data"`
@@ -29,7 +29,7 @@ type tsdbData struct {
 type tsdbHead struct {
 	Series     int64 `json:"numSeries"`
 	LabelPairs int64 `json:"numLabelPairs"`
-	Chunks     int64 `json:"chunkCount"` // there are none here
+	Chunks     int64 `json:"chunkCount"` // always 0
 	Min        int64 `json:"minTime"`    // milliseconds
 	Max        int64 `json:"maxTime"`
 }
@@ -64,7 +64,7 @@ func (i inspection) TSDBStatus(limit int) ([]byte, error) {
 	return json.Marshal(status)
 }
 
-// counts are the greatest first. There is no place here for how far a number may be off, so only those are told that are known.
+// counts lists the largest first. The format cannot express errors, so unknown numbers are left out.
 func counts[T any](limit int, of []T, by func(T) (string, inspect.Estimate)) []tsdbCount {
 	all := make([]tsdbCount, 0, len(of))
 	for _, x := range of {

@@ -14,11 +14,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// ErrNoStatistics is for what only statistics can tell.
+// ErrNoStatistics is for what only statistics can answer.
 var ErrNoStatistics = errors.New("cannot tell without `statistics::enabled`")
 
-// WhatIf implements inspect.Cardinality. A single label's loss has been counted all along; several together, or those of
-// a metric that is not among the largest, are estimated from the sample.
+// WhatIf implements inspect.Cardinality. The loss of a single label is counted all the time; that of several together,
+// or of a metric that is not among the largest, is estimated from the sample.
 func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	if i.g.Book == nil {
 		return inspect.Projection{}, ErrNoStatistics
@@ -55,8 +55,8 @@ func (i inspection) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	return projection, nil
 }
 
-// without is how many there are without a label. Those that do not have it are a difference, which errs by as much as both numbers,
-// unless there are none.
+// without is the number of series without a label. The series that do not have it are a difference, with the error of
+// both numbers, unless there are none.
 func without(l *stats.WithoutLabel, before inspect.Estimate) inspect.Estimate {
 	left := inspect.Estimate{Value: max(1, math.Round(l.Without)), Error: math.Round(l.Error * l.Without)}
 	if l.All {
@@ -65,7 +65,7 @@ func without(l *stats.WithoutLabel, before inspect.Estimate) inspect.Estimate {
 	return left.Plus(inspect.Estimate{Value: max(0, before.Value-math.Round(l.Series)), Error: math.Hypot(before.Error, l.Error*l.Series)})
 }
 
-// counted are the labels of all metrics.
+// counted returns the labels of all metrics.
 func (i inspection) counted(s *stats.Snapshot) (all []stats.WithoutLabel) {
 	for _, l := range s.Labels {
 		all = append(all, l.WithoutLabel)
@@ -73,7 +73,7 @@ func (i inspection) counted(s *stats.Snapshot) (all []stats.WithoutLabel) {
 	return all
 }
 
-// fromSample counts what is distinct without the labels, and estimates what the sample has missed.
+// fromSample counts distinct series without the labels, and estimates what the sample has missed.
 func (i inspection) fromSample(change inspect.Change, before inspect.Estimate) inspect.Estimate {
 	all, factor := i.g.Book.Sample()
 	counts := map[string]int{}

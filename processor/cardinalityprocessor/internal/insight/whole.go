@@ -9,14 +9,15 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// Each series is of one metric, so all metrics together are no more than all series. Estimates know nothing of that.
+// Each series is of one metric, so all metrics together have no more series than there are. Estimates do not know that.
 
-// whole is how many series there are of which parts are shown: those of now, and what statistics still count that ended a while ago.
+// whole is the number of series whose parts are shown: current ones, and those that statistics still count after they
+// ended.
 func (i inspection) whole(s *stats.Snapshot) float64 {
 	return max(float64(i.Series()), float64(s.Sampled)*s.Factor)
 }
 
-// total is the same, and no less than all metrics together, whatever they are estimated at.
+// total is the same, but at least the sum of all metrics, as estimated.
 func (i inspection) total(s *stats.Snapshot) float64 { return max(i.whole(s), together(s)) }
 
 func together(s *stats.Snapshot) (sum float64) {
@@ -26,7 +27,7 @@ func together(s *stats.Snapshot) (sum float64) {
 	return sum
 }
 
-// fit takes what metrics are together more than the whole from the largest, as far as that may be an error.
+// fit subtracts the excess of the metrics' sum over the whole from the largest, as far as that may be their error.
 func fit(s *stats.Snapshot, whole float64) {
 	excess := together(s) - whole
 	for j := range s.Metrics {

@@ -8,27 +8,26 @@ import (
 	"math"
 )
 
-// A Moment is an instant of a limiter's time: epochs, with 32 bits after the point.
+// A Moment is a time in epochs, with a fraction of 32 bits.
 //
-// What is known of a series is brought up to date in the first batch that has it in an epoch. If epochs began for all at
-// once, such a batch would take twice as long as others. So those of each series begin early, by a part of one that its
-// fingerprint says, and every batch has its part of the work.
+// What is known about a series is updated by the first batch that has it in an epoch. If an epoch began for all series
+// at once, that batch would take twice as long as others. So it begins earlier for each series, by a fraction given by
+// its fingerprint, and every batch has its part of the work.
 type Moment uint64
 
-// In returns the one when a part of an epoch is over.
+// In returns the moment when a part of an epoch is over.
 func In(epoch uint32, part, parts int) Moment {
 	return Moment(epoch)<<32 + Moment(part)<<32/Moment(parts)
 }
 
-// Epoch is the one that all series are in, or have been.
+// Epoch is the epoch that all series are in, or were.
 func (m Moment) Epoch() uint32 { return uint32(m >> 32) }
 
-// EpochOf is the one that a series is in: epoch, or the next.
+// EpochOf is the epoch that a series is in: Epoch, or the next.
 func (m Moment) EpochOf(fp uint64) uint32 { return uint32((uint64(m) + fp&math.MaxUint32) >> 32) }
 
 // IdleEpochs is how many epochs an idle timeout has.
 const IdleEpochs = 16
 
-// Silence is for how many epochs something was silent that was last seen in one. While somebody takes a look the next may begin: what was
-// seen in that is not silent at all.
+// Silence is the number of epochs since something was seen. The next epoch may have begun for it: then it is 0.
 func Silence(epoch, seen uint32) uint32 { return uint32(max(0, int32(epoch-seen))) }

@@ -10,7 +10,7 @@ package plain
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
 const (
-	// TooLarge stands for a value that is not spelled out.
+	// TooLarge replaces a value that is not written out.
 	TooLarge = "…"
 
 	maxDepth  = 16
@@ -32,7 +32,7 @@ func Text(value pcommon.Value) string {
 	return value.AsString()
 }
 
-// small says whether a value has no more in it than is left.
+// small reports whether a value has no more content than left.
 func small(value pcommon.Value, depth int, left *int) bool {
 	*left--
 	if depth < 0 || *left < 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// exceed is what a rule does with points that find no room, in order. What nothing takes is dropped.
+// exceed is what a rule tries with points for which there is no room, in order. If nothing applies, they are dropped.
 type exceed struct {
 	Actions []Action
 	Keep    []string // attributes that overflow series keep
-	Rate    float64  // of the series that sample lets through
+	Rate    float64  // part of the series that sample lets through
 	Gauge   amount.GaugeMode
 }
 
@@ -41,7 +41,7 @@ func newExceed(cfg, defaults *ExceedConfig, keep []string) exceed {
 	return e
 }
 
-// String lists what is tried.
+// String lists the actions.
 func (e *exceed) String() string {
 	var names []string
 	for _, a := range e.Actions {
@@ -50,12 +50,12 @@ func (e *exceed) String() string {
 	return strings.Join(names, ", ")
 }
 
-// gaugeModes are how the configuration names what a gauge made of several is.
+// gaugeModes are the configuration's names of gauge modes.
 var gaugeModes = map[string]amount.GaugeMode{
 	NameDrop: amount.GaugeDrop, NameLast: amount.GaugeLast, nameMin: amount.GaugeMin, NameMax: amount.GaugeMax, NameMean: amount.GaugeMean,
 }
 
-// Names of what is made of several values.
+// Names of ways to combine values.
 const (
 	NameLast = "last"
 	NameMax  = "max"

@@ -11,17 +11,17 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// labelLimit bounds the values of an attribute, wherever it is or on one side only.
+// labelLimit limits the values of an attribute, on any side or on one only.
 type labelLimit struct {
-	Name   string // in the configuration
+	Name   string // as configured
 	Key    string
 	On     [ident.Sides]bool
-	Values Bound // of which 0 allows none
+	Values Bound // a limit of 0 allows no value
 
-	Measured metric.MeasurementOption // the attributes of what is measured of it
+	Measured metric.MeasurementOption // attributes for measurements
 }
 
-// newLabelLimit reads `KEY`, `resource:KEY` or `attribute:KEY`.
+// newLabelLimit parses `KEY`, `resource:KEY` or `attribute:KEY`.
 func newLabelLimit(name string) labelLimit {
 	kind, key, _ := strings.Cut(name, ":")
 	switch kind {

@@ -20,7 +20,7 @@ import (
 // Glob is a pattern in which `*` stands for any run of characters.
 type Glob string
 
-// Match says whether a text fits.
+// Match reports whether the text matches.
 func (g Glob) Match(s string) bool {
 	pattern := string(g)
 	star := strings.IndexByte(pattern, '*')
@@ -45,21 +45,21 @@ func (g Glob) Match(s string) bool {
 	}
 }
 
-// How a pattern begins that is no glob, or that must not fit.
+// Prefixes of a pattern that is not a glob, or that must not match.
 const (
 	notPrefix   = "not:"
 	regexPrefix = "regex:"
 )
 
-// pattern is a glob or a regular expression, or all that does not fit one. The zero pattern fits everything.
+// pattern is a glob or a regular expression, possibly negated. The zero pattern matches everything.
 type pattern struct {
 	text string // as it was written, "" for none
 	not  bool
 	glob Glob
-	expr *regexp.Regexp // instead of the glob
+	expr *regexp.Regexp // used instead of the glob
 }
 
-// newPattern compiles what was validated. What is no expression fits nothing.
+// newPattern compiles a validated pattern. An invalid one matches nothing.
 func newPattern(text string) pattern {
 	p, _ := parsePattern(text)
 	return p
@@ -74,7 +74,7 @@ func parsePattern(text string) (p pattern, err error) {
 		return p, nil
 	}
 	if p.expr, err = regexp.Compile("^(?s:" + expr + ")$"); err != nil {
-		if _, own := regexp.Compile(expr); own != nil { // in the words that it was written in
+		if _, own := regexp.Compile(expr); own != nil { // quoted as the user wrote it
 			err = own
 		}
 		p.expr, p.not = regexp.MustCompile(`[^\s\S]`), false
@@ -93,7 +93,7 @@ func (p *pattern) Fits(s string) bool {
 	}
 }
 
-// wanted is an attribute with the pattern that its value has to fit.
+// wanted is an attribute with the pattern for its value.
 type wanted struct {
 	key     string
 	pattern pattern
@@ -103,7 +103,7 @@ func newWanted(from map[string]string) []wanted {
 	var out []wanted
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		w := wanted{key: key, pattern: newPattern(from[key])}
-		if from[key] == "" { // an empty value, and not any
+		if from[key] == "" { // an empty value, rather than any
 			w.pattern.text = `""`
 		}
 		out = append(out, w)
@@ -111,7 +111,7 @@ func newWanted(from map[string]string) []wanted {
 	return out
 }
 
-// fits says whether the value fits. What is not there fits what begins with not.
+// fits reports whether the value matches. A missing attribute matches negated patterns.
 func (w *wanted) fits(value pcommon.Value, there bool) bool {
 	switch {
 	case !there:
@@ -131,7 +131,7 @@ type Matcher struct {
 	Attributes []wanted
 }
 
-// NewMatcher compiles what was validated.
+// NewMatcher compiles a validated MatchConfig.
 func NewMatcher(cfg MatchConfig) Matcher {
 	return Matcher{
 		Metric: newPattern(cfg.Metric), scope: newPattern(cfg.Scope), tenant: newPattern(cfg.Tenant),
@@ -139,7 +139,7 @@ func NewMatcher(cfg MatchConfig) Matcher {
 	}
 }
 
-// MatchMetric looks at what all points of a metric have in common.
+// MatchMetric checks what all points of a metric have in common.
 func (m *Matcher) MatchMetric(of *Owner) bool {
 	if !m.Metric.Fits(of.Metric) || !m.scope.Fits(of.Scope) || !m.tenant.Fits(of.Tenant) {
 		return false
@@ -152,7 +152,7 @@ func (m *Matcher) MatchMetric(of *Owner) bool {
 	return true
 }
 
-// MatchPoint looks at the rest: attributes of the point, or else of its resource.
+// MatchPoint checks the rest: attributes of the point, or else of its resource.
 func (m *Matcher) MatchPoint(of *Owner, attributes pcommon.Map) bool {
 	for i := range m.Attributes {
 		w := &m.Attributes[i]
@@ -167,16 +167,16 @@ func (m *Matcher) MatchPoint(of *Owner, attributes pcommon.Map) bool {
 	return true
 }
 
-// identity tells a match from others. It is what fmt prints of the first three fields, as it was when there were no others.
+// identity identifies a match. It is what fmt prints of the first three fields, as when there were no others.
 func (cfg *MatchConfig) identity() string {
-	text := fmt.Sprintf("{%s %v %v {}}", cfg.Metric, cfg.Resource, cfg.Attributes) // maps print sorted
+	text := fmt.Sprintf("{%s %v %v {}}", cfg.Metric, cfg.Resource, cfg.Attributes) // fmt sorts maps
 	if cfg.Scope != "" || cfg.Tenant != "" {
 		text += fmt.Sprintf("%q %q", cfg.Scope, cfg.Tenant)
 	}
 	return text
 }
 
-// validate looks at the patterns, under the name that the match has in the configuration.
+// validate checks the patterns; name is the key of the match.
 func (cfg *MatchConfig) validate(name string, c *Config) error {
 	var errs []error
 	check := func(key, text string) {
@@ -202,12 +202,12 @@ func (cfg *MatchConfig) validate(name string, c *Config) error {
 	return errors.Join(errs...)
 }
 
-// empty says whether everything matches.
+// empty reports whether everything matches.
 func (cfg *MatchConfig) empty() bool {
 	return cfg.Metric == "" && cfg.Scope == "" && cfg.Tenant == "" && len(cfg.Resource) == 0 && len(cfg.Attributes) == 0
 }
 
-// String is as it was written, all in one line.
+// String is the configuration in one line.
 func (m *Matcher) String() string {
 	parts := []string{cmp.Or(m.Metric.text, "*")}
 	for key, p := range map[string]*pattern{"scope": &m.scope, byTenant: &m.tenant} {

@@ -3,7 +3,7 @@
 
 package policy
 
-// Operation is what is made of several series.
+// Operation is how several series are combined.
 type Operation uint8
 
 // The operations.
@@ -24,5 +24,5 @@ const (
 	nameAvg   = "avg"
 )
 
-// OperationNames are what the configuration calls them.
+// OperationNames are the configuration's names.
 var OperationNames = [Operations]string{nameSum, nameCount, nameMin, NameMax, nameAvg, NameLast}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Pace is a rate with a burst of one minute's worth. All that it needs to remember of a group is one instant: when the
-// group would have used up all that it took at an even pace. The zero pace is no limit.
+// Pace is a rate with a burst of one minute. Its state for a group is a single instant: when the group would have used
+// up all that it took at an even pace. The zero pace is no limit.
 type Pace struct {
-	Each time.Duration // between two
+	Each time.Duration // time between two
 }
 
 func perMinute(n int) Pace {
@@ -21,16 +21,16 @@ func perMinute(n int) Pace {
 	return Pace{Each: max(time.Minute/time.Duration(n), 1)}
 }
 
-// Take returns the instant after one more was taken, and whether it may be.
+// Take returns the instant after taking one more, and whether that is allowed.
 func (p Pace) Take(used, now int64) (int64, bool) {
-	if used > now+2*int64(time.Minute) { // the clock went back
+	if used > now+2*int64(time.Minute) { // the clock was set back
 		used = now
 	}
 	used = max(used, now) + int64(p.Each)
 	return used, used <= now+int64(time.Minute)
 }
 
-// Spent is how much of a minute is used up to an instant.
+// Spent is how much of the minute is used, given the instant.
 func (p Pace) Spent(used, now int64) int64 {
 	if used > now+2*int64(time.Minute) { // as in Take
 		return 0
@@ -38,7 +38,7 @@ func (p Pace) Spent(used, now int64) int64 {
 	return max(0, used-now)
 }
 
-// TakeShared takes one from an instant that others take from, too.
+// TakeShared takes one from an instant that is shared.
 func (p Pace) TakeShared(used *atomic.Int64, now int64) bool {
 	for {
 		before := used.Load()
@@ -52,5 +52,5 @@ func (p Pace) TakeShared(used *atomic.Int64, now int64) bool {
 	}
 }
 
-// GiveBack undoes takeShared.
+// GiveBack undoes TakeShared.
 func (p Pace) GiveBack(used *atomic.Int64) { used.Add(-int64(p.Each)) }

@@ -20,29 +20,29 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 )
 
-// Names that the limits outside the rules have in metrics.
+// Names in metrics of limits that are not rules.
 const (
 	RuleTotal    = "total"    // memory
 	RuleDefaults = "defaults" // defaults
 	RuleTenant   = "tenant"   // overrides
 )
 
-// Policy is the compiled, immutable form of the limits. Which of them are met is a matter of the registry.
+// Policy is the compiled, immutable form of the limits. How far they are used is in the registry.
 type Policy struct {
 	Generation uint32
-	Begun      int64 // when it came in force
+	Begun      int64 // when it came into force
 	Exempt     []Matcher
-	Limits     []*Limit          // in the order they are asked: rules, tenant, defaults, total
+	Limits     []*Limit          // in the order of checks: rules, tenant, defaults, total
 	Named      map[string]*Limit // the same, by name
-	Known      map[uint64]uint32 // bounds that are not in limits, of a restored snapshot
+	Known      map[uint64]uint32 // further bounds, of a restored snapshot
 	Instance   Instance
 }
 
-// Instance is whose measurements they are: all processors of a process share the metrics, and one that is in several pipelines has
-// an instance in each.
+// Instance identifies the processor in measurements: all processors of a process share the metrics, and one that is in
+// several pipelines has an instance in each.
 type Instance []attribute.KeyValue
 
-// NewInstance is that of a processor in a pipeline, or in several that share it, which have no name.
+// NewInstance returns that of a processor in a pipeline, or in several that share it, with an empty name.
 func NewInstance(processor, pipeline string) Instance {
 	i := Instance{attribute.String(labelProcessor, processor)}
 	if pipeline != "" {
@@ -51,22 +51,22 @@ func NewInstance(processor, pipeline string) Instance {
 	return i
 }
 
-// Measured is the attributes of a measurement: whose it is, and what else there is to tell.
+// Measured returns the attributes of a measurement: the instance, and more.
 func (i Instance) Measured(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, i...)...))
 }
 
-// MeasuredOf is the attributes of what is measured of a rule of which only the name is known.
+// MeasuredOf returns the attributes of measurements of a rule that is known by name only.
 func (i Instance) MeasuredOf(rule string) metric.MeasurementOption {
 	return i.Measured(attribute.String(labelRule, rule))
 }
 
-// Limit is one rule, or one of the limits outside the rules: groups of series with a bound for each.
+// Limit is one rule, or one of the limits that are not rules: groups of series with a bound for each.
 type Limit struct {
 	Terms
 
 	Name    string
-	implied bool // it is no rule of somebody's
+	implied bool // not a rule of the user
 
 	Index   int
 	Match   Matcher
@@ -74,21 +74,21 @@ type Limit struct {
 	Series  Bound
 	Share   *share // nil: first come, first served
 	Labels  []labelLimit
-	tenants map[string]*Terms // of those that have their own
+	tenants map[string]*Terms // of tenants with their own
 	Exceed  exceed
-	Demand  *fair.Demand // of what is rejected
+	Demand  *fair.Demand // for rejected series
 	Alive   *Liveness
 
 	Owner    map[string]string
 	instance Instance
-	Measured metric.MeasurementOption // the attributes of what is measured of it
+	Measured metric.MeasurementOption // attributes for measurements
 	Rejected [Reasons][Actions]metric.MeasurementOption
 }
 
-// ownLabels are those that metrics have beside the owner's.
+// ownLabels are the labels of metrics in addition to the instance's.
 var ownLabels = []string{labelRule, LabelReason, labelAction, labelLabel, labelProcessor, labelPipeline}
 
-// Names of the labels.
+// Names of labels.
 const (
 	labelRule   = "rule"
 	LabelReason = "reason"
@@ -99,20 +99,21 @@ const (
 	labelPipeline  = "pipeline"
 )
 
-// Bound is what is counted in a group, for a limit on it.
+// Bound identifies what is counted in a group, for a limit on it.
 type Bound struct {
-	// key tells what is counted from all else that is counted. It outlives the generation of the rules: what is defined
-	// as before goes on counting as before, whatever its new limit is.
+	// Key identifies what is counted, over all generations of the rules: what is defined as before continues to count,
+	// whatever its new limit.
 	Key uint64
-	// since is the generation from which on everything is counted here. Series that are in since an earlier one may
-	// belong here without having been counted yet.
+	// Since is the generation from which on everything is counted here. Series from before may belong here without
+	// being counted yet.
 	Since uint32
 }
 
-// ReservePart says how much is kept back: one in so many series of a limit may only be of collapsed labels, if they are to be.
+// ReservePart is the part that is reserved: one in so many series of a limit may only be one with collapsed labels, if
+// labels may be collapsed.
 const ReservePart = 10
 
-// Reason says why a point was rejected.
+// Reason is why a point was rejected.
 type Reason uint8
 
 // The reasons.
@@ -126,13 +127,13 @@ const (
 	Reasons
 )
 
-// keyMaxSeries is a key, and the reason of what it limits.
+// keyMaxSeries is a key, and the reason of its limit.
 const keyMaxSeries = "max_series"
 
-// ReasonNames are what reasons are called in metrics.
+// ReasonNames are the names of reasons in metrics.
 var ReasonNames = [Reasons]string{keyMaxSeries, "label_limit", "max_groups", "fair_share", "series_rate", "points_rate"}
 
-// Action is what became of it.
+// Action is what became of a rejected point.
 type Action uint8
 
 // The actions.
@@ -142,11 +143,11 @@ const (
 	ActionOverflow
 	ActionSample
 	ActionCollapseWorst
-	ActionWait // not to be chosen, see share
+	ActionWait // not configurable, see share
 	Actions
 )
 
-// Names of actions, as the configuration has them.
+// Names of actions in the configuration.
 const (
 	NameDrop     = "drop"
 	NameCollapse = "collapse"
@@ -154,10 +155,10 @@ const (
 	nameSample   = "sample"
 
 	NameCollapseWorst = "collapse_worst"
-	NameWait          = "wait" // not to be chosen
+	NameWait          = "wait" // not configurable
 )
 
-// ActionNames are what actions are called.
+// ActionNames are the names of actions.
 var ActionNames = [Actions]string{NameDrop, NameCollapse, NameOverflow, nameSample, NameCollapseWorst, NameWait}
 
 // Source is one part of a group's key.
@@ -168,7 +169,7 @@ type Source struct {
 
 type sourceKind uint8
 
-// How the configuration names them.
+// Names in the configuration.
 const (
 	byMetric   = "metric"
 	byTenant   = "tenant"
@@ -187,7 +188,7 @@ const (
 	fromEither
 )
 
-// NewSource reads a source as the configuration has it.
+// NewSource parses a source of the configuration.
 func NewSource(by string) Source {
 	kind, key, _ := strings.Cut(by, ":")
 	switch {
@@ -212,13 +213,13 @@ func newSources(all []string) []Source {
 	return out
 }
 
-// New compiles the limits. Bounds that are known date from the generation given, all others from this one.
+// New compiles the limits. Known bounds date from their given generation, all others from this one.
 func New(cfg *Config, generation uint32, known map[uint64]uint32, instance Instance) *Policy {
 	p := &Policy{Generation: generation, Named: map[string]*Limit{}, Instance: instance}
 	for _, match := range cfg.Exempt {
 		p.Exempt = append(p.Exempt, NewMatcher(match))
 	}
-	tenants := cfg.Tenant.Keys() // or the tenant of an overflow series could not be told
+	tenants := cfg.Tenant.Keys() // or the tenant of an overflow series would be unknown
 	add := func(rule *RuleConfig, implied bool, overrides func(*OverrideConfig) RuleOverrideConfig) {
 		l := NewLimit(rule, cfg, tenants, instance)
 		l.implied = implied
@@ -233,7 +234,7 @@ func New(cfg *Config, generation uint32, known map[uint64]uint32, instance Insta
 	}
 	if n := cfg.Defaults.MaxSeriesPerMetric; n > 0 || anySays(cfg.Overrides, ofMetrics) {
 		rule := RuleConfig{Name: RuleDefaults, GroupBy: []string{byMetric}, MaxSeries: n}
-		if len(cfg.Tenant.From) > 0 { // or one tenant's would be full of another's
+		if len(cfg.Tenant.From) > 0 { // or one tenant could fill another's
 			rule.GroupBy = append(rule.GroupBy, byTenant)
 		}
 		add(&rule, true, ofMetrics)
@@ -242,7 +243,7 @@ func New(cfg *Config, generation uint32, known map[uint64]uint32, instance Insta
 	return p
 }
 
-// Next compiles the limits of the next generation. What is defined as before goes on counting.
+// Next compiles the limits of the next generation. What is defined as before continues to count.
 func (p *Policy) Next(cfg *Config) *Policy {
 	next := New(cfg, p.Generation+1, p.Bounds(), p.Instance)
 	for _, l := range next.Limits {
@@ -265,7 +266,7 @@ func (p *Policy) add(l *Limit, known map[uint64]uint32) {
 	p.Named[l.Name] = l
 }
 
-// Bounds maps the keys of all bounds to the generations they date from.
+// Bounds returns the generations that all bounds date from, by key.
 func (p *Policy) Bounds() map[uint64]uint32 {
 	all := map[uint64]uint32{}
 	maps.Copy(all, p.Known)
@@ -297,7 +298,7 @@ func NewLimit(rule *RuleConfig, cfg *Config, tenants []string, instance Instance
 	l.GroupBy = newSources(rule.GroupBy)
 	for _, from := range slices.Concat(l.GroupBy, newSources(rule.Adaptive.ShareBy)) {
 		if from.Key != "" {
-			keep = append(slices.Clone(keep), from.Key) // or groups would come together in one overflow series
+			keep = append(slices.Clone(keep), from.Key) // or groups would share one overflow series
 		}
 	}
 	l.Exceed = newExceed(&rule.Exceed, &cfg.Defaults.Exceed, keep)
@@ -329,10 +330,10 @@ func NewLimit(rule *RuleConfig, cfg *Config, tenants []string, instance Instance
 
 const serviceNamespace, serviceName = "service.namespace", "service.name"
 
-// ofService are what names the service that series are of.
+// ofService are the attributes that name the service of series.
 var ofService = []string{serviceNamespace, serviceName}
 
-// keptOfService is what overflow series keep of that: not what has too many values itself.
+// keptOfService returns those that overflow series keep: not those with too many values themselves.
 func (rule *RuleConfig) keptOfService() []string {
 	return slices.DeleteFunc(slices.Clone(ofService), func(key string) bool {
 		for name := range rule.LabelLimits {
@@ -344,7 +345,7 @@ func (rule *RuleConfig) keptOfService() []string {
 	})
 }
 
-// reserved is how many of so many series are for those of collapsed labels.
+// reserved is how many series are reserved for collapsed labels.
 func (l *Limit) reserved(of int) int {
 	if l.Share == nil && slices.Contains(l.Exceed.Actions, ActionCollapseWorst) {
 		return of / ReservePart
@@ -352,7 +353,7 @@ func (l *Limit) reserved(of int) int {
 	return 0
 }
 
-// MeasuredWith is the attributes of what is measured of a rule, with others.
+// MeasuredWith returns the attributes for measurements of a rule, with others.
 func (l *Limit) MeasuredWith(more ...attribute.KeyValue) metric.MeasurementOption {
 	for key, value := range l.Owner {
 		more = append(more, attribute.String(key, value))
@@ -360,7 +361,7 @@ func (l *Limit) MeasuredWith(more ...attribute.KeyValue) metric.MeasurementOptio
 	return l.instance.Measured(append(more, attribute.String(labelRule, l.Name))...)
 }
 
-// Measured are the attributes of what is measured of a rule, which may not be in force any more.
+// Measured returns the attributes for measurements of a rule, which may no longer be in force.
 func (p *Policy) Measured(rule string) metric.MeasurementOption {
 	if l := p.Named[rule]; l != nil {
 		return l.Measured
@@ -379,7 +380,7 @@ func (l *Limit) bounds() []*Bound {
 	return all
 }
 
-// OfTenants says whether the groups of a limit are each of one tenant.
+// OfTenants reports whether each group of a limit is of one tenant.
 func (l *Limit) OfTenants() bool {
 	return slices.ContainsFunc(l.GroupBy, func(from Source) bool { return from.Kind == FromTenant })
 }
@@ -387,18 +388,18 @@ func (l *Limit) OfTenants() bool {
 // Owner is what the points of a metric have in common.
 type Owner struct {
 	Resource pcommon.Map
-	Scope    string // its name
+	Scope    string // the name of the scope
 	Metric   string
 	Tenant   string
-	Account  uint64 // of the tenant, who pays for what is remembered of groups
+	Account  uint64 // hash of the tenant, who pays for the memory of groups
 }
 
-// Group is the hash of the group's key, less the bound's.
+// Group is the hash of the group's key, without the bound's.
 func (l *Limit) Group(h *ident.Hasher, of *Owner, attributes pcommon.Map) uint64 {
 	return HashOf(l.GroupBy, h, of, attributes)
 }
 
-// HashOf is that of what several sources say.
+// HashOf hashes the values of several sources.
 func HashOf(sources []Source, h *ident.Hasher, of *Owner, attributes pcommon.Map) uint64 {
 	var sum uint64
 	for _, from := range sources {
@@ -425,7 +426,7 @@ func (from Source) hash(h *ident.Hasher, of *Owner, attributes pcommon.Map) uint
 	}
 }
 
-// Keys are the attributes of resources that tenants are found in.
+// Keys are the attributes of resources in which tenants are found.
 func (cfg *TenantConfig) Keys() (all []string) {
 	for _, from := range cfg.From {
 		if key, ok := strings.CutPrefix(from, byResource+":"); ok {
@@ -435,7 +436,7 @@ func (cfg *TenantConfig) Keys() (all []string) {
 	return all
 }
 
-// Describe says what a source is called, and what it says of a series.
+// Describe returns the name of a source, and its value for a series.
 func (from Source) Describe(of *Owner, attributes pcommon.Map) (name, value string) {
 	if from.Kind == FromMetric {
 		return byMetric, of.Metric

@@ -16,7 +16,7 @@ type share struct {
 	By       []Source
 	Priority Source
 	Weights  map[string]int
-	Parties  Bound // counts only
+	Parties  Bound // counted, without a limit
 }
 
 func newShare(cfg *AdaptiveConfig, series uint64) *share {

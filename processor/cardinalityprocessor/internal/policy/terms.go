@@ -7,10 +7,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Terms are the numbers of a limit: for all who have none of their own, or for one tenant.
+// Terms are the numbers of a limit: for all tenants without their own, or for one.
 type Terms struct {
 	Max       int   // series, 0: count only
-	Reserve   int   // of these, for series of collapsed labels
+	Reserve   int   // of these, reserved for collapsed labels
 	Labels    []int // values, by label
 	Newcomers Pace
 	Points    Pace
@@ -24,10 +24,10 @@ func (l *Limit) TermsOf(tenant string) *Terms {
 	return &l.Terms
 }
 
-// Overridden says whether any tenant has numbers of its own.
+// Overridden reports whether any tenant has numbers of its own.
 func (l *Limit) Overridden() bool { return l.tenants != nil }
 
-// TermsIn returns the numbers for a group that was described. A name that is cut short there is none of those that have their own.
+// TermsIn returns the numbers for a group as described. A name that was shortened there has none of its own.
 func (l *Limit) TermsIn(group []inspect.Label) *Terms {
 	for i, from := range l.GroupBy {
 		if from.Kind == FromTenant && i < len(group) {
@@ -37,7 +37,7 @@ func (l *Limit) TermsIn(group []inspect.Label) *Terms {
 	return &l.Terms
 }
 
-// override gives tenants numbers of their own. What is not given for one is as for all others.
+// override sets numbers of tenants. Those that are not set are the same as for all others.
 func (l *Limit) override(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverrideConfig) {
 	base := l.Terms
 	if others, ok := all[anyTenant]; ok {
@@ -81,27 +81,27 @@ func (l *Limit) overridden(t Terms, by RuleOverrideConfig) Terms {
 	return t
 }
 
-// ofRule picks what is said about a rule.
+// ofRule picks the overrides of a rule.
 func ofRule(name string) func(*OverrideConfig) RuleOverrideConfig {
 	return func(of *OverrideConfig) RuleOverrideConfig { return of.Rules[name] }
 }
 
-// ofTenant picks what is said about all series of a tenant.
+// ofTenant picks the overrides for all series of a tenant.
 func ofTenant(of *OverrideConfig) RuleOverrideConfig {
 	return RuleOverrideConfig{
 		MaxSeries: of.MaxSeries, MaxNewSeriesPerMinute: of.MaxNewSeriesPerMinute, MaxPointsPerSecond: of.MaxPointsPerSecond,
 	}
 }
 
-// ofMetrics picks what is said about each metric of a tenant.
+// ofMetrics picks the overrides for each metric of a tenant.
 func ofMetrics(of *OverrideConfig) RuleOverrideConfig {
 	return RuleOverrideConfig{MaxSeries: of.MaxSeriesPerMetric}
 }
 
-// ofNobody picks nothing: what memory has room for is no tenant's.
+// ofNobody picks nothing: the total is no tenant's.
 func ofNobody(*OverrideConfig) RuleOverrideConfig { return RuleOverrideConfig{} }
 
-// anySays says whether any tenant has something of its own.
+// anySays reports whether any tenant has overrides.
 func anySays(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverrideConfig) bool {
 	for _, of := range all {
 		if by := pick(&of); by.says() > 0 {
@@ -111,7 +111,7 @@ func anySays(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverr
 	return false
 }
 
-// says is how many numbers there are.
+// says is how many numbers are overridden.
 func (o *RuleOverrideConfig) says() (n int) {
 	for _, number := range []*int{o.MaxSeries, o.MaxNewSeriesPerMinute, o.MaxPointsPerSecond} {
 		if number != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// Statistics are told of a series when it is new, and once in idleEpochs epochs from then on, at a time that depends on
-// its fingerprint: so they know what is alive, and known series pass without them nearly always.
+// Statistics are told about a series when it is new, and then once in IdleEpochs epochs, at a time that depends on its
+// fingerprint: so they know which series are alive, and nearly always known series pass without them.
 
-// Due says whether a series that was last seen so many epochs ago is to be told of.
+// Due reports whether statistics must be told about a series that was last seen so many epochs ago.
 func (l *Limiter) Due(fp uint64, since uint32, now moment.Moment) bool {
 	if !l.Watched || since == 0 {
 		return false
@@ -27,21 +27,21 @@ func (l *Limiter) Due(fp uint64, since uint32, now moment.Moment) bool {
 	return (epoch+shift)/moment.IdleEpochs != (epoch-since+shift)/moment.IdleEpochs
 }
 
-// missed says whether a series that is seen came last before its metric was chosen.
+// missed reports whether a series was last seen before its metric was chosen.
 func (x *Sighting) missed(fp uint64, since uint32) bool {
 	return x.Chosen != 0 && since != 0 && x.Moment.EpochOf(fp)-since <= x.Chosen.EpochOf(fp)
 }
 
-// about is what people call a group, and how many series it was given and has lost lately.
+// about is the description of a group, and how many series it got and lost lately.
 type about struct {
 	label  string // whose values its members are, "" of series
 	group  []inspect.Label
-	births [2]int // in this window, and in the one before
+	births [2]int // in this window, and in the last one
 	gone   [2]int
 	window uint32
 }
 
-// describe notes what the groups of a series are called. The registry's lock is held.
+// describe sets the description of a series' groups. The registry's lock is held.
 func (l *Limiter) describe(x *Sighting) {
 	for _, p := range x.Places {
 		g := l.Groups.Groups[p.Key]
@@ -77,7 +77,7 @@ func (a *about) born(window uint32) {
 	a.births[0]++
 }
 
-// age begins a window, unless it has begun: a batch may be from before it, which others have come from since.
+// age begins a window, unless it has begun: a batch may be older than others that have come since.
 func (a *about) age(window uint32) {
 	switch later := int32(window - a.window); {
 	case later <= 0:
@@ -90,7 +90,7 @@ func (a *about) age(window uint32) {
 	a.window = window
 }
 
-// describe names the group of a limit that a series is in, in words.
+// describe describes the group of a limit that a series is in.
 func (x *Sighting) describe(l *policy.Limit) []inspect.Label {
 	var group []inspect.Label
 	for _, from := range l.GroupBy {
@@ -103,7 +103,7 @@ func (x *Sighting) describe(l *policy.Limit) []inspect.Label {
 // Bounded names what has a limit: the series of a rule, or the values of a label.
 type Bounded struct{ Rule, Label string }
 
-// Use is how much is in its groups, and what the fullest are.
+// Use is how much is in the groups of a limit, and the fullest ones.
 type Use struct {
 	Groups  int
 	Fullest []inspect.GroupUse
@@ -131,10 +131,10 @@ func (r *registry) Uses(limit int) (all map[Bounded]*Use, groups int) {
 	return all, groups
 }
 
-// LookedAt is how many groups are looked at while newcomers wait.
+// LookedAt is how many groups are visited while newcomers wait.
 const LookedAt = 1024
 
-// Look calls f for all groups, some at a time and each time under the lock. Groups may come and go meanwhile.
+// Look calls f for all groups, some at a time and each time under the lock. Groups may come and go in between.
 func (r *registry) Look(f func(some []*Group)) {
 	r.Mu.Lock()
 	all := slices.AppendSeq(make([]*Group, 0, len(r.Groups)), maps.Values(r.Groups))
@@ -151,7 +151,7 @@ func (r *registry) locked(do func()) {
 	do()
 }
 
-// add keeps the fullest in order.
+// add keeps the fullest groups in order.
 func (u *Use) add(g inspect.GroupUse, limit int) {
 	at, _ := slices.BinarySearchFunc(u.Fullest, g, func(a, b inspect.GroupUse) int { return cmp.Compare(b.Used, a.Used) })
 	if at < limit {
@@ -160,7 +160,7 @@ func (u *Use) add(g inspect.GroupUse, limit int) {
 	}
 }
 
-// grouped is a group with what it was given and has lost lately.
+// grouped is a group with what it got and lost lately.
 type grouped struct {
 	Rule         string
 	Group        []inspect.Label
@@ -184,7 +184,7 @@ func (r *registry) Grouped(window uint32) (all []grouped) {
 	return all
 }
 
-// maxName is how much of a value is kept to show it.
+// maxName limits how much of a value is kept for display.
 const maxName = 64
 
 func short(s string) string {

@@ -9,14 +9,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// How near each limit is, for an alert that comes before anything is rejected. Groups of a limit have room of their own, so it
-// is the one with the least that counts.
+// How full each limit is, for an alert before anything is rejected. Each group of a limit has room of its own, so the
+// fullest one counts.
 
-// heading is what the limit of a group depends on beside the rule: whose values its members are, and whose series, if tenants
-// have numbers of their own.
+// heading is what the limit of a group depends on besides the rule: the label whose values its members are, and the
+// tenant of its series, if tenants have numbers of their own.
 type heading struct{ label, tenant string }
 
-// title notes that, once a group has members that tell. The registry's lock is held.
+// title sets the heading, once a group has members that tell. The registry's lock is held.
 func (g *Group) title(l *policy.Limit, label, tenant string) {
 	if g.heading.Load() != nil || label == "" && !l.Overridden() {
 		return
@@ -24,7 +24,7 @@ func (g *Group) title(l *policy.Limit, label, tenant string) {
 	g.heading.Store(&heading{label, strings.Clone(tenant)})
 }
 
-// Fullness is how many members a group has, and how many it may have.
+// Fullness is how many members a group has, and may have.
 type Fullness struct{ Used, Max int }
 
 // meet keeps the fuller one. Groups that are only counted have no limit.
@@ -48,7 +48,7 @@ func newFullest(l *policy.Limit) *Fullest {
 	return f
 }
 
-// Fullest goes through all groups, and takes no lock. Groups may come and go meanwhile.
+// Fullest goes through all groups without a lock. Groups may come and go meanwhile.
 func (r *registry) Fullest(p *policy.Policy) map[*policy.Limit]*Fullest {
 	all := make(map[*policy.Limit]*Fullest, len(p.Limits))
 	for _, l := range p.Limits {
@@ -84,7 +84,7 @@ func (f *Fullest) count(l *policy.Limit, g *Group) {
 	switch {
 	case !g.values:
 		f.Series.meet(used, of.Max)
-	case h != nil: // what was restored, and has not been seen since, does not say which label it is of
+	case h != nil: // restored and not seen since, so its label is not known
 		for i := range l.Labels {
 			if l.Labels[i].Name == h.label {
 				f.Labels[i].meet(used, of.Labels[i])

@@ -8,17 +8,17 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// A series that had a place, lost it by being idle or to others, and comes back without finding one says that it ends, so that
-// nobody goes on with its last value. A gauge, or a sum that goes up and down, does so at once: its point leaves marked as
-// having no value, while the value goes where the rule wants it. What counts up passes once more, for all that it grows by
-// from there on is counted elsewhere, and leaves marked the next time. Deltas just end.
+// A series that had a place, lost it by being idle or to others, and comes back without finding one is sent an end, so
+// that nobody continues with its last value. A gauge, or a sum that goes up and down, ends at once: its point is sent
+// marked as having no value, while the value goes where the rule wants it. A counter passes once more, since its
+// further increments are counted elsewhere, and is marked the next time. Deltas just end.
 //
-// How far a series is the table tells by sets that have no groups: their ids are the first, and they never go away.
+// The table records how far a series is by sets without groups: their ids are the first ones, and they never go away.
 const (
 	LeftIdle  uint32 = iota + 1
-	leftShed         // for others
-	LeftValue        // it said its value
-	leftMark         // it said that there are no more
+	leftShed         // to give room to others
+	LeftValue        // its last value was sent
+	leftMark         // its end was sent
 
 	LeftLast = leftMark
 )
@@ -26,28 +26,28 @@ const (
 // LastPoint is what becomes of a point of a series that lost its place.
 type LastPoint uint8
 
-// What there is to say.
+// The possible last points.
 const (
 	NoLastPoint LastPoint = iota
 	LastValue
 	EndMark
 )
 
-// Step is how a series that lost its place goes on: from one set of those who left to another, or to none.
+// Step is the progress of a series that lost its place: from one set of those who left to another, or to none.
 type Step struct{ From, To uint8 }
 
-// Departure is a step that is taken once the batch is accepted in which the series said something.
+// Departure is a step that is taken once the batch with the series' point is accepted.
 type Departure struct {
 	FP   uint64
 	Step Step
 }
 
-// lastPoint finds out what a series that lost its place has to say, and which step that is.
+// lastPoint determines what must be sent for a series that lost its place, and the step.
 func (x *Sighting) lastPoint(fp uint64, id uint32, v *Verdict) {
-	if x.Output { // which is not what left
+	if x.Output { // made here, so it did not leave
 		return
 	}
-	if to, ok := x.Parted[fp]; ok { // in the same batch
+	if to, ok := x.Parted[fp]; ok { // earlier in the same batch
 		if id = to; id == 0 {
 			return
 		}
@@ -59,7 +59,7 @@ func (x *Sighting) lastPoint(fp uint64, id uint32, v *Verdict) {
 		switch {
 		case id == leftMark:
 			return
-		case x.NoValue: // the point is its own stale marker
+		case x.NoValue: // the point is a stale marker itself
 			v.Last, to = LastValue, leftMark
 		case id == LeftValue:
 			v.Last, to = EndMark, leftMark
@@ -86,8 +86,8 @@ func (l *Limiter) LastWord(fp uint64, x *Sighting, v *Verdict) {
 	}
 }
 
-// Part takes a step, if the series is still where it was. Of a member what it has said is known elsewhere, too: of others it is
-// remembered here, whatever room there is for that, or they would say it once more when they are added up.
+// Part takes a step, if the series is still where it was. For a member, what it has sent is recorded elsewhere, too;
+// for others it is recorded here, even if there is no room, or they would be sent once more when they are added up.
 func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	from, to := uint32(p.Step.From), uint32(p.Step.To)
 	sh := l.Series.Lock(p.FP)
@@ -97,7 +97,7 @@ func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	if id, _ := sh.touch(p.FP, Nowhere, now); id != from {
 		return
 	}
-	if from == 0 { // a killed process had no time to note where it was
+	if from == 0 { // a killed process had no time to record it
 		sh.Insert(p.FP, to, now)
 		l.Groups.pass(to, 1)
 		return
@@ -111,8 +111,9 @@ func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	l.Groups.pass(to, 1)
 }
 
-// remembers is how many more of those who left can be remembered. Those who have to be, because they were shed or have said their value,
-// are among them: or who ends and comes back again and again would take memory without end. The lock is held, here and below.
+// remembers is how many more of those who left can be remembered. Those who must be, because they were shed or have
+// sent their value, count: or series that end and come back again and again would take unlimited memory. The lock is
+// held, here and below.
 func (r *registry) remembers() int {
 	n := r.MaxLeft
 	for id := LeftIdle; id <= LeftLast; id++ {
@@ -121,10 +122,11 @@ func (r *registry) remembers() int {
 	return n
 }
 
-// pass counts some who left.
+// pass counts series that left.
 func (r *registry) pass(to uint32, n int) { r.change(r.Set(to), n) }
 
-// End takes its place from a series, and says whether it had one. It is remembered among those who left, or not at all.
+// End takes the place of a series, and reports whether it had one. It is remembered among those who left, or not at
+// all.
 func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
 	sh := l.Series.Lock(fp)
 	defer sh.Mu.Unlock()
@@ -134,7 +136,7 @@ func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
 	if id <= LeftLast || l.Groups.Set(id).Output {
 		return false
 	}
-	if to != 0 && l.Groups.remembers() <= 0 { // it keeps its place instead: what it has said must be known when it comes back
+	if to != 0 && l.Groups.remembers() <= 0 { // it keeps its place: its last value must be known when it comes back
 		return false
 	}
 	l.Groups.depart(id, now.Epoch()/moment.IdleEpochs)
@@ -147,8 +149,8 @@ func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
 	return true
 }
 
-// Lapse takes its place from a series that is a member, unless it has it as one: who was killed had no time to note it. It
-// has said its value. One that has a series of its own is not among those who left. It says who keeps a place.
+// Lapse takes the place of a series that is a member, unless it has it as one: a killed process had no time to record
+// it. Its value has been sent. A series of its own is not among those who left. It reports whether the place is kept.
 func (l *Limiter) Lapse(fp uint64, now moment.Moment, owns bool) (keeps bool) {
 	sh := l.Series.Lock(fp)
 	defer sh.Mu.Unlock()

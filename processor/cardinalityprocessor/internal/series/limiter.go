@@ -17,65 +17,65 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// A Limiter decides which series are admitted. It knows the time only as moments, which sweep moves on.
+// A Limiter decides which series are admitted. Its time is a Moment, which Sweep advances.
 //
-// What is admitted stays so until it was silent for idleEpochs: newcomers never push it out.
+// An admitted series stays admitted until it was silent for IdleEpochs: newcomers never push it out.
 type Limiter struct {
 	Series *Table
 	Values *Table // of labels with a limit
 	Groups *registry
 
-	Watched bool // by statistics
+	Watched bool // statistics are on
 
 	clock  atomic.Uint64 // a moment
 	cursor int           // the next shard to sweep
-	gone   []uint32      // by the last sweep
+	gone   []uint32      // sets of series that expired in the last sweep
 
-	Patience int64 // for how long a newcomer waits that a pace has no room for, in ns
+	Patience int64 // how long a newcomer waits when a pace has no room, in ns
 
 	Admitted, Expired, Ended atomic.Int64
 
-	// Losses is how often something became of a series that had a place, other than that it ended or was idle.
+	// Losses counts series that had a place and lost it in other ways than by ending or being idle.
 	Losses atomic.Uint64
 }
 
 const (
-	// KeptEpochs have to pass before something expires: one more than an idle timeout, because it may have been seen at the end
-	// of its last one, and another because a batch may have begun in the one before.
+	// KeptEpochs must pass before something expires: one more than an idle timeout, because it may have been seen at
+	// the end of its last epoch, and another one because a batch may have begun in the epoch before.
 	KeptEpochs = moment.IdleEpochs + 1
-	// KeptValueEpochs are for values, which go after all series that have them, even if those are the last to be swept: else one
-	// could come back to find its value gone and another in the value's place.
+	// KeptValueEpochs is the same for label values, which must expire after all series that have them, even if those
+	// are swept last: otherwise such a series could come back to find another value in its value's place.
 	KeptValueEpochs = KeptEpochs + 2
 )
 
-// New returns a limiter for so many combinations of groups, and series.
+// New returns a limiter for so many sets of groups, and series.
 func New(maxGroups, maxSeries int) *Limiter {
 	return &Limiter{Series: NewTable(maxSeries), Values: NewTable(maxSeries), Groups: NewRegistry(maxGroups, maxSeries)}
 }
 
-// Now is what the time is.
+// Now is the current time.
 func (l *Limiter) Now() moment.Moment { return moment.Moment(l.clock.Load()) }
 
-// Sighting is what the limiter has to know about a point. It is reused from point to point.
+// Sighting is the input about a point. It is reused from point to point.
 type Sighting struct {
 	Policy     *policy.Policy
 	Hash       *ident.Hasher
 	Owner      policy.Owner
-	Limits     []*policy.Limit // that match the metric
+	Limits     []*policy.Limit // those that match the metric
 	Moment     moment.Moment
 	Now        int64
 	Attributes pcommon.Map
-	Collapsed  []ident.LabelAt // whose values do not count any more
-	Output     bool            // it is a series that is made here
-	Promoted   bool            // it is a member of one
+	Collapsed  []ident.LabelAt // labels whose values no longer count
+	Output     bool            // the series is made here
+	Promoted   bool            // it is a member of one that is
 	Class      amount.Class
 	NoValue    bool
-	Chosen     moment.Moment // since when statistics count its metric's labels, if that is lately
-	Due        bool          // statistics are to be told of it
-	Missed     bool          // because it came last before that
-	Fresh      bool          // it was given its place just now
+	Chosen     moment.Moment // when statistics began to count its metric's labels, if that is recent
+	Due        bool          // statistics must be told about it
+	Missed     bool          // because it last came before that
+	Fresh      bool          // it has just got its place
 
-	Parted map[uint64]uint32 // where series that left are once the batch is accepted
+	Parted map[uint64]uint32 // where series are that left, once the batch is accepted
 
 	Places []Place
 	Values []labelValue
@@ -90,22 +90,22 @@ type labelValue struct {
 	fp    uint64
 }
 
-// Verdict says which limit rejects a series, and why. Without a limit it is admitted.
+// Verdict is the limit that rejects a series, and why. Without a limit it is admitted.
 type Verdict struct {
 	Limit  *policy.Limit
 	Reason policy.Reason
 	Label  ident.LabelAt // for reasonLabel
 
-	Waits   bool // for a place that is its due
+	Waits   bool // it should wait for its fair share
 	Last    LastPoint
-	Step    Step // once the batch is accepted
-	Counted bool // as a series of its own, some time
+	Step    Step // to take once the batch is accepted
+	Counted bool // it once had a place of its own
 }
 
-// Known is the fast path: it returns the set of a series that is admitted when all is as it was, else nil.
+// Known is the fast path: it returns the set of a series that is admitted if nothing has changed, else nil.
 func (l *Limiter) Known(fp uint64, x *Sighting) *Set { return l.KnownAt(fp, Nowhere, x) }
 
-// KnownAt is Known for what began to be looked for at a line of the table a moment ago, if it was.
+// KnownAt is Known for a fingerprint whose table line was prefetched.
 func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
 	id, since := l.Series.TouchAt(fp, line, x.Moment)
 	if id == 0 {
@@ -120,7 +120,7 @@ func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
 	return nil
 }
 
-// Placed says whether a series is admitted, whatever there is to do about it, and is not made here.
+// Placed reports whether a series is admitted, whatever there is to do about it, and is not made here.
 func (l *Limiter) Placed(fp uint64, x *Sighting) bool {
 	id, _ := l.Series.Touch(fp, x.Moment)
 	if id <= LeftLast {
@@ -130,13 +130,13 @@ func (l *Limiter) Placed(fp uint64, x *Sighting) bool {
 	return s != nil && !s.Output
 }
 
-// Peek is placed without renewing anything.
+// Peek is Placed without touching anything.
 func (l *Limiter) Peek(fp uint64) bool {
 	s := l.Groups.Set(l.Series.peek(fp))
 	return s != nil && s.left == 0 && !s.Output
 }
 
-// Ordinary is for a series that has a place and is no member of another one any more.
+// Ordinary is for a series that has a place and is no longer a member of another one.
 func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 	x.locate()
 	sh := l.Series.Lock(fp)
@@ -152,11 +152,11 @@ func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 	l.Losses.Add(1)
 }
 
-// See decides about a series that is not simply known: new, admitted under earlier rules, or with label values that must
-// not expire before it does. It returns the set of what it admits.
+// See decides about a series that is not simply known: new, admitted under earlier rules, or with label values that
+// must not expire before it does. It returns the set of an admitted series.
 func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	x.locate()
-	if v := l.refuseAtOnce(x); v.Limit != nil && l.Series.absent(fp) { // looked for after there was no room
+	if v := l.refuseAtOnce(x); v.Limit != nil && l.Series.absent(fp) { // looked for again once there was no room
 		x.Fresh = false
 		return nil, v
 	}
@@ -179,7 +179,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 		}
 		return nil, v
 	}
-	if left { // it is as new as any other
+	if left { // treated as new
 		l.Groups.leave(id)
 		sh.remove(fp)
 	}
@@ -216,7 +216,7 @@ func (x *Sighting) locate() {
 	}
 }
 
-// refuse returns the first limit that has no room for a newcomer. The registry's lock is held, here and below.
+// refuse returns the first limit without room for a newcomer. The registry's lock is held, here and below.
 func (l *Limiter) refuse(fp uint64, x *Sighting) Verdict {
 	for i, v := range x.Values {
 		label, room := &v.limit.Labels[v.label], v.place.Terms.Labels[v.label]-l.beside(x.Values, i)
@@ -252,15 +252,15 @@ func (l *Limiter) refuse(fp uint64, x *Sighting) Verdict {
 		crowded = crowded || l.Groups.crowded(0, []Place{x.Values[i].place}, SetKind{values: true}, x.Owner.Account)
 	}
 	if crowded {
-		return Verdict{Limit: x.Places[len(x.Places)-1].Limit, Reason: policy.ReasonGroups} // the total's
+		return Verdict{Limit: x.Places[len(x.Places)-1].Limit, Reason: policy.ReasonGroups} // the total limit
 	}
 	return Verdict{}
 }
 
-// lately says whether the rules were changed a short time ago: by then it is soon known what counts where.
+// lately reports whether the rules were changed a short time ago: what counts where will soon be known.
 func (l *Limiter) lately(x *Sighting) bool { return x.Now-x.Policy.Begun < l.Patience }
 
-// room is what there is of a limit for a newcomer: some of it is for series of collapsed labels.
+// room is the room of a limit for a newcomer: part of it is reserved for series with collapsed labels.
 func (x *Sighting) room(of *policy.Terms) int {
 	if x.Output {
 		return of.Max
@@ -268,7 +268,7 @@ func (x *Sighting) room(of *policy.Terms) int {
 	return of.Max - of.Reserve
 }
 
-// Own makes the series of a fingerprint one that is made here. It takes no place.
+// Own marks a fingerprint as that of a series made here. It takes no place.
 func (l *Limiter) Own(fp uint64, x *Sighting) {
 	if s := l.Known(fp, x); s != nil && s.Output {
 		return
@@ -291,7 +291,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 	l.Losses.Add(1)
 }
 
-// renew sees to it that an admitted series is counted where the present rules want it, whether there is room or not.
+// renew counts an admitted series where the current rules want it, whether there is room or not.
 func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
 	l.keepValues(x)
 	was, kind := l.Groups.Set(id), x.kind()
@@ -308,7 +308,7 @@ func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
 	return to
 }
 
-// keepValues admits or touches the label values of an admitted series. Only here values are inserted, under the
+// keepValues admits or touches the label values of an admitted series. Values are only inserted here, under the
 // registry's lock, so none is inserted twice.
 func (l *Limiter) keepValues(x *Sighting) {
 	for i := range x.Values {
@@ -325,18 +325,18 @@ func (l *Limiter) keepValue(v *labelValue, now moment.Moment, account uint64) {
 	}
 }
 
-// Shards is how many times sweep has to be called for an epoch to be over.
+// Shards is how many calls of Sweep make an epoch.
 func (l *Limiter) Shards() int { return len(l.Series.Shards) }
 
 const (
-	// leaveAtOnce is how many leave their groups while newcomers wait.
+	// leaveAtOnce is how many series leave their groups while newcomers wait.
 	leaveAtOnce = 256
-	// Leaving is the work of taking out a series and counting it out of its groups, in slots that are passed over.
+	// Leaving is the work of removing a series from the table and its groups, in units of visited slots.
 	Leaving = 8
 )
 
-// Sweep expires what is idle in one shard, the next one, and returns how much work that was: the slots of the shard, and
-// what it took to expire. An epoch is over when each shard had its turn.
+// Sweep expires idle series in the next shard, and returns how much work that was: the slots of the shard, and the
+// expired series. An epoch is over when each shard had its turn.
 func (l *Limiter) Sweep() (work int) {
 	series, values := &l.Series.Shards[l.cursor], &l.Values.Shards[l.cursor]
 	work = series.size() + values.size()

@@ -9,10 +9,12 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 )
 
-// A pace lets so many newcomers into a group within a minute. In a group of several tenants, each tenant's newcomers are counted by
-// themselves: one that sends new series all the time leaves some places to others. The registry's lock is held in all that follows.
+// A pace lets so many newcomers into a group per minute. In a group of several tenants, each tenant's newcomers are
+// counted separately: a tenant that sends new series all the time leaves some places to others. The registry's lock is
+// held in all that follows.
 
-// hurried says whether a group has had its share of new series, or the tenant its own of that, and has to wait for the next.
+// hurried reports whether a group has used its pace of new series, or the tenant its part of that, so that it must
+// wait.
 func (r *registry) hurried(p *Place, account uint64, now int64) bool {
 	g := r.Groups[p.Key]
 	if g == nil || p.party || p.Terms.Newcomers.Each == 0 {
@@ -26,10 +28,10 @@ func (r *registry) hurried(p *Place, account uint64, now int64) bool {
 	return !g.shares.MayTake(account, pace.Spent(g.newcomers, now), now+int64(time.Minute)-used, int64(pace.Each))
 }
 
-// divided says whether several tenants have to do with the group of a place.
+// divided reports whether several tenants share the group of a place.
 func (r *registry) divided(p *Place) bool { return r.Apart && !p.Limit.OfTenants() }
 
-// share is what a tenant has of the pace of a group, nil if there is no room to remember it.
+// share returns a tenant's part of a group's pace, nil if there is no room to remember it.
 func (r *registry) share(g *Group, account uint64, patience, now int64) *fair.Part {
 	if g.shares == nil {
 		g.shares = &fair.Paces{}
@@ -40,8 +42,8 @@ func (r *registry) share(g *Group, account uint64, patience, now int64) *fair.Pa
 	return part
 }
 
-// brief notes that a group has no room for the pace of newcomers, or of those of a tenant, and says whether that has not lasted
-// for long.
+// brief records that a group has no room left in its pace of newcomers, or of those of a tenant, and reports whether
+// that has not lasted long.
 func (r *registry) brief(p *Place, account uint64, now, patience int64) bool {
 	g := r.Groups[p.Key]
 	waits := &g.waits
@@ -57,7 +59,7 @@ func (r *registry) brief(p *Place, account uint64, now, patience int64) bool {
 	return now-waits.Pressed < patience
 }
 
-// welcome takes one from the share of each group.
+// welcome takes one newcomer from the pace of each group.
 func (r *registry) welcome(places []Place, account uint64, now, patience int64) {
 	for i := range places {
 		p := &places[i]

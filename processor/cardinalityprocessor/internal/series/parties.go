@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// PartyOf returns the place that a series of the pool takes in its party. Of two priorities there are two parties.
+// PartyOf returns the place of a series of the pool in its party. A party with two priorities is two parties.
 func PartyOf(l *policy.Limit, h *ident.Hasher, pool uint64, of *policy.Owner, attributes pcommon.Map) Place {
 	s := l.Share
 	p := Place{
@@ -36,17 +36,18 @@ type sharedGroup struct {
 	fair.Pool
 
 	bound   uint64 // key of the limit
-	tenant  string // whose it is, if the limit has groups of their own for tenants
+	tenant  string // the tenant, if tenants have groups of their own
 	parties map[uint64]*Group
 }
 
-// satisfied says whether a party has its share. The registry's lock is held, here and below.
+// satisfied reports whether a party has its share. The registry's lock is held, here and below.
 func (r *registry) satisfied(p *Place) bool {
 	g := r.Groups[p.Key]
 	return g != nil && g.Party.Pool != nil && g.Used >= g.Party.Cap()
 }
 
-// starve notes that a party was denied a series, and says whether one that has less than its share should wait.
+// starve counts a series that a party was denied, and reports whether it should wait, since the party has less than its
+// share.
 func (r *registry) starve(p *Place, fp uint64) (waits bool) {
 	g := r.Groups[p.Key]
 	if g == nil {
@@ -73,7 +74,7 @@ func (r *registry) enter(g *Group, p *Place) {
 	g.pool.parties[g.Key] = g
 }
 
-// forget ends a group that nobody is in.
+// forget removes an empty group.
 func (r *registry) forget(g *Group) {
 	g.Tally.Groups--
 	delete(r.Groups, g.Key)
@@ -83,7 +84,7 @@ func (r *registry) forget(g *Group) {
 	}
 }
 
-// Share ends a round: it sees to it that all parties can have what is fair, and returns how many series were taken from
+// Share ends a round: it makes room for the fair share of all parties, and returns how many series were taken from
 // others, by limit.
 func (l *Limiter) Share(p *policy.Policy) map[*policy.Limit]int {
 	byKey := map[uint64]*policy.Limit{}
@@ -107,7 +108,7 @@ func (l *Limiter) Share(p *policy.Policy) map[*policy.Limit]int {
 			quotas = append(quotas, l.Groups.round(key, limit)...)
 			l.Groups.Mu.Unlock()
 		}
-		if len(quotas) > 0 { // of all pools together, for it is a matter of the whole table; no series is in two of them
+		if len(quotas) > 0 { // of all pools together, since each pass visits the whole table; no series is in two of them
 			shed[limit] = l.shed(quotas)
 		}
 	}
@@ -120,10 +121,10 @@ type quota struct {
 	n     int
 }
 
-// round ends the round of one pool. Its limit is nil if it is none of the present rules.
+// round ends the round of one pool. Its limit is nil if it is none of the current rules.
 func (r *registry) round(key uint64, limit *policy.Limit) (quotas []quota) {
 	pl := r.Pools[key]
-	if limit == nil || len(pl.parties) == 0 { // not shared any more
+	if limit == nil || len(pl.parties) == 0 { // no longer shared
 		for _, g := range pl.parties {
 			g.Party.Pool, g.pool = nil, nil
 			if g.Sets == 0 {

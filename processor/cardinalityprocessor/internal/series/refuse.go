@@ -11,17 +11,17 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// What finds no room comes again and again, from all sides. That there is none is mostly found out without a lock: a group that was
-// full a moment ago has no place for a series that is nowhere.
+// Series without room come again and again, from all sides. They are mostly refused without a lock: a group that was
+// full a moment ago has no place for a series that is not in the table.
 
-// refuseAtOnce is refuse, as far as that can be told without the registry's lock. Else no limit refuses, or it is to be asked.
+// refuseAtOnce is refuse, as far as possible without the registry's lock. Without a verdict, refuse must be asked.
 func (l *Limiter) refuseAtOnce(x *Sighting) Verdict {
 	dates := l.Groups.dates.Load()
 	full := func(b *policy.Bound, key uint64, room int) bool {
 		return dates >= b.Since && l.Groups.open.Used(key) >= room
 	}
 	for i := range x.Places {
-		if x.Places[i].party { // who is refused is noted there
+		if x.Places[i].party { // refusals of parties are counted there
 			return Verdict{}
 		}
 	}
@@ -32,11 +32,11 @@ func (l *Limiter) refuseAtOnce(x *Sighting) Verdict {
 		case !full(&label.Values, v.place.Key, room):
 		case l.Values.absent(v.fp):
 			return Verdict{Limit: v.limit, Reason: policy.ReasonLabel, Label: ident.LabelAt{Key: label.Key, Side: v.side}}
-		default: // it is there, or moves just now
+		default: // it is there, or is being moved
 			return Verdict{}
 		}
 	}
-	if len(x.Values) > 1 { // a series may have several that are new: not all may find room
+	if len(x.Values) > 1 { // if several are new, not all may find room
 		return Verdict{}
 	}
 	for i := range x.Places {
@@ -48,17 +48,17 @@ func (l *Limiter) refuseAtOnce(x *Sighting) Verdict {
 	return Verdict{}
 }
 
-// GroupIndex finds groups by their keys. Who has the registry's lock changes it, and everybody may look.
+// GroupIndex finds groups by key. It is changed under the registry's lock, and read without one.
 type GroupIndex struct {
-	Slots atomic.Pointer[[]atomic.Pointer[Group]] // as many as a power of two, at most two thirds taken; the key chooses where to begin
+	Slots atomic.Pointer[[]atomic.Pointer[Group]] // a power of two, at most two thirds of them used; the key chooses where to begin
 	Live  int
-	taken int // live, and those that were removed
+	taken int // live, and removed ones
 }
 
-// removed takes the place of a group that is gone: look on.
+// removed replaces a group that is gone: the search continues.
 var removed Group
 
-// MinGroupSlots is how many slots there are at least.
+// MinGroupSlots is the least number of slots.
 const MinGroupSlots = 16
 
 // Used is how many members a group has.
@@ -77,7 +77,7 @@ func (x *GroupIndex) Used(key uint64) int {
 	}
 }
 
-// home mixes a key, whose bits say nothing of their own kind: keys are hashes.
+// home is the slot where a search begins. Keys are hashes.
 func home(key uint64, slots int) int {
 	return int(key >> (64 - bits.TrailingZeros(uint(slots))))
 }
@@ -115,7 +115,7 @@ func (x *GroupIndex) resize(n int) *[]atomic.Pointer[Group] {
 	return &to
 }
 
-// Remove takes a group out that is there.
+// Remove removes a group that is there.
 func (x *GroupIndex) Remove(g *Group) {
 	slots := *x.Slots.Load()
 	for i := home(g.Key, len(slots)); ; i = (i + 1) & (len(slots) - 1) {

@@ -13,31 +13,31 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// A registry counts the members of groups. A series is a member of one group for each limit that applies to it, and
-// because many series are members of the same groups, what is remembered with a series is the id of their set. Label
-// values are members, too, of sets with one group.
+// A registry counts the members of groups. A series is a member of one group for each limit that applies to it. Because
+// many series are members of the same groups, the table stores the id of their set with each. Label values are members,
+// too, of sets with one group.
 //
-// All counting is under one lock: a place is taken in all groups or in none, and no limit is passed for a moment.
-// Only what is new, moves or expires comes here.
+// All counting is under one lock: a place is taken in all groups or in none, and no limit is exceeded even for a
+// moment. Only series that are new, move or expire come here.
 type registry struct {
-	// pages are read without the lock, by those who hold a set's id from a table.
+	// pages are read without the lock, with a set's id from a table.
 	pages [maxSets/setPage + 1]atomic.Pointer[[setPage]atomic.Pointer[Set]]
 
 	Mu      sync.Mutex
 	maxSets int
-	owned   map[uint64]int // sets by who pays for them
-	Apart   bool           // nobody may have so many that others find none
+	owned   map[uint64]int // number of sets by who pays for them
+	Apart   bool           // limits everybody's sets, so that others find some
 	shares  int            // of paces
-	MaxLeft int            // entries of those who left
+	MaxLeft int            // limit of entries of those who left
 	Groups  map[uint64]*Group
-	open    GroupIndex              // the same, for who has no lock
+	open    GroupIndex              // the same, for readers without the lock
 	Pools   map[uint64]*sharedGroup // by key of the group whose limit is shared
 	Ids     map[uint64]uint32
 	last    uint32
 	free    []uint32
-	members map[uint32]int // series by generation of their set
-	oldest  uint32         // of these generations, the last there could be if there is none
-	dates   atomic.Uint32  // the same, for who has no lock
+	members map[uint32]int // number of series by generation of their set
+	oldest  uint32         // the oldest of these generations
+	dates   atomic.Uint32  // the same, for readers without the lock
 	Tallies map[string]*Tally
 }
 
@@ -47,19 +47,19 @@ const setPage = 1024
 type Group struct {
 	Key    uint64
 	Rule   string
-	values bool // its members are those of a label
-	Used   int  // members
-	Sets   int  // sets that have the group
+	values bool // its members are label values
+	Used   int  // number of members
+	Sets   int  // number of sets with the group
 	Tally  *Tally
-	Party  *fair.Party  // nil unless it shares a limit
-	pool   *sharedGroup // which it is one of now
-	about  *about       // nil while nobody asked for the members of it
+	Party  *fair.Party  // nil if it does not share a limit
+	pool   *sharedGroup // of which it is a party
+	about  *about       // nil until its members were asked for
 
-	newcomers int64        // what its pace of new series remembers
-	shares    *fair.Paces  // whose that is, if it is of several tenants
+	newcomers int64        // state of its pace of new series
+	shares    *fair.Paces  // tenants' parts of that, if there are several
 	waits     fair.Part    // since when newcomers have been too many
-	points    atomic.Int64 // what its pace of points remembers
-	Count     atomic.Int64 // used, for who has no lock
+	points    atomic.Int64 // state of its pace of points
+	Count     atomic.Int64 // Used, for readers without the lock
 	heading   atomic.Pointer[heading]
 }
 
@@ -68,33 +68,33 @@ type Tally struct {
 	Members, Groups int
 }
 
-// Set is a combination of groups. All but members is immutable.
+// Set is a combination of groups. Everything except Members is immutable.
 type Set struct {
 	SetKind
 
 	key        uint64
 	Generation uint32
 	account    uint64
-	Plain      bool // neither made here nor a member nor with tolls: known is all there is to know
+	Plain      bool // neither made here nor a member nor with tolls: being known is enough
 	Groups     []*Group
 	Tolls      []toll
 	Members    int
 }
 
-// SetKind tells apart sets of the same groups.
+// SetKind distinguishes sets with the same groups.
 type SetKind struct {
-	labelled bool // label values belong to its series
+	labelled bool // its series have label values with limits
 	values   bool // its members are label values
-	Output   bool // its series are made here: points of theirs that come in are added to them
-	Promoted bool // its series are members of others, and have a place all the same
+	Output   bool // its series are made here: incoming points of theirs are added to them
+	Promoted bool // its series are members of others, and have a place nevertheless
 
-	left uint32 // its own id if its series have no place any more
+	left uint32 // its own id if its series have lost their place
 }
 
-// Rests says whether there is nothing to do about its series as long as they are known, not even from time to time.
+// Rests reports whether there is nothing to do about its series as long as they are known, not even now and then.
 func (s *Set) Rests() bool { return s.Plain && !s.labelled }
 
-// NewRegistry returns one for so many sets, of so many series.
+// NewRegistry returns one for so many sets, and series.
 func NewRegistry(maxGroups, maxSeries int) *registry {
 	r := &registry{
 		maxSets: maxGroups,
@@ -117,7 +117,7 @@ func NewRegistry(maxGroups, maxSeries int) *registry {
 	return r
 }
 
-// Set returns the set of an id, nil when it has none any more. It takes no lock.
+// Set returns the set of an id, nil if it no longer exists. It takes no lock.
 func (r *registry) Set(id uint32) *Set {
 	if page := r.pages[id/setPage].Load(); page != nil {
 		return page[id%setPage].Load()
@@ -125,13 +125,13 @@ func (r *registry) Set(id uint32) *Set {
 	return nil
 }
 
-// Place is a group that a newcomer needs a place in.
+// Place is a group in which a newcomer needs a place.
 type Place struct {
 	Limit *policy.Limit
 	Terms *policy.Terms // of the limit, for the series' tenant
 	Key   uint64
 
-	party  bool // which shares the limit
+	party  bool // it shares the limit
 	pool   uint64
 	tenant string // of a party
 	weight int
@@ -145,23 +145,23 @@ func (r *registry) Used(key uint64) int {
 	return 0
 }
 
-// MembersOf is used for who has no lock.
+// MembersOf is Used without the lock.
 func (r *registry) MembersOf(key uint64) (n int) {
 	r.locked(func() { n = r.Used(key) })
 	return n
 }
 
-// full says whether there is no room for one more in a group, not even if all series that were not counted there yet were.
+// full reports whether a group has no room for one more, not even if no uncounted series belongs to it.
 func (r *registry) full(b *policy.Bound, key uint64, room int) bool {
 	return r.Used(key)+r.pending(b) >= room
 }
 
-// short says whether there is no room for one more, of what was counted there already.
+// short reports whether there is no room for one more, by what is counted.
 func (r *registry) short(key uint64, room int) bool { return r.Used(key) >= room }
 
-// pending is how many series may belong to a bound without having been counted there.
+// pending is how many series may belong to a bound without being counted there.
 func (r *registry) pending(b *policy.Bound) (n int) {
-	if r.oldest >= b.Since { // fast path: rules change seldom
+	if r.oldest >= b.Since { // fast path: rules rarely change
 		return 0
 	}
 	for generation, members := range r.members {
@@ -172,7 +172,7 @@ func (r *registry) pending(b *policy.Bound) (n int) {
 	return n
 }
 
-// crowded says whether there is no room for one more set, should the places need one.
+// crowded reports whether there is no room for another set, if the places need one.
 func (r *registry) crowded(generation uint32, places []Place, kind SetKind, account uint64) bool {
 	room := r.maxSets - len(r.Ids)
 	if room > 0 && (!r.Apart || r.owned[account] < fair.Most(room)) {
@@ -181,7 +181,7 @@ func (r *registry) crowded(generation uint32, places []Place, kind SetKind, acco
 	return r.Ids[setKey(generation, places, kind)] == 0
 }
 
-// exhausted says that there are no ids left for another set. Series that should move to one stay where they are.
+// exhausted reports that there are no ids left for another set. Series that should move to one stay where they are.
 func (r *registry) exhausted() bool { return r.last == maxSets && len(r.free) == 0 }
 
 func setKey(generation uint32, places []Place, kind SetKind) uint64 {
@@ -201,7 +201,7 @@ func setKey(generation uint32, places []Place, kind SetKind) uint64 {
 	return sum
 }
 
-// Join adds a member to the set of the places, and returns its id.
+// Join adds a member to the set of the places, and returns the set's id.
 func (r *registry) Join(generation uint32, places []Place, kind SetKind, account uint64) uint32 {
 	key := setKey(generation, places, kind)
 	id := r.Ids[key]
@@ -219,7 +219,7 @@ func (r *registry) change(s *Set, by int) {
 		g.Count.Store(int64(g.Used))
 		g.Tally.Members += by
 	}
-	if s.values || len(s.Groups) == 0 { // who takes no place is not missed in any
+	if s.values || len(s.Groups) == 0 { // sets without places are never crowded out
 		return
 	}
 	r.members[s.Generation] += by
@@ -270,12 +270,12 @@ func (r *registry) add(s *Set, places []Place) uint32 {
 	return id
 }
 
-// found begins a group.
+// found makes a group.
 func (r *registry) found(p *Place, values bool) *Group {
 	g := &Group{Key: p.Key, Rule: p.Limit.Name, values: values, Tally: &Tally{}}
 	if p.party {
 		g.Party = &fair.Party{}
-	} else if !values { // they are no series, and summed up nowhere
+	} else if !values { // label values are not summed up
 		g.Tally = r.tally(p.Limit.Name)
 	}
 	g.Tally.Groups++
@@ -284,7 +284,7 @@ func (r *registry) found(p *Place, values bool) *Group {
 	return g
 }
 
-// tally returns what sums up a rule.
+// tally returns the tally of a rule.
 func (r *registry) tally(rule string) *Tally {
 	if r.Tallies[rule] == nil {
 		r.Tallies[rule] = &Tally{}
@@ -292,7 +292,7 @@ func (r *registry) tally(rule string) *Tally {
 	return r.Tallies[rule]
 }
 
-// leave takes a member out of a set, and forgets sets and groups that nobody is in.
+// leave removes a member from a set, and forgets empty sets and groups.
 func (r *registry) leave(id uint32) {
 	s := r.Set(id)
 	r.change(s, -1)
@@ -323,7 +323,7 @@ func (r *registry) depart(id, window uint32) {
 	r.leave(id)
 }
 
-// Observe calls f with the sum of each rule. It is not called under the lock.
+// Observe calls f with the tally of each rule, without the lock.
 func (r *registry) Observe(f func(rule string, t Tally)) {
 	r.Mu.Lock()
 	all := make(map[string]Tally, len(r.Tallies))

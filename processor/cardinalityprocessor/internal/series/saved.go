@@ -13,23 +13,24 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// A snapshot keeps who has a place, so that a restart does not run the race for places again. It has parts, by the first
-// bits of fingerprints, which are saved each by itself, with the groups their series are in. Any mixture of old and new
-// parts is as good:
+// A snapshot has the series that have a place, so that a restart does not repeat the race for places. It has parts, by
+// the first bits of fingerprints, each saved separately, with the groups that their series are in. Any mixture of old
+// and new parts is valid:
 //
-//	magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values | CRC-32
+// magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values
+// | CRC-32
 //
-// The limits by which all of that was counted are saved beside it. When the rules changed in between, what was saved
+// The limits by which all of that was counted are saved beside it. If the rules have changed in between, what was saved
 // counts as admitted under earlier rules.
 
-// The parts are as many as there are shards at least.
+// There are as many parts as there are shards at least.
 const (
 	partBits  = MinShardBits
 	PartCount = MinShards
 )
 
-// eachOf calls f for the entries of one part: of those of its own shards, and of shards that these are, or were just now,
-// one with. Entries only move on to later ones, so none is missed, but one may come twice.
+// eachOf calls f for the entries of one part: those in its own shards, and in shards that these are, or just were,
+// united with. Entries only move to later shards, so none is missed, but one may come twice.
 func (t *Table) eachOf(part int, f func(fp uint64, set uint32)) {
 	n := len(t.Shards) / PartCount
 	begin := part * n
@@ -66,7 +67,7 @@ func (l *Limiter) AppendLimits(dst []byte, p *policy.Policy) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
 
-// ParseLimits reads what AppendLimits has written.
+// ParseLimits parses what AppendLimits wrote.
 func ParseLimits(saved []byte) (map[uint64]uint32, error) {
 	if len(saved) == 0 {
 		return nil, nil
@@ -87,7 +88,7 @@ func (l *Limiter) AppendPart(dst []byte, part int) []byte {
 	begin := len(dst)
 	dst = append(dst, store.Magic...)
 	for _, t := range []*Table{l.Series, l.Values} {
-		members := map[*Set][]uint64{} // not by id: that may be another's by the next shard
+		members := map[*Set][]uint64{} // not by id, which may be another set's by the next shard
 		var sets []*Set
 		t.eachOf(part, func(fp uint64, id uint32) {
 			s := l.Groups.Set(id)
@@ -150,7 +151,7 @@ func kindOfByte(b byte) SetKind {
 	return SetKind{labelled: b&1 != 0, values: b&2 != 0, Output: b&4 != 0, Promoted: b&64 != 0, left: uint32(b >> 3 & 7)}
 }
 
-// RestorePart admits what was saved. Its silence is counted from now on.
+// RestorePart admits what was saved. Its silence counts from now on.
 func (l *Limiter) RestorePart(part int, saved []byte) error {
 	r, err := store.NewReader(saved)
 	if err != nil {
@@ -184,7 +185,7 @@ func (l *Limiter) RestorePart(part int, saved []byte) error {
 	return r.Err
 }
 
-// restore admits one member, into a set of the generation before the first.
+// restore admits one member, into a set of a generation before the first.
 func (l *Limiter) restore(t *Table, fp uint64, places []Place, kind SetKind) {
 	sh := t.Lock(fp)
 	defer sh.Mu.Unlock()

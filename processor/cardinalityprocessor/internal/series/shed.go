@@ -10,9 +10,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// shed takes the places of the newest series of groups, as many as the quotas say and as have them, and returns how many
-// it took. It goes over the table twice, one shard at a time: to see how old the series are, then to take those that are
-// younger than it needs. Series that are made here stay.
+// shed removes the newest series of groups, as many as the quotas demand, and returns how many it removed. It goes over
+// the table twice, one shard at a time: to see how old the series are, then to remove those that are younger than
+// needed. Series that are made here stay.
 func (l *Limiter) shed(quotas []quota) (taken int) {
 	plans := l.plan(quotas)
 	epoch := l.Now().Epoch()
@@ -41,11 +41,11 @@ type shedding struct {
 	group *Group
 	n     int
 	ages  [oldAge + 1]int
-	below uint32 // all younger ones go
+	below uint32 // all younger ones are removed
 	rest  int    // and so many of this age
 }
 
-// decide finds the age below which there are no more than have to go.
+// decide finds the age below which all series have to go.
 func (p *shedding) decide() {
 	p.rest = p.n
 	for p.below <= oldAge && p.ages[p.below] <= p.rest {
@@ -54,7 +54,7 @@ func (p *shedding) decide() {
 	}
 }
 
-// takes says whether a series of that age goes.
+// takes reports whether a series of that age is removed.
 func (p *shedding) takes(age uint32) bool {
 	if age == p.below && p.rest > 0 {
 		p.rest--
@@ -63,8 +63,8 @@ func (p *shedding) takes(age uint32) bool {
 	return age < p.below
 }
 
-// plan finds the sets that the groups are in. It goes through all of them without the registry's lock: what belongs to a set
-// never changes.
+// plan finds the sets with the groups. It goes through all sets without the registry's lock: the groups of a set never
+// change.
 func (l *Limiter) plan(quotas []quota) map[uint32]*shedding {
 	byGroup := map[*Group]*shedding{}
 	for _, q := range quotas {
@@ -98,7 +98,7 @@ func (l *Limiter) shedShard(sh *shard, epoch uint32, plans map[uint32]*shedding)
 		if word == 0 || p == nil {
 			continue
 		}
-		set := l.Groups.Set(word >> setShift) // which the id may be of only since the plan was made
+		set := l.Groups.Set(word >> setShift) // the id may be a newer set's
 		if set.Output || !slices.Contains(set.Groups, p.group) || !p.takes(age(word, epoch)) {
 			continue
 		}

@@ -41,7 +41,7 @@ func (x *Sighting) limited(l *policy.Limit, of *policy.Terms, group uint64) {
 	}
 }
 
-// beside is how many values that are not there yet come before one with the same limit: a series may have several.
+// beside is how many values before one are new and have the same limit: a series may have several.
 func (l *Limiter) beside(values []labelValue, i int) (n int) {
 	for j := range i {
 		v := &values[j]
@@ -53,7 +53,7 @@ func (l *Limiter) beside(values []labelValue, i int) (n int) {
 	return n
 }
 
-// Witness notes which limits match a point that is decided about without them.
+// Witness records which limits match a point that is decided about without them.
 func (x *Sighting) Witness() {
 	for _, l := range x.Limits {
 		if l.Match.MatchPoint(&x.Owner, x.Attributes) {

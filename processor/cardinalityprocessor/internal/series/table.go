@@ -30,16 +30,16 @@ import (
 // memory cold. So neighbours begin as one, in the first of them, and separate in halves as these fill up, for good.
 type Table struct {
 	Shards []shard
-	Widths []atomic.Uint32 // by shard: it is one with those whose numbers differ in no more than so many of the last bits
-	Shift  uint            // what is above are the bits of a fingerprint that choose its shard
+	Widths []atomic.Uint32 // by shard: it is united with those whose numbers differ only in so many last bits
+	Shift  uint            // the bits above are those of a fingerprint that choose its shard
 }
 
 type shard struct {
 	Slots atomic.Pointer[slots]
 
 	Mu   sync.Mutex
-	live int // entries
-	used int // entries and slots that were taken once
+	live int // number of entries
+	used int // entries and slots that were used once
 	_    [32]byte
 }
 
@@ -48,18 +48,18 @@ type slots struct {
 	Words []uint32
 }
 
-// How shards and words are made up.
+// Layout of shards and words.
 const (
 	ShardEntries = 2048 // at most, when a table is full
 	MinShardBits = 7
 	MinShards    = 1 << MinShardBits
 	maxShardBits = 16
 
-	lineSlots = 8 // the fingerprints of a cache line
+	lineSlots = 8 // fingerprints in a cache line
 	vacated   = 1
 
-	// Only the last digits of epochs are kept. An entry that was not seen for so long that they would begin again has
-	// expired long before.
+	// Only the last digits of epochs are stored. An entry that was not seen for so long that they repeat has expired
+	// long before.
 	seenBits = 5
 	bornBits = 7
 	setShift = seenBits + bornBits
@@ -67,8 +67,8 @@ const (
 	bornMask = 1<<setShift - 1 - SeenMask
 	maxSets  = 1<<(32-setShift) - 1
 
-	births = 1<<bornBits - 1 // digits, beside 0 for long ago
-	oldAge = 120             // in epochs; all that are older are of one age
+	births = 1<<bornBits - 1 // digits, in addition to 0 for long ago
+	oldAge = 120             // in epochs; all older ones have this age
 )
 
 var noSlots slots
@@ -86,14 +86,14 @@ func NewTable(n int) *Table {
 	return t
 }
 
-// shard is where fp belongs. Who needs its lock calls lock.
+// shard is where fp belongs. Use Lock to lock it.
 func (t *Table) shard(fp uint64) *shard {
 	i := fp >> (t.Shift & 63)
 	width := t.Widths[i].Load() & 63
 	return &t.Shards[i>>width<<width]
 }
 
-// Lock locks the shard of fp, which has room for one more then.
+// Lock locks the shard of fp, and makes room for one more.
 func (t *Table) Lock(fp uint64) *shard {
 	for {
 		sh := t.shard(fp)
@@ -106,8 +106,8 @@ func (t *Table) Lock(fp uint64) *shard {
 	}
 }
 
-// separate parts the shards that are one with a shard in halves, and gives the second half what is theirs. It says whether
-// there were any. The lock of the first of them is held; that of the other one nobody has for long.
+// separate halves a union of shards, and moves the entries of the second half. It reports whether it was a union. The
+// caller holds the lock of its first shard; nobody holds that of the other one for long.
 func (t *Table) separate(i uint64) bool {
 	width := t.Widths[i].Load() & 63
 	if width == 0 {
@@ -144,8 +144,8 @@ func (t *Table) separate(i uint64) bool {
 	return true
 }
 
-// absent says for certain that fp is not there. It takes no lock: entries do not move within their slots, and where they move to others
-// their fingerprints stay for who looks at the old ones.
+// absent reports that fp is certainly not there. It takes no lock: entries do not move within their slots, and when
+// they move to other slots their fingerprints stay in the old ones for those who look there.
 func (t *Table) absent(fp uint64) bool {
 	sh := t.shard(fp)
 	s := sh.Slots.Load()
@@ -172,8 +172,8 @@ func (s *slots) find(fp uint64) int {
 	return -1
 }
 
-// inLine returns the slot of fp if that is in a line, or -1. It looks at all slots of it and branches nowhere: which one it is nobody can foresee, and to
-// guess wrong takes longer.
+// inLine returns the slot of fp if it is in a line, or -1. It compares all slots without branches, since the match is
+// unpredictable and a wrong prediction costs more.
 func (s *slots) inLine(fp uint64, begin int) int {
 	if begin < 0 || begin+lineSlots > len(s.Fps) {
 		return -1
@@ -213,8 +213,9 @@ func (s *slots) home(fp uint64) int {
 	return int(line) * lineSlots
 }
 
-// Warm reads where entries begin to be looked for, all at once, so that the look-ups that follow do not wait for memory one after the other. It does
-// nothing else, for of more work there is less under way at a time. It appends for each the line where that is, for TouchAt.
+// Warm prefetches the first cache line of each search, all at once, so that the look-ups that follow do not wait for
+// memory one after the other. It does nothing else, since more work would leave fewer loads in flight. It appends the
+// line of each for TouchAt.
 func (t *Table) Warm(fps []uint64, dst []int32) []int32 {
 	for _, fp := range fps {
 		i := Nowhere
@@ -228,11 +229,11 @@ func (t *Table) Warm(fps []uint64, dst []int32) []int32 {
 	return dst
 }
 
-// Nowhere is the line of what was not looked for.
+// Nowhere is the line of what was not prefetched.
 const Nowhere = -1
 
-// Touch says that fp was seen in this epoch of its own and returns its set, 0 if it is not known or has to be looked for under the
-// shard's lock. since is how many epochs ago it was seen last.
+// Touch records that fp was seen in its current epoch and returns its set, 0 if it is not known or must be looked for
+// under the shard's lock. since is how many epochs ago it was last seen.
 func (t *Table) Touch(fp uint64, now moment.Moment) (set, since uint32) {
 	return t.shard(fp).touch(fp, Nowhere, now)
 }
@@ -268,7 +269,7 @@ func (sh *shard) touch(fp uint64, line int32, now moment.Moment) (set, since uin
 	}
 }
 
-// Seen says that fp was seen at a moment that has passed, unless it was seen since.
+// Seen records that fp was seen at a past moment, unless it was seen since.
 func (t *Table) Seen(fp uint64, at moment.Moment) {
 	sh := t.Lock(fp)
 	defer sh.Mu.Unlock()
@@ -298,14 +299,14 @@ func (t *Table) peek(fp uint64) uint32 {
 	return 0
 }
 
-// Has looks without touching.
+// Has reports whether fp is there, without touching it.
 func (t *Table) Has(fp uint64) bool {
 	sh := t.Lock(fp)
 	defer sh.Mu.Unlock()
 	return sh.Slots.Load().find(fp) >= 0
 }
 
-// Insert adds what touch did not find under the same lock. The shard's lock is held.
+// Insert adds what Touch did not find under the same lock. The shard's lock is held.
 func (sh *shard) Insert(fp uint64, set uint32, now moment.Moment) {
 	s := sh.Slots.Load()
 	if (sh.used+1)*8 > len(s.Fps)*7 {
@@ -317,7 +318,7 @@ func (sh *shard) Insert(fp uint64, set uint32, now moment.Moment) {
 	sh.live++
 }
 
-// age is how many epochs ago the entry of a word was inserted.
+// age is how many epochs ago an entry was inserted.
 func age(word, epoch uint32) uint32 {
 	born := word & bornMask >> seenBits
 	if born == 0 {
@@ -326,8 +327,8 @@ func age(word, epoch uint32) uint32 {
 	return min((epoch%births+births+1-born)%births, oldAge)
 }
 
-// place puts an entry into the first slot that is not taken, and says whether that was never taken before. The
-// fingerprint comes before the word: see the type's comment.
+// place puts an entry into the first free slot, and reports whether that was never used before. The fingerprint is
+// written before the word: see the type's comment.
 func (s *slots) place(fp uint64, word uint32) (fresh bool) {
 	i := s.home(fp)
 	for s.Fps[i] > vacated {
@@ -341,7 +342,7 @@ func (s *slots) place(fp uint64, word uint32) (fresh bool) {
 	return fresh
 }
 
-// newSlots returns slots with room for a fifth more than n entries, and in what the allocator would round that up to.
+// newSlots returns slots with room for a fifth more than n entries, rounded up to the allocator's size.
 func newSlots(n int) *slots {
 	if n == 0 {
 		return &noSlots
@@ -351,7 +352,7 @@ func newSlots(n int) *slots {
 	return &slots{Fps: fps, Words: make([]uint32, len(fps))}
 }
 
-// resize moves the entries to slots that suit n. The shard's lock is held.
+// resize moves the entries to slots for n entries. The shard's lock is held.
 func (sh *shard) resize(n int) *slots {
 	from, to := sh.Slots.Load(), newSlots(n)
 	for i := range from.Words {
@@ -376,7 +377,7 @@ func (sh *shard) assign(fp uint64, set uint32) {
 	}
 }
 
-// remove takes an entry out. The shard's lock is held.
+// remove removes an entry. The shard's lock is held.
 func (sh *shard) remove(fp uint64) {
 	s := sh.Slots.Load()
 	i := s.find(fp)
@@ -387,7 +388,7 @@ func (sh *shard) remove(fp uint64) {
 // vacate frees a slot whose word is 0.
 func (sh *shard) vacate(s *slots, i int) {
 	sh.live--
-	if next := (i + 1) % len(s.Fps); s.Fps[next] == 0 { // nothing lies beyond
+	if next := (i + 1) % len(s.Fps); s.Fps[next] == 0 { // no search goes beyond it
 		atomic.StoreUint64(&s.Fps[i], 0)
 		sh.used--
 	} else {
@@ -457,7 +458,7 @@ func (t *Table) Bytes() int64 {
 	return n
 }
 
-// Len is how many entries there are. It goes through all of them.
+// Len is the number of entries. It goes through all of them.
 func (t *Table) Len() int {
 	n := 0
 	for i := range t.Shards {

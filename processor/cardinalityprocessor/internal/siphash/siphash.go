@@ -61,7 +61,7 @@ func (k Key) Word(word uint64) uint64 {
 	return end(v0^word, v1, v2, v3, 8<<56)
 }
 
-// Bytes are those of which there is no slice.
+// Bytes are bytes that are not in a slice.
 type Bytes interface {
 	Len() int
 	At(i int) byte
@@ -87,7 +87,7 @@ func (k Key) begin() (v0, v1, v2, v3 uint64) {
 	return k.k0 ^ 0x736f6d6570736575, k.k1 ^ 0x646f72616e646f6d, k.k0 ^ 0x6c7967656e657261, k.k1 ^ 0x7465646279746573
 }
 
-// first and second are the halves of a round: as one they would not be inlined.
+// first and second are the halves of a round: as one function they would not be inlined.
 func first(v0, v1, v2, v3 uint64) (w0, w1, w2, w3 uint64) {
 	v0 += v1
 	v2 += v3
@@ -100,7 +100,7 @@ func second(v0, v1, v2, v3 uint64) (w0, w1, w2, w3 uint64) {
 	return v0, bits.RotateLeft64(v1, 17) ^ v2, bits.RotateLeft64(v2, 32), bits.RotateLeft64(v3, 21) ^ v0
 }
 
-// end takes in the last word, which has the length, and finishes.
+// end adds the last word, which has the length, and finishes.
 func end(v0, v1, v2, v3, last uint64) uint64 {
 	v0, v1, v2, v3 = first(v0, v1, v2, v3^last)
 	v0, v1, v2, v3 = second(v0, v1, v2, v3)

@@ -19,25 +19,25 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
 )
 
-// The key of fingerprints is made at random, by the first process that has none. What is saved is worth nothing without
-// it, so it is saved beside: as secret as the storage is, and before anything else. All that is saved begins with the
-// key's mark: what was made with another key, or by a version that had none, is left out.
+// The key of fingerprints is random, made by the first process. What is saved is useless without it, so it is saved,
+// too: as secret as the storage is, and before anything else. All saved values begin with the key's mark: those of
+// another key, or of a version without one, are ignored.
 //
-//	magic | key | CRC-32
+// magic | key | CRC-32
 const (
 	SnapshotKeyOf = "key"
 	KeyMagic      = "godwit cardinality key 1\n"
 	KeyMarkSize   = 8
 )
 
-// NewKey returns a key that nobody knows.
+// NewKey returns a random key.
 func NewKey() siphash.Key {
 	var b [siphash.KeySize]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return siphash.NewKey(b)
 }
 
-// AppendKey appends a key as it is saved.
+// AppendKey appends a key in its saved form.
 func AppendKey(dst []byte, key siphash.Key) []byte {
 	begin, secret := len(dst), key.Bytes()
 	dst = append(append(dst, KeyMagic...), secret[:]...)
@@ -53,7 +53,7 @@ func parseKey(saved []byte) (key siphash.Key, ok bool) {
 	return siphash.NewKey([siphash.KeySize]byte(saved[len(KeyMagic):n])), true
 }
 
-// Keyed is a storage of what has to do with one key.
+// Keyed is a storage of values that belong to one key.
 type Keyed struct {
 	storage.Client
 
@@ -61,12 +61,12 @@ type Keyed struct {
 	mark [KeyMarkSize]byte
 
 	mu    sync.Mutex
-	saved bool // the key is
+	saved bool // the key was saved
 
 	Foreign int // values that were made without it; who loads knows
 }
 
-// Open reads the key. Without a good one it is the key that is given.
+// Open reads the key. If there is no valid one, it uses the given key.
 func Open(ctx context.Context, client storage.Client, key siphash.Key) (*Keyed, error) {
 	saved, err := client.Get(ctx, SnapshotKeyOf)
 	if err != nil {
@@ -80,7 +80,7 @@ func Open(ctx context.Context, client storage.Client, key siphash.Key) (*Keyed, 
 	return k, nil
 }
 
-// Get returns nothing where there is something else.
+// Get returns nothing for a value of another key.
 func (k *Keyed) Get(ctx context.Context, name string) ([]byte, error) {
 	value, err := k.Client.Get(ctx, name)
 	if err != nil || len(value) == 0 {
@@ -94,7 +94,7 @@ func (k *Keyed) Get(ctx context.Context, name string) ([]byte, error) {
 	return rest, nil
 }
 
-// Set saves the key first, if it is not.
+// Set saves the key first, if needed.
 func (k *Keyed) Set(ctx context.Context, name string, value []byte) error {
 	if err := k.saveKey(ctx); err != nil {
 		return err

@@ -12,19 +12,19 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Magic is what all that is saved begins with. It changes with the format and with the way fingerprints are made.
+// Magic begins all saved values. It changes with the format and with the way fingerprints are made.
 const Magic = "godwit cardinality 3\n"
 
-// ErrDamaged is for what cannot be read.
+// ErrDamaged is for data that cannot be read.
 var ErrDamaged = errors.New("snapshot is damaged")
 
-// Reader takes a snapshot apart. After an error everything it returns is zero.
+// Reader decodes a snapshot. After an error it returns zeros.
 type Reader struct {
 	Rest []byte
 	Err  error
 }
 
-// NewReader returns one of what was saved, if that is whole.
+// NewReader returns a reader of saved data, if its checksum is right.
 func NewReader(saved []byte) (*Reader, error) {
 	n := len(saved) - crc32.Size
 	if n < len(Magic) || string(saved[:len(Magic)]) != Magic ||
@@ -34,7 +34,7 @@ func NewReader(saved []byte) (*Reader, error) {
 	return &Reader{Rest: saved[len(Magic):n]}, nil
 }
 
-// Bytes reads so many of them.
+// Bytes reads n bytes.
 func (r *Reader) Bytes(n int) []byte {
 	if n > len(r.Rest) {
 		r.Fail()
@@ -45,7 +45,7 @@ func (r *Reader) Bytes(n int) []byte {
 	return b
 }
 
-// Byte reads one.
+// Byte reads one byte.
 func (r *Reader) Byte() byte {
 	if b := r.Bytes(1); b != nil {
 		return b[0]
@@ -83,7 +83,7 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
-// Count reads a number of things, each of which takes at least so many bytes.
+// Count reads a number of elements, each of which takes at least size bytes.
 func (r *Reader) Count(size int) int {
 	n := r.Uvarint()
 	if n > uint64(len(r.Rest)/size) {
@@ -96,22 +96,22 @@ func (r *Reader) Count(size int) int {
 // Fail makes the rest unreadable.
 func (r *Reader) Fail() { r.Rest, r.Err = nil, ErrDamaged }
 
-// Counts reads a list of numbers, nil for none.
+// Counts reads a list of numbers, nil if empty.
 func (r *Reader) Counts() []uint64 {
-	var counts []uint64 // nil is none
+	var counts []uint64 // nil if empty
 	for range r.Count(1) {
 		counts = append(counts, r.Uvarint())
 	}
 	return counts
 }
 
-// String reads what AppendString has written.
+// String reads what AppendString wrote.
 func (r *Reader) String() string { return string(r.Bytes(r.Count(1))) }
 
-// Time reads what AppendTimes has written.
+// Time reads what AppendTimes wrote.
 func (r *Reader) Time() pcommon.Timestamp { return pcommon.Timestamp(r.Word()) }
 
-// AppendTimes appends instants.
+// AppendTimes appends timestamps.
 func AppendTimes(dst []byte, times ...pcommon.Timestamp) []byte {
 	for _, t := range times {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(t))
@@ -124,7 +124,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// AppendFlags appends up to eight of them in one byte.
+// AppendFlags appends up to eight flags in one byte.
 func AppendFlags(dst []byte, flags ...bool) []byte {
 	var b byte
 	for i, set := range flags {
