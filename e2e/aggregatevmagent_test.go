@@ -162,7 +162,7 @@ func said(s *rwserver.Server, name, flock string) (all []float64) {
 	return all
 }
 
-// is says whether the last of some values is the one that is wanted.
+// is reports whether the last of some values is the one that is wanted.
 func is(all []float64, want float64) bool {
 	return len(all) > 0 && math.Abs(all[len(all)-1]-want) < 1e-6
 }

@@ -267,7 +267,7 @@ func TestAllocatorDividesTargets(t *testing.T) {
 	}
 }
 
-// isOrphan tells whether a scrape was soon after a collector had died.
+// isOrphan reports whether a scrape was soon after a collector had died.
 func isOrphan(died time.Time, g glimpse) bool {
 	after := time.UnixMilli(g.T).Sub(died)
 	return after > 0 && after < allocatedInterval+orphaned
@@ -328,7 +328,7 @@ func newStumbler(t *testing.T, allocator string) *stumbler {
 
 var evenTarget = regexp.MustCompile(`127\.0\.1\.\d*[02468]:`)
 
-// isLacking tells whether a target is one of those that a lacking answer has not.
+// isLacking reports whether a target is one of those that a lacking answer has not.
 func isLacking(target string) bool { return evenTarget.MatchString(target) }
 
 // An allocator may be slow, have its answers cut off, or leave out of a collector's targets some that it says are that collector's, as it may between two looks

@@ -93,7 +93,7 @@ func killSaved(t *testing.T, g *collector, data string) {
 	g.ready()
 }
 
-// savedSince says whether a snapshot that began after a moment is on disk: they are a second apart, and take less.
+// savedSince reports whether a snapshot that began after a moment is on disk: they are a second apart, and take less.
 func savedSince(data string, moment time.Time) func() (bool, string) {
 	return func() (bool, string) {
 		files, _ := filepath.Glob(filepath.Join(data, "*cardinality*"))

@@ -230,7 +230,7 @@ func TestConsole(t *testing.T) {
 			p.Do(fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true}), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
 		}
 		hide(true)
-		// Two rounds' worth of a timer that would ask again; it is set to go off before this one. What is under way may still end.
+		// Two rounds' worth of a timer that would ask again; it is set to go off before this one. What is in progress may still end.
 		asked := `(began => new Promise(done => setTimeout(() => done(performance.getEntriesByType("resource").filter(e => e.startTime > began).length), 5500)))(performance.now())`
 		assert.Zero(t, console.Await[int](p, asked), "it asks while nobody looks")
 		p.Do("performance.clearResourceTimings()")

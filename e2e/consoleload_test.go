@@ -150,7 +150,7 @@ const (
 )
 
 const (
-	// watchTasks notes the longest task from the beginning of the page on.
+	// watchTasks records the longest task from the beginning of the page on.
 	watchTasks = `longest = 0; new PerformanceObserver(list => list.getEntries().forEach(e => { longest = Math.max(longest, e.duration) })).observe({type: "longtask", buffered: true})`
 	// rows are of the list of targets.
 	rows = `document.querySelectorAll("#view [aria-labelledby=s-list] tbody tr").length`

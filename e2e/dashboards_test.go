@@ -75,7 +75,7 @@ type gridPos struct {
 	H int `json:"h"`
 }
 
-// overlaps tells whether two panels share a place.
+// overlaps reports whether two panels share a place.
 func (g gridPos) overlaps(h gridPos) bool {
 	return g.X < h.X+h.W && h.X < g.X+g.W && g.Y < h.Y+h.H && h.Y < g.Y+g.H
 }

@@ -42,7 +42,7 @@ func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
 		wait.Until(t, delivery, func() (bool, string) {
 			return l.acknowledged() >= before+perLife, fmt.Sprintf("%d of %d acknowledged", l.acknowledged()-before, perLife)
 		})
-		end() // while requests are under way
+		end() // while requests are in progress
 		stop()
 	}
 	for range crashes {

@@ -150,7 +150,7 @@ func runVictoriaMetricsExample(t *testing.T, name string) {
 	assert.Equal(t, []string{rwserver.V1, rwserver.Zstd}, []string{requests[len(requests)-1].Version, requests[len(requests)-1].Encoding})
 
 	server.Always(rwserver.Step{Status: 503})
-	during := target.Scrapes() + 1 // one more may have been under way
+	during := target.Scrapes() + 1 // one more may have been in progress
 	wait.Until(t, firstSeries, func() (bool, string) { return target.Scrapes() >= during+5, "no further scrape" })
 	c.Kill()
 	killed := target.Scrapes()

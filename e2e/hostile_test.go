@@ -59,7 +59,7 @@ func siegeWindow(t *testing.T) time.Duration {
 	return window
 }
 
-// tried says whether a case is tried: all in the long form, and in the short form every fifth and those that tell most.
+// tried reports whether a case is tried: all in the long form, and in the short form every fifth and those that tell most.
 func tried(i int, name string) bool {
 	return os.Getenv("GODWIT_HOSTILE") != "" || i%5 == 0 || slices.Contains(telling, name)
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	maxIdleRSS = 32 << 20
-	// maxAgentMB bounds the file.
+	// maxAgentMB limits the file.
 	maxAgentMB = 40.0
 	// Long enough for the heap to shrink to what it needs and for several scrapes.
 	settling = 20 * time.Second

@@ -213,7 +213,7 @@ func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	}
 }
 
-// contains tells whether attributes are among those there are.
+// contains reports whether attributes are among those there are.
 func contains(has, attributes map[string]any) bool {
 	for name, value := range attributes {
 		if has[name] != value {

@@ -168,7 +168,7 @@ func travel(t *testing.T, run *matrix.Run) {
 	}
 }
 
-// journey is a run under way.
+// journey is a run in progress.
 type journey struct {
 	t              *testing.T
 	run            *matrix.Run

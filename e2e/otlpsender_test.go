@@ -32,7 +32,7 @@ const (
 	numberKey = "number"
 	// Log records, spans or data points of one request.
 	perRequest = 10
-	// Enough for requests to be under way whenever the receiver is killed.
+	// Enough for requests to be in progress whenever the receiver is killed.
 	floodSenders = 4
 	refusedPause = 10 * time.Millisecond
 	// More than any queue of a test holds.

@@ -193,7 +193,7 @@ func TestShipsToPrometheus(t *testing.T) {
 			assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="`+encoding+`".*version="`+version+`"`, page(t, c.telemetry))
 			assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
-			// Only what failed may be missing, and the scrape that was under way when the signal came.
+			// Only what failed may be missing, and the scrape that was in progress when the signal came.
 			missing := fmt.Sprintf(`%d - count_over_time(beats_total[1h])`, beating.Scrapes())
 			failed := `(count_over_time(up{job="beats"}[1h]) - sum_over_time(up{job="beats"}[1h]))`
 			p.becomes(t, fmt.Sprintf(`sum(%s) - sum(%s) <= bool 1`, missing, failed), 1)

@@ -48,7 +48,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	server.Always(rwserver.Step{})
 	wait.Until(t, firstSeries, atLeast(scraped))
 
-	// An end with data under way: the server is slow, and a scrape has come since.
+	// An end with data in progress: the server is slow, and a scrape has come since.
 	server.Always(rwserver.Step{Delay: 300 * time.Millisecond})
 	scraped = target.Scrapes() + 2
 	wait.Until(t, firstSeries, func() (bool, string) { return target.Scrapes() >= scraped, "no further scrape" })
@@ -57,7 +57,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	assert.NotContains(t, a.Output(), "lost data")
 
 	everyBeat(t, server, "job", "beats")
-	// Only the scrape that was under way when the signal came may be missing.
+	// Only the scrape that was in progress when the signal came may be missing.
 	ok, why := atLeast(scraped - 1)()
 	assert.True(t, ok, why)
 	assert.Empty(t, server.StepsBack())

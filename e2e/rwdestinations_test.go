@@ -253,7 +253,7 @@ func TestFaultsOfDestinations(t *testing.T) {
 	assert.NotContains(t, c.Output(), "panic:")
 	assert.Less(t, mib(usage.PeakRSS), float64(sideBySideMemory))
 
-	// Of the scrape that was under way when the signal came some may have nothing.
+	// Of the scrape that was in progress when the signal came some may have nothing.
 	scrapes = arrivedAnywhere(all, target.Scrapes()-1)
 	for _, d := range all {
 		d.judge(t, c, text, scrapes)

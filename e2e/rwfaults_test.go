@@ -148,7 +148,7 @@ func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 	t.Logf("%d samples acknowledged, %d lost to 400; %v", y.acknowledged(), lost, server.Totals())
 }
 
-// refusedForGood tells whether a request was refused in the last format: of others the data comes again.
+// refusedForGood reports whether a request was refused in the last format: of others the data comes again.
 func refusedForGood(r rwserver.Request) bool {
 	return r.Status == http.StatusBadRequest && r.Version == rwserver.V1 && r.Encoding == rwserver.Snappy
 }

@@ -116,7 +116,7 @@ func TestAnEndpointThatIsDownHasAQueueOfItsOwn(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	down.well(t)
 	assert.Empty(t, well.problems)
-	// What was under way when the process was killed may have come again, and what was being scraped is in nobody's hands.
+	// What was in progress when the process was killed may have come again, and what was being scraped is in nobody's hands.
 	missing := 0
 	for _, scrape := range arrivedAnywhere([]*destination{well, down}, last) {
 		missing += well.lost([]int{scrape})

@@ -21,7 +21,7 @@ import (
 const lifeHeader = "X-Life"
 
 // repeats judges which requests of a tally's samples came again after an agent was killed. Samples that come in one request are of one
-// shard, and each shard of each life may have had one request under way when it ended: the last that arrived of it. Nothing else may
+// shard, and each shard of each life may have had one request in progress when it ended: the last that arrived of it. Nothing else may
 // come again. It is safe for concurrent use.
 type repeats struct {
 	mu   sync.Mutex

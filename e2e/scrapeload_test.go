@@ -30,7 +30,7 @@ import (
 const (
 	// Half of them refuse connections, the other half never answers.
 	downTargets = 10_000
-	// What they may take, in MiB: half of them have a scrape under way, and on a busy machine what is said of them waits.
+	// What they may take, in MiB: half of them have a scrape in progress, and on a busy machine what is said of them waits.
 	maxDown = 600
 	// What is left running when they are gone.
 	maxIdleRoutines, maxIdleFiles = 100, 60

@@ -15,7 +15,7 @@ import (
 )
 
 // A gateway that dies behind a proxy, again and again, takes nothing with it: what the proxy says of it is no fault of the
-// request that was under way. Each proxy is as docs/proxies.md has it.
+// request that was in progress. Each proxy is as docs/proxies.md has it.
 func TestStreamSurvivesCrashesBehindProxies(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"nginx", "haproxy", "envoy"} {

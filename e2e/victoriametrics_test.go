@@ -81,7 +81,7 @@ func TestShipsToVictoriaMetrics(t *testing.T) {
 	assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="zstd".*version="0.1.0"`, page(t, c.telemetry))
 	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
-	// Only what failed may be missing, and the scrape that was under way when the signal came.
+	// Only what failed may be missing, and the scrape that was in progress when the signal came.
 	v.becomes(t, `(`+strconv.Itoa(beating.Scrapes())+` - sum(count_over_time(beats_total[1h]))) - (sum(count_over_time(up{job="beats"}[1h])) - sum(sum_over_time(up{job="beats"}[1h]))) <= bool 1`, 1)
 	assert.Zero(t, v.Stop(syscall.SIGTERM, drainTime))
 }

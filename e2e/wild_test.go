@@ -94,7 +94,7 @@ func roam(t *testing.T, schema *matrix.Schema, seed uint64) {
 	assert.NotRegexp(t, died, p.Output())
 }
 
-// refusalNames tells whether what a process said at its end names a key that was changed, or a part of it: the Collector's own
+// refusalNames reports whether what a process said at its end names a key that was changed, or a part of it: the Collector's own
 // helpers say "TLS" for all below `tls`.
 func refusalNames(output string, changed []string) bool {
 	output = strings.ToLower(output)

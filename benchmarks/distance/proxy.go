@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Proxy is a network in between: what passes comes out in order, a while later, however much it is. What is under way
-// is bounded only by what the two ends let be under way.
+// Proxy is a network in between: what passes comes out in order, a while later, however much it is. What is in progress
+// is bounded only by what the two ends let be in progress.
 type Proxy struct {
 	to    string
 	delay time.Duration

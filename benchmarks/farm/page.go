@@ -67,7 +67,7 @@ func (l *line) isSample() bool { return l.kind != comment && l.kind != created }
 type Page struct {
 	lines  []line
 	groups int
-	// openMetrics tells whether the page is offered in OpenMetrics.
+	// openMetrics reports whether the page is offered in OpenMetrics.
 	openMetrics bool
 	// live tells that the page is made for each scrape: its series come and go.
 	live bool

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// senders is how many requests are under way at most.
+	// senders is how many requests are in progress at most.
 	senders = 4
 	// podLife is how long a pod of W5 lives: a tenth is replaced each minute.
 	podLife = 10 * time.Minute

@@ -124,7 +124,7 @@ func (r *Result) Markdown() string {
 	return b.String()
 }
 
-// has tells whether any run has a figure.
+// has reports whether any run has a figure.
 func (r *Result) has(f figure) bool {
 	return slices.ContainsFunc(r.Rows, func(w Row) bool {
 		return slices.ContainsFunc(w.Runs, func(u Run) bool { return f.of(&u) != 0 })

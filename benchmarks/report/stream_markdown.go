@@ -19,7 +19,7 @@ type StreamGoal struct {
 	Known  bool
 }
 
-// Reached tells whether it has been.
+// Reached reports whether it has been.
 func (g StreamGoal) Reached() bool {
 	if g.AtMost {
 		return g.Got.Median <= g.Want
@@ -211,7 +211,7 @@ func (s *Stream) pointTable(b *strings.Builder, p StreamPoint) {
 	}
 }
 
-// hasFiles says whether it is known how much of what was resident was of files. Older results do not have it.
+// hasFiles reports whether it is known how much of what was resident was of files. Older results do not have it.
 func (s *Stream) hasFiles() bool {
 	return slices.ContainsFunc(s.Cells, func(c StreamCell) bool {
 		return slices.ContainsFunc(c.Runs, func(r StreamRun) bool { return r.Files > 0 })

@@ -247,7 +247,7 @@ func (s *LimitSuite) measure(ctx context.Context, a *LimitAgent, cell limit.Cell
 }
 
 // window sends, and measures after the warm-up. Delivery is that of the whole
-// run, after what is under way had time to arrive.
+// run, after what is in progress had time to arrive.
 func (s *LimitSuite) window(ctx context.Context, b *limitBench, to string) (*limit.Run, error) {
 	if err := b.load.ask(ctx, "start?url="+url.QueryEscape(to), nil); err != nil {
 		return nil, err

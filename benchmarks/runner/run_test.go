@@ -203,7 +203,7 @@ func TestRunsAreMeasuredAndChecked(t *testing.T) {
 	for way, want := range map[string]func(*report.Run) bool{
 		"honest": func(r *report.Run) bool { return r.Lost+r.Duplicated+r.Altered+r.Unknown == 0 && r.Wire > 0 },
 		"broken": func(r *report.Run) bool {
-			each := int64(r.Scrapes / job.Farm.Targets) // give or take the one under way
+			each := int64(r.Scrapes / job.Farm.Targets) // give or take the one in progress
 			return r.Lost >= each && r.Duplicated >= each && r.Altered >= each && r.Lost+r.Duplicated+r.Altered == int64(r.Scrapes)
 		},
 		"silent": func(r *report.Run) bool { return r.Unchecked && r.Wire == 0 },

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// running tells whether a process exists and is no zombie.
+// running reports whether a process exists and is no zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")

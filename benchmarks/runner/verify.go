@@ -26,7 +26,7 @@ func (a Account) Complete() bool {
 
 // compare checks each scrape that was served until a moment (Unix
 // milliseconds): all its samples must have arrived once. A scrape that was
-// under way then may be told in part, so samples without a scrape's number are
+// in progress then may be told in part, so samples without a scrape's number are
 // held against the agent only when they are older by a margin.
 func compare(served [][]farm.Scrape, arrived map[int][]sink.Group, until, margin int64) Account {
 	var a Account

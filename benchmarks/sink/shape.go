@@ -25,7 +25,7 @@ var pointNumbers = map[protowire.Number]map[protowire.Number]int{
 	metricSummary: {2: startNumber, 3: clockNumber, 4: integerNumber, 5: doubleNumber},
 }
 
-// findNumbers notes where the numbers of a message are that is so deep in a resource, and belongs to that field of a metric.
+// findNumbers records where the numbers of a message are that is so deep in a resource, and belongs to that field of a metric.
 func findNumbers(message []byte, at, depth int, metric protowire.Number, s *shape) bool {
 	for len(message) > 0 {
 		id, kind, n := protowire.ConsumeTag(message)
@@ -55,7 +55,7 @@ func findNumbers(message []byte, at, depth int, metric protowire.Number, s *shap
 	return true
 }
 
-// inside notes the numbers in a field of a message that has a length.
+// inside records the numbers in a field of a message that has a length.
 func inside(content []byte, at, depth int, id, metric protowire.Number, s *shape) bool {
 	switch {
 	case depth <= atScope && id == 2:

@@ -16,7 +16,7 @@ type Variant struct {
 	Name  string
 	Title string
 	Party string // collector for the Collector's own exporter and receiver
-	// Callers is how many batches the client has under way at a time.
+	// Callers is how many batches the client has in progress at a time.
 	Callers int
 	// client and server are configuration on top of what all have in common.
 	client, server map[string]any

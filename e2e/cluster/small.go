@@ -154,7 +154,7 @@ func merge(old, fields map[string]any) map[string]any {
 	return out
 }
 
-// picks tells whether an object is one that a request is about.
+// picks reports whether an object is one that a request is about.
 func picks(r *http.Request, p place, path string, o Object) bool {
 	at := placeOf(path)
 	if at.prefix != p.prefix || at.resource != p.resource || p.namespace != "" && at.namespace != p.namespace {

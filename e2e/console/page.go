@@ -86,7 +86,7 @@ func (b *Browser) Page(t testing.TB, look Look, home, hash string) *Page {
 	return p
 }
 
-// hear notes what a good page never gives cause for. It must not call the browser.
+// hear records what a good page never gives cause for. It must not call the browser.
 func (p *Page) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:

@@ -33,7 +33,7 @@ func (m memory) append(l labels.Labels, s sample) {
 	m[key].samples = append(m[key].samples, s)
 }
 
-// since notes since when a counter counts, and says whether that is news, and from when on that can be said.
+// since notes since when a counter counts, and reports whether that is news, and from when on that can be said.
 func (m memory) since(l labels.Labels, t int64) (from int64, news bool) {
 	key := l.String()
 	if m[key] == nil {

@@ -50,7 +50,7 @@ type Run struct {
 	End  End
 }
 
-// Loses says whether data may go missing.
+// Loses reports whether data may go missing.
 func (r *Run) Loses() bool {
 	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Loses })
 }
@@ -103,7 +103,7 @@ func Singles() []*Run {
 	return runs
 }
 
-// reaches tells whether the run has a value that changes the other process.
+// reaches reports whether the run has a value that changes the other process.
 func (r *Run) reaches() bool {
 	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Peer != "" })
 }
@@ -150,7 +150,7 @@ func overlap(a, b string) bool {
 // only the first then gets something, whichever these are: its debug exporter twice, and the second has no points.
 const pooling = "pdata.useProtoPooling"
 
-// batches tells whether an extra is a batch processor.
+// batches reports whether an extra is a batch processor.
 func (e Extra) batches() bool { return strings.HasPrefix(e.Text, "processors: {batch") }
 
 // gates are those that touch what components are given.

@@ -31,7 +31,7 @@ func TestNoKeyIsForgotten(t *testing.T) {
 	}
 }
 
-// tried tells whether the table has values for a key, or for some of those squashed into it.
+// tried reports whether the table has values for a key, or for some of those squashed into it.
 func tried(c Component, keys []Key, key Key) bool {
 	return slices.ContainsFunc(c.Options, func(o Option) bool {
 		if !key.Squashed {

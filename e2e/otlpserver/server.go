@@ -56,7 +56,7 @@ type Request struct {
 	Header http.Header
 	// Items are data points, spans or log records.
 	Items int
-	// Kept tells whether the data was.
+	// Kept reports whether the data was.
 	Kept bool
 }
 

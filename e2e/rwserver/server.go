@@ -77,7 +77,7 @@ type Request struct {
 	Exemplars           int
 	// Status of the answer; 0 when there was none.
 	Status int
-	// Kept tells whether the data was.
+	// Kept reports whether the data was.
 	Kept bool
 	// Err says what was wrong with the request.
 	Err error

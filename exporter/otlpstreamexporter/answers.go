@@ -111,7 +111,7 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	}
 }
 
-// atWork notes that the server still works on requests it has read. Their time begins anew, and so does that of those
+// atWork records that the server still works on requests it has read. Their time begins anew, and so does that of those
 // behind them on the stream.
 func (s *slot) atWork(l *link, r *otlpstream.Response, now time.Time) {
 	l.progress.working(now)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepless tells whether a moment has a monotonic reading. What lies between two that have one is right whatever the
+// stepless reports whether a moment has a monotonic reading. What lies between two that have one is right whatever the
 // wall clock is set to meanwhile; between others it is as long as the clock was moved.
 func stepless(moment time.Time) bool { return strings.Contains(moment.String(), " m=") }
 

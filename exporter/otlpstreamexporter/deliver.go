@@ -334,7 +334,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	return outcome{verdict: failure, reason: account.Rejected, err: err}
 }
 
-// partial notes that the server has taken a request, but perhaps not all of it.
+// partial records that the server has taken a request, but perhaps not all of it.
 func (d *destination) partial(p *delivery, rejected int, message string, now time.Time) {
 	if rejected == 0 && message == "" {
 		return
@@ -345,7 +345,7 @@ func (d *destination) partial(p *delivery, rejected int, message string, now tim
 	d.server.Complains(rejected, message, now)
 }
 
-// ownCredentials tells whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
+// ownCredentials reports whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
 // expired, says nothing about the request; those that are a client's may be wrong for ever, and are no reason to keep others waiting.
 func ownCredentials(ctx context.Context, p *delivery) bool {
 	info := client.FromContext(ctx)
@@ -390,7 +390,7 @@ func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	return outcome{err: cause}
 }
 
-// tooOld tells whether a delivery is older than retry_on_failure allows.
+// tooOld reports whether a delivery is older than retry_on_failure allows.
 func (d *destination) tooOld(p *delivery, now time.Time) bool {
 	return d.cfg.Retry.MaxElapsedTime > 0 && now.Sub(p.since) > d.cfg.Retry.MaxElapsedTime
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // BenchmarkDelivery is the time for one batch of 100 spans from the exporter to a server and its acknowledgement back,
-// as unary requests one after another, as unary requests of which ten are under way, and streamed. The network between
+// as unary requests one after another, as unary requests of which ten are in progress, and streamed. The network between
 // them delays what passes by half the round trip in each direction.
 func BenchmarkDelivery(b *testing.B) {
 	td := ptrace.NewTraces()

@@ -128,7 +128,7 @@ func (s *choosy) seen() (asked, names []string) {
 	return slices.Clone(s.asked), slices.Clone(s.names)
 }
 
-// sniffer notes what calls are compressed with, which servers do not tell their handlers.
+// sniffer records what calls are compressed with, which servers do not tell their handlers.
 type sniffer struct{}
 
 func (s sniffer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
@@ -267,7 +267,7 @@ func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *test
 	})
 }
 
-// What a proxy makes of a server that dies says nothing about the request that was under way.
+// What a proxy makes of a server that dies says nothing about the request that was in progress.
 func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
 	breaks := 2 * strikesOut // more often than a request may break a stream
 	s := run(t, &testServer{stream: func(p *peer) error {

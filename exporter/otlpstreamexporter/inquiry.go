@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inquiry"
 )
 
-// inVain tells whether a stream has been opened with less than was asked for, and says so the first time. The requests it
+// inVain reports whether a stream has been opened with less than was asked for, and says so the first time. The requests it
 // was opened for can go one by one then, each with the client that it came from.
 func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
 	if !i.AskedForAuth() && (!i.Asked() || len(s.cfg.MetadataKeys) > 0) {

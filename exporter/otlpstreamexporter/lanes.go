@@ -122,7 +122,7 @@ func (s *lanes) enterSoon(ctx context.Context, p *delivery) *lane {
 	}
 }
 
-// leave notes that a delivery is done with its lane.
+// leave records that a delivery is done with its lane.
 func (s *lanes) leave(l *lane) {
 	if l.origin == "" {
 		return
@@ -137,7 +137,7 @@ func (s *lanes) leave(l *lane) {
 	}
 }
 
-// evict gives the place of the lane that has been idle for longest to another, and tells whether there was one.
+// evict gives the place of the lane that has been idle for longest to another, and reports whether there was one.
 func (s *lanes) evict(now time.Time) bool {
 	var idle *lane
 	for _, l := range s.byOrigin {

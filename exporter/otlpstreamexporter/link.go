@@ -53,7 +53,7 @@ type link struct {
 	closed time.Time
 }
 
-// over tells whether it is time to use another stream.
+// over reports whether it is time to use another stream.
 func (l *link) over(cfg Rebalance, now time.Time) bool {
 	if !l.retiring && l.learned.Load() && now.Sub(l.opened) < l.deltaAge {
 		return false
@@ -80,7 +80,7 @@ func (s *slot) reasonOf(l *link, err error) tally.Ending {
 	return tally.Broken
 }
 
-// suspicious tells whether one of the requests on a stream may be why it broke. A server that is away, or that does
+// suspicious reports whether one of the requests on a stream may be why it broke. A server that is away, or that does
 // not know us, has nothing against a request.
 func suspicious(err error) bool {
 	switch st := status.Convert(err); st.Code() {

@@ -17,14 +17,14 @@ type progress struct {
 	heard, newest time.Time
 }
 
-// answered notes an answer to a request.
+// answered records an answer to a request.
 func (p *progress) answered(sent, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heard, p.newest = now, later(p.newest, sent)
 }
 
-// working notes that the server is still at work on what it has read.
+// working records that the server is still at work on what it has read.
 func (p *progress) working(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -93,7 +93,7 @@ func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 		keepalive := cfg.Client.Keepalive.Get()
 		keepalive.Time, keepalive.Timeout = time.Duration(slower)*time.Second, time.Duration(slower)*time.Second
 		if kind == transport.WebSocket {
-			keepalive.Timeout = time.Duration(slower) * patience // a new connection waits for all that is under way on the old one
+			keepalive.Timeout = time.Duration(slower) * patience // a new connection waits for all that is in progress on the old one
 		}
 	}))
 	e.bulky(slowLinkRequests)

@@ -144,7 +144,7 @@ func (s *slot) next() *entry {
 	return nil
 }
 
-// isWanted tells whether a request is still to be sent: not when it was answered, and not when its caller has given up. The caller
+// isWanted reports whether a request is still to be sent: not when it was answered, and not when its caller has given up. The caller
 // knows that from an error and may send the data elsewhere, so another attempt would only make duplicates. The slot's lock is held.
 func (s *slot) isWanted(e *entry) bool {
 	if !s.pending.Holds(e) {
@@ -235,14 +235,14 @@ func (s *slot) send(e *entry, p *delivery) bool {
 	}
 }
 
-// worthPacking tells whether a payload is packed where the server unpacks. A large batch of spans or log records has
+// worthPacking reports whether a payload is packed where the server unpacks. A large batch of spans or log records has
 // nearly all there is to find within itself, so it would only cost more.
 func worthPacking(signal otlpstream.Signal, size int) bool {
 	const largeBatch = 16 << 10
 	return signal == otlpstream.Metrics || size <= largeBatch
 }
 
-// spend notes that so many bytes are sent on a stream, giveBack that they are answered, or lost. The slot's lock is held.
+// spend records that so many bytes are sent on a stream, giveBack that they are answered, or lost. The slot's lock is held.
 func (s *slot) spend(l *link, bytes int) {
 	l.credit.Spend(bytes)
 	s.unanswered.Add(int64(bytes))
@@ -260,7 +260,7 @@ func (s *slot) passGate() bool {
 	return s.gate.Wait(s.ctx) == nil
 }
 
-// fits tells whether the stream may carry another request now.
+// fits reports whether the stream may carry another request now.
 func (s *slot) fits(l *link, bytes int) bool {
 	unanswered := l.credit
 	if s.cfg.Ordered {

@@ -46,7 +46,7 @@ type DestinationSnapshot struct {
 	HeldFor, Throttled time.Duration
 }
 
-// Latency is how long answers took of late.
+// Latency is how long answers took lately.
 type Latency struct {
 	Count    int // of the answers that the others are about
 	P50, P99 time.Duration

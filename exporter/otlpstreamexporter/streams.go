@@ -89,7 +89,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 	}
 }
 
-// pointless tells whether a request has been given up while there was no stream for it, and gives it up if it is too
+// pointless reports whether a request has been given up while there was no stream for it, and gives it up if it is too
 // old. Those that have an ID are watched in any case.
 func (s *slot) pointless(e *entry, p *delivery) bool {
 	if e != nil {
@@ -104,7 +104,7 @@ func (s *slot) pointless(e *entry, p *delivery) bool {
 	return s.account.Settled(&p.Parcel)
 }
 
-// failed notes that a stream could not be opened. It returns true when nothing is left to be sent on it.
+// failed records that a stream could not be opened. It returns true when nothing is left to be sent on it.
 func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	s.mu.Lock()
 	s.fail()
@@ -133,7 +133,7 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	return true
 }
 
-// refusedOrigin tells whether the server has something against the origin of requests, as it would have of a unary request.
+// refusedOrigin reports whether the server has something against the origin of requests, as it would have of a unary request.
 // That is no fault of the destination's, and does not keep others waiting.
 func (l *lane) refusedOrigin(err error) bool {
 	code := status.Code(err)
@@ -157,7 +157,7 @@ func (*slot) hangUp(c transport.Conn) {
 	}
 }
 
-// fail notes that a stream has come to nothing, and answers that it has not. The slot's lock is held.
+// fail records that a stream has come to nothing, and answers that it has not. The slot's lock is held.
 func (s *slot) fail() {
 	s.failures++
 	s.failing.Store(true)

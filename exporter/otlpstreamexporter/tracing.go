@@ -22,7 +22,7 @@ const (
 	resultKept  = "kept" // in the queue on disk
 )
 
-// propagates tells whether requests are to carry their trace's context: as unary ones do it, where the Collector's
+// propagates reports whether requests are to carry their trace's context: as unary ones do it, where the Collector's
 // propagators have W3C's.
 func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
@@ -43,7 +43,7 @@ func (p *delivery) noteDestination(name string) {
 	}
 }
 
-// noteStreamed notes that it goes over the stream of a slot, and under which ID the receiver's span has it.
+// noteStreamed records that it goes over the stream of a slot, and under which ID the receiver's span has it.
 func (p *delivery) noteStreamed(slot int, id, attempt uint64) {
 	if p.span.IsRecording() {
 		p.span.SetAttributes(attribute.Int("stream", slot))
@@ -69,7 +69,7 @@ func (p *delivery) noteStreamLost(why error) {
 	}
 }
 
-// noteLate notes that it is sent again because no answer came.
+// noteLate records that it is sent again because no answer came.
 func (p *delivery) noteLate(waited time.Duration) {
 	if p.span.IsRecording() {
 		p.span.AddEvent("unanswered", trace.WithAttributes(attribute.String("waited", waited.String())))
@@ -82,7 +82,7 @@ func (p *delivery) noteDivided(limit int64) {
 	}
 }
 
-// noteResult notes that it was acknowledged, or why not.
+// noteResult records that it was acknowledged, or why not.
 func (p *delivery) noteResult(result string) {
 	if p.span.IsRecording() {
 		p.span.SetAttributes(attribute.String("result", result))

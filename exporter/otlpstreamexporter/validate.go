@@ -154,7 +154,7 @@ func (c *Config) validateMetadata() error {
 	return errors.Join(errs...)
 }
 
-// isHeader tells whether requests may have a header of that name, which is in lower case, for what a client says of itself.
+// isHeader reports whether requests may have a header of that name, which is in lower case, for what a client says of itself.
 func isHeader(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-_."
 	if name == "" || strings.Trim(name, letters) != "" || strings.HasSuffix(name, "-bin") {

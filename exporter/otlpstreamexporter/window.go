@@ -19,7 +19,7 @@ func newWindow(requests int, bytes int64) *window {
 	return &window{requests: semaphore.NewWeighted(int64(requests)), bytes: semaphore.NewWeighted(bytes), most: bytes}
 }
 
-// enter waits for room for a request of so many bytes, and tells whether there was some before ctx was done. Who is through leaves.
+// enter waits for room for a request of so many bytes, and reports whether there was some before ctx was done. Who is through leaves.
 func (w *window) enter(ctx context.Context, size int) bool {
 	if w.requests.Acquire(ctx, 1) != nil {
 		return false

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// walSize bounds the queue on disk. Contrib's log has no bound.
+	// walSize limits the queue on disk. Contrib's log has no bound.
 	walSize = 10 << 30
 	// contribLog is where contrib's exporter keeps its log, in `wal.directory`.
 	contribLog = "prom_remotewrite"

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder. No request is under way
+// leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder. No request is in progress
 // when it returns: the shutdown waits for the answer. One that nobody waits for may be served once the destination is up again, and counts twice.
 func leaveInFileStorage(t *testing.T, directory string, d *received, calls int) (file string) {
 	t.Helper()

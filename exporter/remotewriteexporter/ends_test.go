@@ -59,7 +59,7 @@ func TestAShutdownWaitsForARequestUnderWay(t *testing.T) {
 	<-arrived
 	ended := make(chan error)
 	go func() { ended <- e.Shutdown(context.Background()) }()
-	_, err := e.queue.Next(t.Context(), 0, queue.Bound{}) // which ends with the queue: its only block is under way
+	_, err := e.queue.Next(t.Context(), 0, queue.Bound{}) // which ends with the queue: its only block is in progress
 	require.ErrorIs(t, err, queue.ErrClosed)
 	close(release)
 	require.NoError(t, <-ended)

@@ -73,7 +73,7 @@ func TestExemplarsThatTheQueueDropsComeAgain(t *testing.T) {
 			e := start(t, componenttest.NewNopHost(), func(c *Config) {
 				c.Endpoint, c.Queue.Size, c.Queue.OnFull, c.ShutdownTimeout = d.URL, 500, policy, time.Millisecond
 			})
-			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, 0))) // which no policy drops once it is under way
+			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, 0))) // which no policy drops once it is in progress
 			eventually(t, func() bool { return e.queue.Stats(0).Leased == 1 }, "it is under way")
 			dropped := func() bool { return e.Snapshot().Destinations[0].Outcome.Dropped["queue_full"] > 0 }
 			n := 0

@@ -38,7 +38,7 @@ func among(t *testing.T, samples int, destinations ...*received) map[string]int 
 	return at
 }
 
-// whole tells whether there are series, and as many samples of each.
+// whole reports whether there are series, and as many samples of each.
 func (d *received) whole(samples int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -116,7 +116,7 @@ func (t *telemetry) queueDropped(destination int, reason string, h block.Header)
 	t.log.Warn("the queue dropped a block; more of the same are counted, not logged", fields...)
 }
 
-// blocked notes that the queue began, or ceased, to make the pipeline wait.
+// blocked records that the queue began, or ceased, to make the pipeline wait.
 func (t *telemetry) blocked(is bool) {
 	if is {
 		t.log.Warn("The queue is full: the pipeline waits for room")
@@ -148,7 +148,7 @@ func (t *telemetry) storageWorks() {
 	}
 }
 
-// storageDamaged notes what cannot be read of the queue on disk.
+// storageDamaged records what cannot be read of the queue on disk.
 func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
@@ -299,7 +299,7 @@ func (d *destinationTelemetry) Down(reason error) {
 	}
 }
 
-// isNews tells whether the log has had nothing of a reason for which the queue drops blocks for a while.
+// isNews reports whether the log has had nothing of a reason for which the queue drops blocks for a while.
 func (d *destinationTelemetry) isNews(reason string) bool {
 	const interval = time.Minute
 	d.mu.Lock()

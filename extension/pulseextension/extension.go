@@ -77,7 +77,7 @@ func (p *pulse) Ready() error {
 // NotReady changes nothing: what drains is worth a line too.
 func (*pulse) NotReady() error { return nil }
 
-// Shutdown stops the clock, and a reading under way.
+// Shutdown stops the clock, and a reading in progress.
 func (p *pulse) Shutdown(context.Context) error {
 	p.cancel()
 	p.done.Wait()

@@ -24,7 +24,7 @@ const (
 	// pagesOfPiece is odd, as are the pages of larger pieces: then the pages of a piece differ from each other, and from those of its
 	// neighbours, if every other one is marked.
 	pagesOfPiece = 5
-	// manyPieces bounds the pieces, and manyPages the mappings more that their pages are.
+	// manyPieces limits the pieces, and manyPages the mappings more that their pages are.
 	manyPieces = 8192
 	manyPages  = 8192
 )
@@ -217,7 +217,7 @@ const (
 	pageEntry   = 8
 )
 
-// isOwn tells whether a page is the process' own, in memory or swapped out: relocations, breakpoints and uprobes are copies of the file's pages
+// isOwn reports whether a page is the process' own, in memory or swapped out: relocations, breakpoints and uprobes are copies of the file's pages
 // and would be lost.
 func isOwn(entry uint64) bool {
 	return entry&pageSwapped != 0 || entry&(pagePresent|pageOfFile) == pagePresent

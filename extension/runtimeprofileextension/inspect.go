@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// inspection is what the extension shows to whoever looks.
+// inspection is what the extension shows on request.
 func (e *runtimeProfile) inspection() inspect.Source {
 	return inspect.Source{Kind: component.KindExtension, ID: e.id, Runtime: e.inspectRuntime}
 }

@@ -76,7 +76,7 @@ func (r *emptyRoom) isDue(now sample) bool {
 	return false
 }
 
-// isWorth tells whether, after a time at the recent rates, the empty memory will have cost more than returning it.
+// isWorth reports whether, after a time at the recent rates, the empty memory will have cost more than returning it.
 func (r *emptyRoom) isWorth(in time.Duration) bool {
 	seconds, live := in.Seconds(), float64(r.last.live)
 	empty := float64(r.last.empty()) + r.growth*seconds

@@ -139,7 +139,7 @@ func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
 	assert.InDelta(t, cheap, run(), 2, "at once")
 }
 
-// What else is done while a cycle is under way is no part of it.
+// What else is done while a cycle is in progress is no part of it.
 func TestACycleIsNotTakenForDearByWhatElseIsDone(t *testing.T) {
 	f := newFilling(100*mib, 200, 0.1)
 	for range 3 {

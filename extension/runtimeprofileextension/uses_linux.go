@@ -30,7 +30,7 @@ func (u *uses) begin() {
 	u.released, u.at = now, 0
 }
 
-// next says whether the next page, which is there or not, is to be left.
+// next reports whether the next page, which is there or not, is to be left.
 func (u *uses) next(there bool) bool {
 	if u.at == len(u.pages) {
 		u.pages = append(u.pages, 0)

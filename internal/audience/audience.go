@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audience tells whether anybody receives what instrumentation records. If nobody does, it need not be made.
+// Package audience reports whether anybody receives what instrumentation records. If nobody does, it need not be made.
 package audience
 
 import (

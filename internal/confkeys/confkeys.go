@@ -90,7 +90,7 @@ func unknownOf(t reflect.Type, key string, known []string, place string) string 
 	return text
 }
 
-// maxParents bounds how many places for a key are named.
+// maxParents limits how many places for a key are named.
 const maxParents = 3
 
 // parentsOf are the paths of the keys under which a type has a key, the shortest first.

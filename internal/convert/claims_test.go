@@ -73,7 +73,7 @@ func outcome(t *testing.T, text string) (all string, paths []string) {
 	return string(result.Config) + report.String(), paths
 }
 
-// named tells whether a path, or what it is part of, is in a report.
+// named reports whether a path, or what it is part of, is in a report.
 func named(path string, paths []string) bool {
 	for _, p := range paths {
 		if p != "" && (p == path || strings.HasPrefix(path, p+".") || strings.HasPrefix(path, p+"[")) {

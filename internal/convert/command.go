@@ -138,7 +138,7 @@ func validates(args []string) bool {
 	return os.Getenv(inner) == "" && len(flagValues(args, "config")) > 0 && !slices.Contains(args, "--help") && !slices.Contains(args, "-h")
 }
 
-// maxLookedAt bounds the files that are looked through before the collector reads them: it starts with them.
+// maxLookedAt limits the files that are looked through before the collector reads them: it starts with them.
 const maxLookedAt = 256 << 10
 
 // refuse ends a collector that was given a file of Prometheus, or one with a mistake that can be told by its line.

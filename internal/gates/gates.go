@@ -35,7 +35,7 @@ func Register(all ...Gate) Known {
 	return all
 }
 
-// Enabled tells whether a gate is.
+// Enabled reports whether a gate is.
 func Enabled(id string) (enabled bool) {
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) { enabled = enabled || g.ID() == id && g.IsEnabled() })
 	return enabled

@@ -56,7 +56,7 @@ var poolingGate = sync.OnceValue(func() (found *featuregate.Gate) {
 	return found
 })
 
-// Pooled says whether the Collector frees data piece by piece: then no piece may be in two places.
+// Pooled reports whether the Collector frees data piece by piece: then no piece may be in two places.
 func Pooled() bool {
 	g := poolingGate()
 	return g != nil && g.IsEnabled()
@@ -69,7 +69,7 @@ func gates() []Obstacle {
 	return nil
 }
 
-// Unread says whether points may owe what they say, of a receiver that may use the memory of its metrics again: nothing is behind it but
+// Unread reports whether points may owe what they say, of a receiver that may use the memory of its metrics again: nothing is behind it but
 // processors that are known to count points and no more, and an exporter that settles what it reads.
 func Unread(host component.Host, receiver component.ID) bool {
 	roads, err := hostgraph.Behind(host, receiver)

@@ -127,7 +127,7 @@ func loanAt(rm pmetric.ResourceMetrics) *Loan {
 	return sent.loans[addressOf(rm.ScopeMetrics().At(0))]
 }
 
-// isAt tells whether what was sent is a batch's resources from one on.
+// isAt reports whether what was sent is a batch's resources from one on.
 func (l *Loan) isAt(rms pmetric.ResourceMetricsSlice, from int) bool {
 	if rms.Len()-from < len(l.scopes) {
 		return false
@@ -162,7 +162,7 @@ func Abandon(md pmetric.Metrics) { Arrive(md) }
 // addressOf is where a scope is, whichever resource it is in.
 func addressOf(sm pmetric.ScopeMetrics) uintptr { return reflect.ValueOf(sm).Field(0).Pointer() }
 
-// knowsScopes says whether pdata has scopes as addressOf needs them.
+// knowsScopes reports whether pdata has scopes as addressOf needs them.
 var knowsScopes = func() bool {
 	t := reflect.TypeFor[pmetric.ScopeMetrics]()
 	return t.NumField() > 0 && t.Field(0).Name == "orig" && t.Field(0).Type.Kind() == reflect.Pointer

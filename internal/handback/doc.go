@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handback says whether a receiver may reuse the memory of metrics once ConsumeMetrics has returned.
+// Package handback reports whether a receiver may reuse the memory of metrics once ConsumeMetrics has returned.
 //
 // By the Collector's rule metrics belong to the consumer they were given to, for as long as it likes. A receiver that
 // fills the same memory again must therefore know that nothing behind it keeps metrics after it has returned.

@@ -78,7 +78,7 @@ func configsOf(host component.Host, n hostgraph.Node) string {
 	return packageOf(factory.CreateDefaultConfig())
 }
 
-// isNop tells whether an exporter is the Collector's nop, whose consumer does nothing at all.
+// isNop reports whether an exporter is the Collector's nop, whose consumer does nothing at all.
 func isNop(instance component.Component) bool { return packageOf(instance) == nopExporters }
 
 // packageOf returns the package of the type that a pointer points to.

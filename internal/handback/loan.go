@@ -100,7 +100,7 @@ func (l *Loan) Bring(parts []*Part) {
 // so many points.
 func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
 
-// Owes says whether points may not say what they are to, and how many points the metrics had when they were lent: where there are others,
+// Owes reports whether points may not say what they are to, and how many points the metrics had when they were lent: where there are others,
 // somebody was on the way who was not to be.
 func (l *Loan) Owes() (points int, ok bool) {
 	if l == nil {
@@ -110,7 +110,7 @@ func (l *Loan) Owes() (points int, ok bool) {
 	return l.points, l.owes
 }
 
-// Asked says whether somebody has asked so since metrics were lent. Where nobody has, the loan does not come to who settles, and nothing may be
+// Asked reports whether somebody has asked so since metrics were lent. Where nobody has, the loan does not come to who settles, and nothing may be
 // owed.
 func (l *Loan) Asked() bool { return l.asked }
 

@@ -25,17 +25,17 @@ func switched(on bool) *atomic.Bool {
 	return s
 }
 
-// Poison says whether memory that was handed back is to be overwritten before it is used again, and returns how to undo
+// Poison reports whether memory that was handed back is to be overwritten before it is used again, and returns how to undo
 // that. It is for tests; builds with the tag invariants begin with it.
 func Poison(on bool) (undo func()) {
 	before := poisoning.Swap(on)
 	return func() { poisoning.Store(before) }
 }
 
-// Poisons tells whether it is.
+// Poisons reports whether it is.
 func Poisons() bool { return poisoning.Load() }
 
-// IsPoison tells whether a value is what poison leaves.
+// IsPoison reports whether a value is what poison leaves.
 func IsPoison(v float64) bool { return math.Float64bits(v) == poisonBits }
 
 // Overwrite poisons what metrics say: names, attributes, values and times. The structure stays, and with it the number of

@@ -134,7 +134,7 @@ func Behind(host component.Host, receiver component.ID) ([]Pipeline, error) {
 	return found, nil
 }
 
-// read fills in a pipeline, and tells whether a receiver leads into it.
+// read fills in a pipeline, and reports whether a receiver leads into it.
 func (p *Pipeline) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 	for it := nodes.FieldByName("receivers").MapRange(); it.Next(); {
 		n, ok := readNode(it.Value(), "receiverNode")

@@ -80,7 +80,7 @@ func (l *lastHead) note(before, behind []byte, req *http.Request, size int) {
 	l.before, l.behind, l.request = before, behind, &kept
 }
 
-// read is http.ReadRequest, of a head that is as the last one was. It is nil if that is another.
+// read is http.ReadRequest, of a head that is as the last one was. It returns nil if that is another.
 func (l *lastHead) read(ctx context.Context, in *bufio.Reader) *http.Request {
 	if l.request == nil {
 		return nil

@@ -66,5 +66,5 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isOver says whether it was read to its end.
+// isOver reports whether it was read to its end.
 func (b *body) isOver() bool { return b.finished }

@@ -65,7 +65,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // maxLineEnds is how many bytes of line ends are passed over that old clients send behind a body.
 const maxLineEnds = 4
 
-// await waits for the first byte of a request. It is false if none comes.
+// await waits for the first byte of a request. It returns false if none comes.
 func (c *conn) await(atMost time.Duration) bool {
 	c.left = int64(c.server.maxHead) + headSlop
 	for passed := 0; ; passed++ {
@@ -83,7 +83,7 @@ func (c *conn) await(atMost time.Duration) bool {
 	}
 }
 
-// readWithin bounds how long reading takes, if that is to be bounded.
+// readWithin limits how long reading takes, if that is to be bounded.
 func (c *conn) readWithin(d time.Duration) {
 	until := time.Time{}
 	if d > 0 {
@@ -92,7 +92,7 @@ func (c *conn) readWithin(d time.Duration) {
 	_ = c.nc.SetReadDeadline(until) // who cannot has none
 }
 
-// exchange reads a request and answers it, and says whether there may be another one.
+// exchange reads a request and answers it, and reports whether there may be another one.
 func (c *conn) exchange() (again bool) {
 	c.readWithin(c.server.head)
 	ctx := &watched{conn: c}

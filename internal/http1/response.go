@@ -99,7 +99,7 @@ func appendLine(dst []byte, name, value string) []byte {
 	return append(append(dst, strings.TrimSpace(oneLine.Replace(value))...), "\r\n"...)
 }
 
-// hasBody says whether there may be one with a code.
+// hasBody reports whether there may be one with a code.
 func hasBody(code int) bool { return code != http.StatusNoContent && code != http.StatusNotModified }
 
 func (w *response) Write(p []byte) (int, error) {
@@ -123,7 +123,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// finish sends what is left. It is false if that could not be sent.
+// finish sends what is left. It returns false if that could not be sent.
 func (w *response) finish() bool {
 	if w.code == 0 {
 		w.WriteHeader(http.StatusOK)

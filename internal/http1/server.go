@@ -124,7 +124,7 @@ func (s *Server) begin(nc net.Conn) {
 	s.done.Go(c.serve)
 }
 
-// turn notes whether a connection waits for a request. It is false if there is to be none.
+// turn records whether a connection waits for a request. It returns false if there is to be none.
 func (s *Server) turn(c *conn, idle bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

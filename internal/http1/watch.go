@@ -42,7 +42,7 @@ func (w *watched) Value(key any) any {
 	return w.conn.base.Value(key)
 }
 
-// Err says whether it has ended.
+// Err reports whether it has ended.
 func (w *watched) Err() error {
 	if w.own.Load() == nil && !w.over.Load() { // fast path
 		return w.conn.base.Err() //nolint:wrapcheck // it is a context's

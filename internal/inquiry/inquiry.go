@@ -33,10 +33,10 @@ func New(ctx context.Context, known client.Metadata) *Context {
 	return &Context{Context: ctx, known: client.Info{Metadata: known}}
 }
 
-// Asked tells whether anybody has asked for the client.
+// Asked reports whether anybody has asked for the client.
 func (c *Context) Asked() bool { return c.asked.Load() }
 
-// AskedForAuth tells whether anybody has asked how the client was authenticated, which is never known.
+// AskedForAuth reports whether anybody has asked how the client was authenticated, which is never known.
 func (c *Context) AskedForAuth() bool { return c.askedForAuth.Load() }
 
 // clientKey is what contexts have clients under.

@@ -43,7 +43,7 @@ type Destination struct {
 	// AckSeconds is the sum of the times that Acks requests took to be answered.
 	AckSeconds float64
 	Acks       int64
-	// AckP50 and AckP99 are of late, where they are known.
+	// AckP50 and AckP99 are lately, where they are known.
 	AckP50, AckP99 time.Duration
 
 	BreakerOpen    bool

@@ -15,7 +15,7 @@ type Estimate struct {
 	Error float64 `json:"error"`
 }
 
-// Known says whether the value says anything: an error that is as large may be all there is to it.
+// Known reports whether the value says anything: an error that is as large may be all there is to it.
 func (e Estimate) Known() bool { return e.Error == 0 || e.Error < e.Value }
 
 // AtMost is what the truth is hardly above.

@@ -111,7 +111,7 @@ func (t *Tap) take() (waiting []chan Glance, nth uint64) {
 	return waiting, t.seen
 }
 
-// IsOpen says whether somebody waits. Who comes a moment later sees the next batch.
+// IsOpen reports whether somebody waits. Who comes a moment later sees the next batch.
 func (t *Tap) IsOpen() bool { return t.open.Load() }
 
 // Metrics shows a batch that passes. It only reads it.

@@ -121,7 +121,7 @@ func (o Origin) String() string {
 // Header is one line of a request's head.
 type Header struct{ Key, Value string }
 
-// Fits tells whether a header can have the value. HTTP/2 ends the call, not only the request, where one has not.
+// Fits reports whether a header can have the value. HTTP/2 ends the call, not only the request, where one has not.
 func (h Header) Fits() bool {
 	return !strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' || r > '~' })
 }

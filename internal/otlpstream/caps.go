@@ -133,7 +133,7 @@ type Credit struct {
 	requests, bytes int
 }
 
-// Fits tells whether a request of so many bytes may be sent now. A request alone always may: one larger than the
+// Fits reports whether a request of so many bytes may be sent now. A request alone always may: one larger than the
 // window would never be sent otherwise.
 func (c *Credit) Fits(bytes int) bool {
 	if c.requests == 0 {
@@ -143,10 +143,10 @@ func (c *Credit) Fits(bytes int) bool {
 		(c.Bytes == 0 || c.bytes+bytes <= c.Bytes)
 }
 
-// Spent tells whether any request is unanswered.
+// Spent reports whether any request is unanswered.
 func (c *Credit) Spent() bool { return c.requests > 0 }
 
-// Spend notes that a request was sent, Return that it was answered.
+// Spend records that a request was sent, Return that it was answered.
 func (c *Credit) Spend(bytes int) { c.requests++; c.bytes += bytes }
 
 // Return gives back what Spend took.

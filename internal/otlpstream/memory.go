@@ -54,7 +54,7 @@ func (m *Memory) Retain() {
 	}
 }
 
-// Release notes that a user is done with it.
+// Release records that a user is done with it.
 func (m *Memory) Release() {
 	if m == nil || m.users.Add(-1) > 0 {
 		return

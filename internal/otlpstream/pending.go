@@ -43,13 +43,13 @@ func (p *Pending[T]) Add(v T, now time.Time) *Entry[T] {
 	return e
 }
 
-// Resent notes that a request is sent once more, under the ID it has.
+// Resent records that a request is sent once more, under the ID it has.
 func (p *Pending[T]) Resent(e *Entry[T], now time.Time) {
 	unlink(e)
 	p.link(e, now)
 }
 
-// Holds tells whether the request is still in the table.
+// Holds reports whether the request is still in the table.
 func (p *Pending[T]) Holds(e *Entry[T]) bool { return p.byID[e.ID] == e }
 
 // Find returns a request, or nil where there is none of that ID.

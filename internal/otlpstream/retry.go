@@ -33,7 +33,7 @@ func RetryDelay(st *status.Status) (delay time.Duration, ok bool) {
 	return 0, false
 }
 
-// Transient tells whether standard OTLP lets the client send the same data again after this status.
+// Transient reports whether standard OTLP lets the client send the same data again after this status.
 func Transient(st *status.Status) bool {
 	switch st.Code() {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
@@ -52,7 +52,7 @@ func ErrTooLarge(message string) error {
 
 var largerThanMax = regexp.MustCompile(`larger than max(?: \(\d+ vs\. (\d+)\)| (\d+))?`)
 
-// TooLarge tells whether a message was refused for its size, and what the limit is, 0 where that is not said. There is
+// TooLarge reports whether a message was refused for its size, and what the limit is, 0 where that is not said. There is
 // no code for it: gRPC only says so for people.
 func TooLarge(st *status.Status) (limit int, ok bool) {
 	if st.Code() != codes.ResourceExhausted {

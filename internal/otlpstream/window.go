@@ -104,7 +104,7 @@ func (p *Packer) Pack(r *Request) {
 // HashResource is a number for the resource that a payload of metrics is about, or the first of them. It differs from process to process.
 func HashResource(payload []byte) uint64 { return delta.HashResource(payload) }
 
-// mostSpare is the largest buffer that waits for the next payload: one huge request must not pin memory for ever.
+// mostSpare is the largest buffer that waits for the next payload: one huge request must not hold memory for ever.
 const mostSpare = 1 << 20
 
 // Unpacker unpacks the payloads of one stream, in the order they were packed in. It is not safe for concurrent use.
@@ -128,7 +128,7 @@ func NewUnpacker(limit int) *Unpacker { return Keep{}.NewUnpacker(limit) }
 // NewUnpacker makes an unpacker for a new stream that keeps no more than that.
 func (k Keep) NewUnpacker(limit int) *Unpacker { return &Unpacker{limit: limit, keep: k} }
 
-// Used tells whether the stream has packed payloads: then none may be skipped.
+// Used reports whether the stream has packed payloads: then none may be skipped.
 func (u *Unpacker) Used() bool { return u.decoder != nil }
 
 // Unpack replaces a packed payload by what it holds, in OTLP form, and leaves other payloads alone. After an error the

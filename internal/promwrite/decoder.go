@@ -21,7 +21,7 @@ var errDense = errors.New("more series or histograms than a body of this size ca
 
 // A Decoder decodes requests. Its zero value is ready; use one per goroutine.
 type Decoder struct {
-	// MaxText bounds the text that references of a request of 2.0 stand for, however often they stand for the same; 0 does not. What refers to
+	// MaxText limits the text that references of a request of 2.0 stand for, however often they stand for the same; 0 does not. What refers to
 	// a symbol has to be looked through, and may be written out by others, each time.
 	MaxText int
 

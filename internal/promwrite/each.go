@@ -143,12 +143,12 @@ const (
 	metadataTag = 5<<3 | wireBytes
 )
 
-// isShort says whether a message begins with a field of bytes of a tag, whose length takes one byte.
+// isShort reports whether a message begins with a field of bytes of a tag, whose length takes one byte.
 func isShort(msg string, tag byte) bool {
 	return len(msg) > 1 && msg[0] == tag && msg[1] < 0x80 && 2+int(msg[1]) <= len(msg)
 }
 
-// usualV1 decodes a series of labels, then samples. It is false where that is not all.
+// usualV1 decodes a series of labels, then samples. It returns false where that is not all.
 func (d *Decoder) usualV1(msg string, s *Series) bool {
 	rest := msg
 	for isShort(rest, labelsTag) {
@@ -159,7 +159,7 @@ func (d *Decoder) usualV1(msg string, s *Series) bool {
 	return rest == "" && len(s.Samples) > 0
 }
 
-// usualV2 decodes a series of labels, then samples, then metadata. It is false where that is not all.
+// usualV2 decodes a series of labels, then samples, then metadata. It returns false where that is not all.
 func (d *Decoder) usualV2(msg string, s *Series) bool {
 	if !isShort(msg, labelsTag) {
 		return false
@@ -240,7 +240,7 @@ func (d *Decoder) DecodeLabels(version Version, s *Series) (err error) {
 	return nil
 }
 
-// NextLabel decodes the first of encoded labels of 2.0, and returns what follows. It is false where that is none.
+// NextLabel decodes the first of encoded labels of 2.0, and returns what follows. It returns false where that is none.
 func (d *Decoder) NextLabel(encoded string) (l Label, rest string, ok bool) {
 	name, n, err := uvarint(encoded)
 	if err != nil {

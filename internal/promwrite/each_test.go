@@ -62,7 +62,7 @@ func checkEach(t *testing.T, version Version, body []byte) {
 	require.Empty(t, single.Series)
 }
 
-// checkEachUsual holds what EachUsual yields to what Decode does, up to where it ends. It says whether that is the end of the request.
+// checkEachUsual holds what EachUsual yields to what Decode does, up to where it ends. It reports whether that is the end of the request.
 func checkEachUsual(t *testing.T, version Version, body []byte) bool {
 	var whole, single Decoder
 	wantErr := whole.Decode(version, body)

@@ -131,7 +131,7 @@ func RefOf(encoded string) (ref uint64, n int) {
 	return ref, n
 }
 
-// Says says whether a reference stands for a text.
+// Says reports whether a reference stands for a text.
 func (d *Decoder) Says(ref uint64, text string) bool {
 	return ref < uint64(len(d.symbols)) && d.symbols[ref] == text
 }

@@ -55,7 +55,7 @@ func textsOf(m pcommon.Map) *texts {
 	return t
 }
 
-// are says whether attributes, of which there are as many, say that.
+// are reports whether attributes, of which there are as many, say that.
 func (t *texts) are(all []slab.Attribute) bool {
 	for i := range all {
 		k, isHere := all[i].Key()
@@ -67,10 +67,10 @@ func (t *texts) are(all []slab.Attribute) bool {
 	return true
 }
 
-// Are says whether there are attributes at all, if only none of them: the zero value is not that.
+// Are reports whether there are attributes at all, if only none of them: the zero value is not that.
 func (a Attributes) Are() bool { return a.list != (pcommon.Map{}) }
 
-// Intact says whether attributes say what they did when they were sealed.
+// Intact reports whether attributes say what they did when they were sealed.
 func (a Attributes) Intact() bool {
 	return !a.Are() || a.list.Len() == int(a.seal.length) && sumOf(a.list) == a.seal.sum
 }

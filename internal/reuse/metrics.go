@@ -233,7 +233,7 @@ func (m *Metrics) LendOwing(ctx context.Context, points int) context.Context {
 // MayOwe says, once metrics were lent, whether they came to who settles what they owe, so that those lent next may.
 func (m *Metrics) MayOwe() bool { return m.loan.Asked() }
 
-// TakeBack makes the memory ready for the next request. It is false if this one must not be used again, or is much larger than
+// TakeBack makes the memory ready for the next request. It returns false if this one must not be used again, or is much larger than
 // has been needed lately.
 func (m *Metrics) TakeBack() bool {
 	if m.metrics.IsReadOnly() || !m.intact() {
@@ -262,7 +262,7 @@ func (m *Metrics) TakeBack() bool {
 	return true
 }
 
-// Weighs notes how many bytes the metrics take up, in memory of here or not: what was made anew is kept by the slices it is in for a while.
+// Weighs records how many bytes the metrics take up, in memory of here or not: what was made anew is kept by the slices it is in for a while.
 // Where nobody says so, points are counted.
 func (m *Metrics) Weighs(bytes int) { m.weight = bytes }
 
@@ -276,7 +276,7 @@ const (
 // Changed says, once TakeBack was false, that attributes which are shared were changed in place: they must not be shared any more.
 func (m *Metrics) Changed() bool { return m.changed }
 
-// intact says whether attributes that are shared are what they were.
+// intact reports whether attributes that are shared are what they were.
 func (m *Metrics) intact() bool {
 	m.turn++
 	for _, a := range m.shared {
@@ -303,7 +303,7 @@ func (m *Metrics) intact() bool {
 	return true
 }
 
-// look says whether a map has as many attributes as it was given, and, looking closely, whether they say the same. Who adds one has a
+// look reports whether a map has as many attributes as it was given, and, looking closely, whether they say the same. Who adds one has a
 // list of his own from then on, but who removes one moves others in that which is shared.
 func (m *Metrics) look(of pcommon.Map, s seal, closely bool) bool {
 	n := of.Len()
@@ -311,7 +311,7 @@ func (m *Metrics) look(of pcommon.Map, s seal, closely bool) bool {
 	return !m.changed && n == int(s.length)
 }
 
-// shares says whether any attributes are others' too.
+// shares reports whether any attributes are others' too.
 func (m *Metrics) shares() bool {
 	return len(m.shared)+len(m.parts) > 0 || m.doubles.share() || m.integers.share()
 }

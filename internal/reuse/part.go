@@ -131,7 +131,7 @@ func (p *Part) Whole() bool { return p.whole }
 // owedLookEvery is how often a part is looked through whose points owe what they say: once in so many times.
 const owedLookEvery = 64
 
-// takeBack looks whether all is as it was placed. It is false if attributes that are shared were changed in place.
+// takeBack looks whether all is as it was placed. It returns false if attributes that are shared were changed in place.
 func (p *Part) takeBack() bool {
 	p.turn++
 	if p.at.Owed && p.turn%owedLookEvery != 0 { // nobody was to read a point, and whoever took the part as a whole has looked at it

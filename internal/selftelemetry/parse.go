@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxLine bounds one line of a page. The longest are descriptions.
+// maxLine limits one line of a page. The longest are descriptions.
 const maxLine = 1 << 20
 
 var (

@@ -87,7 +87,7 @@ func (s *Server) await(ctx context.Context) net.Listener {
 	}
 }
 
-// refused tells whether the network is why there is no listener.
+// refused reports whether the network is why there is no listener.
 func refused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)

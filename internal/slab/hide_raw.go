@@ -19,7 +19,7 @@ type elements struct {
 	state *opaque
 }
 
-// hidesRaw says whether the slices of metrics are what they are taken for.
+// hidesRaw reports whether the slices of metrics are what they are taken for.
 var hidesRaw = known && areElements(
 	reflect.TypeFor[pmetric.ResourceMetricsSlice](), reflect.TypeFor[pmetric.ScopeMetricsSlice](), reflect.TypeFor[pmetric.MetricSlice](),
 	reflect.TypeFor[pmetric.NumberDataPointSlice](), reflect.TypeFor[pmetric.HistogramDataPointSlice](),

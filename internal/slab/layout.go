@@ -135,7 +135,7 @@ type (
 // kinds are the types that values have, as an interface holds them.
 var kinds struct{ str, integer, boolean, double, asInt, asDouble, gauge, sum, histogram, summary, exemplar unsafe.Pointer }
 
-// known says whether pdata's types are what they are taken for.
+// known reports whether pdata's types are what they are taken for.
 var known = look()
 
 func look() bool {
@@ -178,13 +178,13 @@ func look() bool {
 	return ok && kindOf[metricSummary](metricOf(one).data, &kinds.summary)
 }
 
-// kindOf notes the type of a value if it is a pointer to what is like a T.
+// kindOf records the type of a value if it is a pointer to what is like a T.
 func kindOf[T any](value any, kind *unsafe.Pointer) bool {
 	*kind = (*boxed)(unsafe.Pointer(&value)).kind
 	return value != nil && alike(reflect.TypeFor[*T](), reflect.TypeOf(value))
 }
 
-// alike says whether two types have the same fields at the same places.
+// alike reports whether two types have the same fields at the same places.
 func alike(ours, theirs reflect.Type) bool {
 	if ours == reflect.TypeFor[opaque]() {
 		return true

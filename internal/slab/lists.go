@@ -16,7 +16,7 @@ type Lists struct {
 // copied is a list and a copy of it.
 type copied struct{ of, was pcommon.Map }
 
-// Keep notes what is in a list.
+// Keep records what is in a list.
 func (l *Lists) Keep(m pcommon.Map) {
 	if l.kept.keep(m) {
 		return

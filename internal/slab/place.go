@@ -20,7 +20,7 @@ type placed interface {
 	pmetric.ResourceMetrics | pmetric.ScopeMetrics | pmetric.Metric | pmetric.NumberDataPoint
 }
 
-// Places says whether elements that exist already can be put into slices, and lists of attributes be shared: for that pdata's types
+// Places reports whether elements that exist already can be put into slices, and lists of attributes be shared: for that pdata's types
 // have to be as they are known. Where it is false, Place, Empty and Share do nothing and must not be called.
 func Places() bool { return places }
 

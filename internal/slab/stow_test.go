@@ -85,7 +85,7 @@ func TestStowedElementsAreRemovedAndComeBack(t *testing.T) {
 	}
 }
 
-// hides tells whether elements can be stowed at all.
+// hides reports whether elements can be stowed at all.
 func hides() bool {
 	points := pmetric.NewNumberDataPointSlice()
 	points.AppendEmpty()

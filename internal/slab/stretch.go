@@ -40,7 +40,7 @@ func (s *Stretch) Place(to pmetric.MetricSlice) {
 	}
 }
 
-// StandsAt says whether a metric stands for these.
+// StandsAt reports whether a metric stands for these.
 func (s *Stretch) StandsAt(m *Metric) bool { return s.stands && m == s.Stand }
 
 // Unfold has the metrics be where it is that one stands for them. Whoever reads metrics does so before.
@@ -70,7 +70,7 @@ func (s *Stretch) Fill(floats []Float) {
 
 const nanosOfMilli = 1e6
 
-// Begins says whether some metrics begin with these, and these have their points and no others.
+// Begins reports whether some metrics begin with these, and these have their points and no others.
 func (s *Stretch) Begins(metrics []*Metric) bool {
 	if len(metrics) < len(s.Metrics) || !slices.Equal(metrics[:len(s.Metrics)], s.Metrics) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Readable says whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+// Readable reports whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
 func Readable() bool { return false }
 
 // Attribute is one of a map's.
@@ -61,7 +61,7 @@ func (Spot) Str() string { return "" }
 // Number is not known.
 func (Spot) Number() uint64 { return 0 }
 
-// Same says whether two strings are equal.
+// Same reports whether two strings are equal.
 func Same(a, b string) bool { return a == b }
 
 // Scalar is not known.

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Readable says whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+// Readable reports whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
 func Readable() bool { return known }
 
 // Attribute is one of a map's, as pdata has it. It is to be read only.
@@ -46,7 +46,7 @@ func (m *Metric) Sums() (monotonic bool, temporality int32) {
 	return false, 0
 }
 
-// Numbers are the points of a gauge or of a sum. It is false for any other.
+// Numbers are the points of a gauge or of a sum. It returns false for any other.
 func (m *Metric) Numbers() (points []*Number, ok bool) {
 	var all *[]*numberDataPoint
 	switch v := (*boxed)(unsafe.Pointer(&m.data)); {
@@ -72,7 +72,7 @@ func Numbers(of pmetric.NumberDataPointSlice) []*Number {
 	return *(*[]*Number)(unsafe.Pointer((*numberDataPointSlice)(unsafe.Pointer(&of)).orig))
 }
 
-// Key is the attribute's name. It is false where the name is a place in a table that is elsewhere.
+// Key is the attribute's name. It returns false where the name is a place in a table that is elsewhere.
 func (a *Attribute) Key() (key string, ok bool) { return a.key, a.keyStrindex == 0 }
 
 // Str is the value if it is a string.
@@ -103,7 +103,7 @@ func (p Spot) Str() string { return p.at.stringValue }
 // Number is by what spots are told apart, mostly: for look-ups that are compared.
 func (p Spot) Number() uint64 { return uint64(uintptr(unsafe.Pointer(p.at))) }
 
-// Same says whether two strings are equal, of such as are often one string in memory.
+// Same reports whether two strings are equal, of such as are often one string in memory.
 func Same(a, b string) bool {
 	return len(a) == len(b) && (unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
@@ -159,7 +159,7 @@ func (p *Number) Refill(value float64, at, start uint64) {
 	p.timeUnixNano, p.startTimeUnixNano = at, start
 }
 
-// Float is what a point says that has a float, no flags and no exemplars: its number, its time and when it began to count. It is false for others.
+// Float is what a point says that has a float, no flags and no exemplars: its number, its time and when it began to count. It returns false for others.
 func (p *Number) Float() (bits, at, start uint64, ok bool) {
 	v := (*boxed)(unsafe.Pointer(&p.value))
 	if v.kind != kinds.asDouble || v.data == nil || p.flags != 0 || len(p.exemplars) > 0 {
@@ -168,7 +168,7 @@ func (p *Number) Float() (bits, at, start uint64, ok bool) {
 	return *(*uint64)(v.data), p.timeUnixNano, p.startTimeUnixNano, true
 }
 
-// IsPlain says whether the point has a float, no flags and no exemplars, and IsEmpty whether it has nothing, as one that was removed.
+// IsPlain reports whether the point has a float, no flags and no exemplars, and IsEmpty whether it has nothing, as one that was removed.
 func (p *Number) IsPlain() bool {
 	return (*boxed)(unsafe.Pointer(&p.value)).kind == kinds.asDouble && p.flags == 0 && len(p.exemplars) == 0
 }

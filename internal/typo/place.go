@@ -21,9 +21,9 @@ var (
 )
 
 const (
-	// maxFile bounds a file that is looked through.
+	// maxFile limits a file that is looked through.
 	maxFile = 16 << 20
-	// maxPlaces bounds how often a key may be there to be worth a word.
+	// maxPlaces limits how often a key may be there to be worth a word.
 	maxPlaces = 3
 )
 
@@ -100,7 +100,7 @@ func PlaceOfMentioned(text string, below ...string) string {
 	return strings.Replace(where, "(", "(`"+keys[0]+"`, ", 1)
 }
 
-// mentions tells whether a text has an address or a file in it, as it is or as the system has it: localhost becomes a number.
+// mentions reports whether a text has an address or a file in it, as it is or as the system has it: localhost becomes a number.
 func mentions(text, value string) bool {
 	if len(value) < 4 || !strings.ContainsAny(value, ":/") || strings.ContainsAny(value, " $") {
 		return false

@@ -48,7 +48,7 @@ func Plainly(text string) string {
 	})
 }
 
-// mayBe tells whether a decoder may have got a type of Go from what is written: a reference to a variable can become anything.
+// mayBe reports whether a decoder may have got a type of Go from what is written: a reference to a variable can become anything.
 func mayBe(n *yaml.Node, name string) bool {
 	switch {
 	case name == "" || n.Kind == yaml.AliasNode || strings.Contains(n.Value, "${"):

@@ -117,7 +117,7 @@ func (c *changing) step() {
 	}
 }
 
-// say has an input say something, and tells whether that was accepted.
+// say has an input say something, and reports whether that was accepted.
 func (c *changing) say(in *changingInput) bool {
 	if !c.kills && c.random.IntN(15) == 0 {
 		c.seen["reset"]++

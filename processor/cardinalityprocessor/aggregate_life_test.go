@@ -320,7 +320,7 @@ func (l *plainLife) keys(of ...kind) (all []string) {
 	return all
 }
 
-// lives says whether an output has something to say.
+// lives reports whether an output has something to say.
 func (l *plainLife) lives(key string) bool {
 	if !strings.HasPrefix(key, l.name(gauge)) && !strings.HasPrefix(key, l.name(upDown)) && l.is.fresh[key] {
 		return true
@@ -393,7 +393,7 @@ func (l *plainLife) compareGauge(key string, all []lastOf, told map[string]float
 	}
 }
 
-// hear notes what a point of an output says.
+// hear records what a point of an output says.
 func (l *plainLife) hear(m pmetric.Metric, i int, told map[string]float64, ended map[string]bool) {
 	name, of := m.Name(), "sum"
 	if at := slices.Index([]byte(name), '.'); at > 0 {

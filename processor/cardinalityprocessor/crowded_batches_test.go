@@ -198,7 +198,7 @@ func (c *crowded) count(md pmetric.Metrics) {
 	}
 }
 
-// lost says whether this process has counted anything as missing.
+// lost reports whether this process has counted anything as missing.
 func (c *crowded) lost() bool {
 	if got, err := c.telemetry.GetMetric("otelcol_processor_cardinality_promoted_series"); err == nil && sumOf(got, nil) > 0 {
 		c.seen["promoted"]++

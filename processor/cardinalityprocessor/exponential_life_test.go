@@ -196,7 +196,7 @@ func (b *bucketing) step() {
 	}
 }
 
-// kills says whether processes are killed. Else inputs begin anew without saying so, which after a kill may not be told from growth.
+// kills reports whether processes are killed. Else inputs begin anew without saying so, which after a kill may not be told from growth.
 func (b *bucketing) kills() bool { return b.seed%4 > 1 }
 
 func (b *bucketing) again(host *memory) {

@@ -356,7 +356,7 @@ func TestUnmetIsEstimated(t *testing.T) {
 	}
 }
 
-// placed says whether a series has a place.
+// placed reports whether a series has a place.
 func (r *rig) placed(p point) bool {
 	rm := metricsOf(p).ResourceMetrics().At(0)
 	sm := rm.ScopeMetrics().At(0)

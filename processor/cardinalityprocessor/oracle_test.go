@@ -128,7 +128,7 @@ func (o *oracle) tick() {
 	o.epoch++
 }
 
-// admit says whether a point's series has a place, or if not, whether it says that it ends, with its value or without.
+// admit reports whether a point's series has a place, or if not, whether it says that it ends, with its value or without.
 func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	for _, e := range o.cfg.Exempt {
 		if fits(e, p) {
@@ -246,7 +246,7 @@ func fits(m MatchConfig, p point) bool {
 	return true
 }
 
-// like says whether what is there, or is not, fits a pattern.
+// like reports whether what is there, or is not, fits a pattern.
 func like(pattern, s string, there bool) bool {
 	if of, ok := strings.CutPrefix(pattern, "not:"); ok {
 		return !like(of, s, there)

@@ -260,7 +260,7 @@ func (l *life) hand(md pmetric.Metrics) (passed pmetric.Metrics, accepted bool) 
 
 func (s *sender) all() { s.counted, s.kept, s.missing = s.sent, s.sent, 0 }
 
-// more says whether one more was counted since it was last asked: of first values that were not added, or of points of
+// more reports whether one more was counted since it was last asked: of first values that were not added, or of points of
 // series that wait for a place.
 func (l *life) more(what string) bool {
 	n := int64(0)
@@ -275,7 +275,7 @@ func (l *life) more(what string) bool {
 	return n > before
 }
 
-// leaves adds up what a consumer is given, by identity and start, and says whether there was a value.
+// leaves adds up what a consumer is given, by identity and start, and reports whether there was a value.
 func (l *life) leaves(md pmetric.Metrics) (value bool) {
 	all, at := identities(md), 0
 	for _, rm := range md.ResourceMetrics().All() {

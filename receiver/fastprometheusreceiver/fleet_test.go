@@ -109,7 +109,7 @@ func (f *fleet) dial(_ context.Context, _, address string) (net.Conn, error) {
 	return &link{fleet: f, address: address}, nil
 }
 
-// count notes how many goroutines there are. While a collection frees the stacks of those that have ended, it has them in its own hands, and
+// count records how many goroutines there are. While a collection frees the stacks of those that have ended, it has them in its own hands, and
 // runtime.NumGoroutine counts them: thousands at once, where each scrape brings one.
 func (f *fleet) count() {
 	const sudden = 1000

@@ -270,7 +270,7 @@ func (r *rig) onlyTarget(t testing.TB) *target {
 	return all[0]
 }
 
-// Changes that keep coming while scrapes are under way do no harm.
+// Changes that keep coming while scrapes are in progress do no harm.
 func TestReloadUnderLoad(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")

@@ -81,7 +81,7 @@ func (t *jobTable) toolsOf(name string) *tools {
 	return nil
 }
 
-// noteChange notes whether the last change was wrong.
+// noteChange records whether the last change was wrong.
 func (t *jobTable) noteChange(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -163,7 +163,7 @@ func (g *gallery) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// asked notes a request, and tells how many there were before it.
+// asked records a request, and tells how many there were before it.
 func (g *gallery) asked(r *http.Request) int {
 	_, job, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if r.Method == http.MethodConnect {
@@ -222,7 +222,7 @@ func (g *gallery) tell(r *rig, log string) {
 	}
 }
 
-// has tells whether words were seen of a job. That they were not is only certain when enough was.
+// has reports whether words were seen of a job. That they were not is only certain when enough was.
 func (g *gallery) has(job, words string) (seen, certain bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -217,7 +217,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, l.times, divided)
 		assert.Empty(t, l.called)
-		// isOrphan tells whether the scrape of a target was soon after its owner had died.
+		// isOrphan reports whether the scrape of a target was soon after its owner had died.
 		isOrphan := func(target int, at time.Time) bool {
 			return target%3 == 1 && slices.ContainsFunc(deaths, func(death time.Time) bool {
 				return at.After(death) && at.Sub(death) < longestDeath+fleetInterval

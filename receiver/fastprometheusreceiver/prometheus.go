@@ -210,7 +210,7 @@ func (p Prometheus) sumFiles() (uint64, error) {
 	return sum.Sum64(), errors.Join(errs...)
 }
 
-// maxJobFile bounds a file of scrape_config_files, in bytes. A job takes about one kilobyte.
+// maxJobFile limits a file of scrape_config_files, in bytes. A job takes about one kilobyte.
 const maxJobFile = 64 << 20
 
 // copyFile copies a file, or as much of it as it may have and a byte.

@@ -69,7 +69,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 // bodies are the buffers of requests, which are decoded into memory of its own.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxBody is the largest buffer that is kept: a giant must not pin it for ever.
+// maxBody is the largest buffer that is kept: one giant must not hold memory for ever.
 const maxBody = 4 << 20
 
 func putBody(b *bytes.Buffer) {

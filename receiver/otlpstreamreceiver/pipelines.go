@@ -54,7 +54,7 @@ type pipelines struct {
 	traffic   traffic
 }
 
-// has tells whether there is a pipeline for the signal.
+// has reports whether there is a pipeline for the signal.
 func (p *pipelines) has(signal otlpstream.Signal) bool {
 	switch signal {
 	case otlpstream.Traces:

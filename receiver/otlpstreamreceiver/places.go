@@ -49,7 +49,7 @@ func newPlaces(n int) places {
 	}
 }
 
-// stop has no stream begin any more, and those there are drain. It tells whether that is news.
+// stop has no stream begin any more, and those there are drain. It reports whether that is news.
 func (p *places) stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *places) enter(ctx context.Context, client net.Addr) *status.Status {
 	}
 }
 
-// entered notes that a stream has its place. Once the receiver stops, no stream begins.
+// entered records that a stream has its place. Once the receiver stops, no stream begins.
 func (p *places) entered() *status.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *places) unlist(s *session) {
 	delete(p.sessions, s)
 }
 
-// makeRoom has a stream end for a client of that host, and tells whether there was one to end.
+// makeRoom has a stream end for a client of that host, and reports whether there was one to end.
 func (p *places) makeRoom(host string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

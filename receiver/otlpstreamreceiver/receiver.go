@@ -179,7 +179,7 @@ func (r *otlpReceiver) request() *otlpstream.Request {
 }
 
 func (r *otlpReceiver) recycle(request *otlpstream.Request) {
-	const maxRetained = 5 << 18 // one huge request must not pin memory for ever
+	const maxRetained = 5 << 18 // one huge request must not hold memory for ever
 	if cap(request.Buffer) <= maxRetained {
 		r.requests.Put(request)
 	}

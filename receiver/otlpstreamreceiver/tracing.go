@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// propagates tells whether the Collector's propagators have W3C's. Without it, traces begin anew here, whatever comes.
+// propagates reports whether the Collector's propagators have W3C's. Without it, traces begin anew here, whatever comes.
 func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
 }

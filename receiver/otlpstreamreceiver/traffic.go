@@ -38,7 +38,7 @@ type traffic struct {
 	last    inspect.Fault
 }
 
-// count notes what the pipeline made of a request, or that it could not be decoded.
+// count records what the pipeline made of a request, or that it could not be decoded.
 func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int, st *status.Status) {
 	s := &t.signals[signal]
 	s.in.Add(int64(items))
@@ -53,7 +53,7 @@ func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int
 	t.fail(ctx, httpCode(st), lost, st.Message())
 }
 
-// countPart notes that the pipeline has taken a request but for a part of it, which nobody has any more.
+// countPart records that the pipeline has taken a request but for a part of it, which nobody has any more.
 func (t *traffic) countPart(ctx context.Context, signal otlpstream.Signal, items int, refused part) {
 	s := &t.signals[signal]
 	s.in.Add(int64(items))
@@ -65,7 +65,7 @@ func (t *traffic) countPart(ctx context.Context, signal otlpstream.Signal, items
 	t.last.Text = fmt.Sprintf("took all but %d items from %s: %s", refused.items, clientOf(ctx), refused.message)
 }
 
-// fail notes a request that was answered with an error, and how many of its items nobody has any more.
+// fail records a request that was answered with an error, and how many of its items nobody has any more.
 func (t *traffic) fail(ctx context.Context, code, lost int, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,7 +42,7 @@ func (x keptStep) length() int { return int(x.head) + int(x.tail) + int(x.metada
 // keptSlack is behind kept texts, so that their last bytes can be read eight at a time.
 const keptSlack = "\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// keep appends a step. It is false if that is odd.
+// keep appends a step. It returns false if that is odd.
 func (k *keptSteps) keep(x *encodedStep) bool {
 	k.steps = append(k.steps, keptStep{uint8(len(x.head)), uint8(len(x.tail)), uint8(len(x.metadata))})
 	return max(len(x.head), len(x.tail), len(x.metadata)) <= math.MaxUint8
@@ -105,7 +105,7 @@ func (t *translator) encodingOf(r *run, of *target) (e encodedRun, ok bool) {
 	return last.encodedRun, true
 }
 
-// say notes an encoding for the next target in the request.
+// say records an encoding for the next target in the request.
 func (t *translator) say(r *run, e encodedRun) {
 	if t.said == nil {
 		t.said = map[*run]encodedRun{}
@@ -113,7 +113,7 @@ func (t *translator) say(r *run, e encodedRun) {
 	t.said[r] = e
 }
 
-// noteEncoding notes how a run was encoded that was compared text by text. It is borrowed from the request.
+// noteEncoding records how a run was encoded that was compared text by text. It is borrowed from the request.
 func (t *translator) noteEncoding(r *run, e encodedRun) {
 	t.say(r, e)
 	if r.foreign.Add(1) < fewForeign {
@@ -163,7 +163,7 @@ func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 	return kept
 }
 
-// nameRefs notes what the references of a step stand for, in texts that last. They were compared with it.
+// nameRefs records what the references of a step stand for, in texts that last. They were compared with it.
 func (t *translator) nameRefs(st *step, x *encodedStep, job string) bool {
 	labels := st.set.labels
 	for rest := x.head + x.tail; rest != ""; {

@@ -49,7 +49,7 @@ func (l *runLearning) reset() {
 	}
 }
 
-// follows says whether runs are to be looked for: not where something else about series, or about metrics of the request, is to be kept in mind.
+// follows reports whether runs are to be looked for: not where something else about series, or about metrics of the request, is to be kept in mind.
 func (t *translator) follows() bool {
 	return t.tree.again != nil && t.known.shared && t.replicas == nil && len(t.exemplars) == 0 && !t.crowded
 }
@@ -95,7 +95,7 @@ func (t *translator) endStretch() {
 	*l = stretch{steps: l.steps[:0]}
 }
 
-// seen says whether one of the last two stretches that began with the set had the same hash.
+// seen reports whether one of the last two stretches that began with the set had the same hash.
 func (s *labelSet) seen(hash uint64) bool {
 	last, before := s.began[0].Load(), s.began[1].Load()
 	if hash == last || hash == before {

@@ -45,7 +45,7 @@ func (k *keptSteps) follow(i, at int, msg, instance string, samples *promwrite.S
 	return i, at, msg
 }
 
-// begin says whether two texts begin with the same n bytes. Both have eight more, or as many as make up the last eight.
+// begin reports whether two texts begin with the same n bytes. Both have eight more, or as many as make up the last eight.
 func begin(a, b string, n int) bool {
 	for ; n > 8; n -= 8 {
 		if eight(a) != eight(b) {
@@ -56,7 +56,7 @@ func begin(a, b string, n int) bool {
 	return (eight(a)^eight(b))<<(8*(8-n)&127) == 0
 }
 
-// begins says whether a text begins with the first n bytes of eight.
+// begins reports whether a text begins with the first n bytes of eight.
 func begins(text string, with uint64, n int) bool { return (eight(text)^with)<<(8*(8-n)&127) == 0 }
 
 func eight(s string) uint64 {

@@ -39,7 +39,7 @@ func TestEncodingsAreComparedUpToTheLastByte(t *testing.T) {
 		}
 		return bodyOf(promwrite.V2, &req.Request)
 	}
-	// send says whether it is a request, and how many of its points came by runs.
+	// send reports whether it is a request, and how many of its points came by runs.
 	send := func(body []byte) (ok bool, byRuns int) {
 		want, got, err := twin(w, cfg, promwrite.V2, slices.Clone(body), tree)
 		if err == nil {

@@ -96,7 +96,7 @@ type side struct {
 	counts []uint64
 }
 
-// denseLimit bounds the buckets of one side after spreading. Gaps cost a sender nothing, so an honest-looking handful
+// denseLimit limits the buckets of one side after spreading. Gaps cost a sender nothing, so an honest-looking handful
 // of bytes could ask for gigabytes; beyond the limit resolution is halved until the buckets fit, which loses detail
 // but stays correct. What honest senders send, some 160 buckets over a few orders of magnitude, fits.
 func denseLimit(populated int) int64 { return 160 + 4*int64(populated) }

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// inspection is what the receiver shows to whoever looks.
+// inspection is what the receiver shows on request.
 func (r *remoteWriteReceiver) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
@@ -43,7 +43,7 @@ type outcome struct {
 // reasonPipeline is why points are lost that the pipeline refuses for good.
 const reasonPipeline = "pipeline"
 
-// maxFault bounds the text of a fault.
+// maxFault limits the text of a fault.
 const maxFault = 1000
 
 // count adds one answered request.

@@ -74,7 +74,7 @@ func (k *keptLabels) follow(i, at int, msg, target string, samples *promwrite.Sa
 	return i, at, msg
 }
 
-// alike says whether n bytes from places in two texts on are the same. Both texts have eight more.
+// alike reports whether n bytes from places in two texts on are the same. Both texts have eight more.
 func alike(a string, from int, b string, begin, n int) bool {
 	const most = 32 // at a time
 	if n >= most {

@@ -74,7 +74,7 @@ type family struct {
 // knownShare is how much of the memory there is may be used for what is known: one part in 64, for label sets mostly.
 var knownShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
 
-// maxKnownText bounds the text of what is remembered: longer ones are not worth looking for.
+// maxKnownText limits the text of what is remembered: longer ones are not worth looking for.
 const maxKnownText = 2 << 10
 
 func newKnown(bytes int, shared bool) *known {
@@ -98,7 +98,7 @@ func newKnown(bytes int, shared bool) *known {
 	return k
 }
 
-// isIntact says whether metadata, which is shared, is what it was. Other attributes are looked at when metrics are taken back.
+// isIntact reports whether metadata, which is shared, is what it was. Other attributes are looked at when metrics are taken back.
 func (k *known) isIntact() bool {
 	for i := range k.metadata {
 		if !k.metadata[i].Intact() {
@@ -133,7 +133,7 @@ func (k *known) age(now time.Time) {
 	k.runs.age(k.has, k.unkept.Swap(unkept) != unkept)
 }
 
-// has says whether all of a run is known still, which thereby is asked for.
+// has reports whether all of a run is known still, which thereby is asked for.
 func (k *known) has(r *run) bool {
 	if !r.used.Load() {
 		return true
@@ -199,7 +199,7 @@ func (k *known) outline(labels []promwrite.Label) (o outline) {
 	return o
 }
 
-// is says whether labels are those of the set, in the same order; others is how many there are besides job and instance.
+// is reports whether labels are those of the set, in the same order; others is how many there are besides job and instance.
 func (s *labelSet) is(labels []promwrite.Label, others int) bool {
 	if len(s.labels) != others {
 		return false
@@ -330,7 +330,7 @@ func (f *family) describe(m pmetric.Metric) {
 	f.name(m)
 }
 
-// is says whether the series has the type and the texts of the family.
+// is reports whether the series has the type and the texts of the family.
 func (f *family) is(s *promwrite.Series) bool {
 	return f.typ == s.Type && f.help == s.Help && f.unit == s.Unit
 }

@@ -27,7 +27,7 @@ var (
 	errLabelTwice = errors.New("a label appears twice")
 )
 
-// maxLabels bounds the labels of a series and of an exemplar: putting n attributes on a point takes n*n/2 comparisons.
+// maxLabels limits the labels of a series and of an exemplar: putting n attributes on a point takes n*n/2 comparisons.
 // No database is known to take half as many.
 const maxLabels = 256
 

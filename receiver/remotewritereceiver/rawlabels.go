@@ -31,7 +31,7 @@ type targetFields struct {
 	n              int // of them that are there
 }
 
-// cutLabels cuts labels that a decoder has left encoded, whose lengths take a byte each. It is false where job or instance is there
+// cutLabels cuts labels that a decoder has left encoded, whose lengths take a byte each. It returns false where job or instance is there
 // twice, or not in the form that all give it.
 func cutLabels(encoded string) (r rawLabels, of targetFields, ok bool) {
 	begin, at := 0, 0
@@ -65,7 +65,7 @@ var holeHeads = func() (all [len(holeNames)]string) {
 	return all
 }()
 
-// holeValue is the value of a label that is alone in a field. It is false where that is not the label, or not in the usual form.
+// holeValue is the value of a label that is alone in a field. It returns false where that is not the label, or not in the usual form.
 func holeValue(field string, h hole) (value string, ok bool) {
 	at := 2 + len(holeHeads[h])
 	if len(field) < at+2 || !strings.HasPrefix(field[2:], holeHeads[h]) || field[at] != 2<<3|2 || field[at+1] >= 0x80 {
@@ -87,7 +87,7 @@ func (r *rawLabels) hash(seed maphash.Seed) uint64 {
 	return h
 }
 
-// match says whether encoded labels are these and those of some target. It compares with the fields of one that is near, and says
+// match reports whether encoded labels are these and those of some target. It compares with the fields of one that is near, and says
 // whether it is the same.
 func (r *rawLabels) match(encoded string, near *targetFields) (of targetFields, same, ok bool) {
 	others := near.n
@@ -117,7 +117,7 @@ func (r *rawLabels) match(encoded string, near *targetFields) (of targetFields, 
 	return of, others == 0, encoded == r.parts[r.n]
 }
 
-// comes says whether a series begins with these labels and those of a target, and where they end.
+// comes reports whether a series begins with these labels and those of a target, and where they end.
 func (r *rawLabels) comes(series string, of *targetFields) (end int, ok bool) {
 	if r.n != of.n {
 		return 0, false
@@ -139,7 +139,7 @@ func (r *rawLabels) comes(series string, of *targetFields) (end int, ok bool) {
 	return end, true
 }
 
-// isField says whether encoded labels begin with one whose length takes a byte.
+// isField reports whether encoded labels begin with one whose length takes a byte.
 func isField(encoded string) bool {
 	return len(encoded) > 1 && encoded[0] == 1<<3|2 && encoded[1] < 0x80 && 2+int(encoded[1]) <= len(encoded)
 }

@@ -45,7 +45,7 @@ func (r *recognition) reset() {
 	*r = recognition{set: labelSet{own: r.set.own[:0]}, isV1: r.isV1, isV2: r.isV2}
 }
 
-// matchV1 says whether the series at hand, of 1.0, is of a set and some target, which it finds.
+// matchV1 reports whether the series at hand, of 1.0, is of a set and some target, which it finds.
 func (r *recognition) matchV1(s *labelSet) (ok bool) {
 	if s.raw == nil {
 		return false
@@ -107,7 +107,7 @@ func (t *translator) guess(is func(*labelSet) bool) *labelSet {
 	return set
 }
 
-// follow notes the set of a hash to be the one that follows, for the next time.
+// follow records the set of a hash to be the one that follows, for the next time.
 func (t *translator) follow(set *labelSet, hash uint64) {
 	if t.before != nil {
 		t.before.next.Store(hash)

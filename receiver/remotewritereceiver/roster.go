@@ -15,7 +15,7 @@ type roster struct {
 	used     int // targets
 }
 
-// maxPlaces bounds the places for metrics in a request: many targets that have a metric each, all others, would take too many.
+// maxPlaces limits the places for metrics in a request: many targets that have a metric each, all others, would take too many.
 const maxPlaces = 1 << 16
 
 // target is one without anything in it.
@@ -65,7 +65,7 @@ func (r *roster) reset() {
 		clear(of.numbers)
 		*of = target{numbers: of.numbers[:0]}
 	}
-	if r.room > 2*maxPlaces || len(r.targets)+cap(r.families) > maxPlaces { // one request must not pin memory for ever
+	if r.room > 2*maxPlaces || len(r.targets)+cap(r.families) > maxPlaces { // one request must not hold memory for ever
 		r.targets, r.families, r.room = nil, nil, 0
 	}
 	clear(r.families)

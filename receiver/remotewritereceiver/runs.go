@@ -83,7 +83,7 @@ const (
 	spareLooks = 8
 )
 
-// take returns a part of a run, which is the caller's until he gives it. It is nil if there is no room for another.
+// take returns a part of a run, which is the caller's until he gives it. It returns nil if there is no room for another.
 func (r *run) take(with *slab.Slabs) *reuse.Part {
 	if !r.used.Load() {
 		r.used.Store(true)
@@ -182,7 +182,7 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 	k.all = append(k.all, r)
 }
 
-// keepEncoding notes how the series of a run are encoded, if there is room.
+// keepEncoding records how the series of a run are encoded, if there is room.
 func (k *runs) keepEncoding(r *run, e *encoding) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -29,7 +29,7 @@ type TargetInfoConfig struct {
 	// ToResource makes its labels attributes of the target's resource, for all of its series from then on. Default false: it
 	// is a series like others.
 	ToResource bool `mapstructure:"to_resource"`
-	// MaxTargets bounds the targets that are remembered, of all tenants together: those not heard of for longest are forgotten.
+	// MaxTargets limits the targets that are remembered, of all tenants together: those not heard of for longest are forgotten.
 	// Default 10000.
 	MaxTargets int `mapstructure:"max_targets"`
 	// TenantHeader is the header of requests that names the tenant: targets of the same name are others in another tenant.

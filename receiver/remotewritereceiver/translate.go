@@ -224,7 +224,7 @@ const (
 // errShort is of a request that has to be measured, to wait for memory.
 var errShort = errors.New("memory is short")
 
-// makeRoom makes sure of memory for points of a request that was not measured. It is false if that is not there at once.
+// makeRoom makes sure of memory for points of a request that was not measured. It returns false if that is not there at once.
 func (t *translator) makeRoom(n int) bool {
 	if t.room < n {
 		more := max(n, someRoom)
@@ -245,7 +245,7 @@ func knownType(t promwrite.MetricType) promwrite.MetricType {
 	return t
 }
 
-// maxRetained bounds the entries of a map that is kept for the next request.
+// maxRetained limits the entries of a map that is kept for the next request.
 const maxRetained = 1 << 16
 
 func (t *translator) reset() {
@@ -369,7 +369,7 @@ func (t *translator) leave(s *promwrite.Series) {
 	}
 }
 
-// shapeOf says whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic
+// shapeOf reports whether a float series is a Sum or a Gauge. Counters are Sums, and so are the series of a classic
 // histogram or summary that count; info and stateset metrics are Sums that are not monotonic, as OpenTelemetry asks.
 func shapeOf(name string, typ promwrite.MetricType) pmetric.MetricType {
 	switch typ {

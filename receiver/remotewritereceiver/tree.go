@@ -131,7 +131,7 @@ func (t *tree) settle() {
 	}
 }
 
-// takeBack makes the tree ready for the next request. It is false if this one must not be used again.
+// takeBack makes the tree ready for the next request. It returns false if this one must not be used again.
 func (t *tree) takeBack() bool {
 	t.slabs = nil
 	t.owes = t.mayOwe && t.again.MayOwe()

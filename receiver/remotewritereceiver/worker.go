@@ -72,7 +72,7 @@ func (w *worker) work(
 // maxPause is how many requests are measured at the most before it is tried without again.
 const maxPause = 63
 
-// unmeasured does the same with a request that is not measured, if that can be without taking more memory than is free. It is false if it cannot,
+// unmeasured does the same with a request that is not measured, if that can be without taking more memory than is free. It returns false if it cannot,
 // and the request is to be measured.
 func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *admission.Hold, ballot *replicas.Ballot, into *tree) (b batch, ok bool) {
 	if into.again == nil || ballot != nil || w.translator.asker.infos != nil {
@@ -104,7 +104,7 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *adm
 	return b, true
 }
 
-// remember notes what a request needed: its bytes, and those that decoding it took.
+// remember records what a request needed: its bytes, and those that decoding it took.
 func (w *worker) remember(length, decoded int) {
 	w.kept = max(w.kept, cap(w.plain)+decoded)
 	w.usual = max(length+decoded, w.usual-w.usual/16)
@@ -126,5 +126,5 @@ func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body 
 	return borrow.Of(plain), nil
 }
 
-// oversized says whether the worker has grown to much more than its last requests needed, so that it had better go.
+// oversized reports whether the worker has grown to much more than its last requests needed, so that it had better go.
 func (w *worker) oversized() bool { return w.kept > 4*w.usual+spareMemory }

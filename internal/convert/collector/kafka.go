@@ -60,7 +60,7 @@ func (c *collector) kafka(kind string, s *input.Section, id string, settings *ya
 	}
 }
 
-// has tells whether a pipeline of a signal has a component.
+// has reports whether a pipeline of a signal has a component.
 func (c *collector) has(signal, kind, id string) bool {
 	pipelines := document.Find(document.Find(c.root, "service"), "pipelines")
 	for i := 0; pipelines != nil && i+1 < len(pipelines.Content); i += 2 {

@@ -174,7 +174,7 @@ func isChart(root *yaml.Node) bool {
 	return false
 }
 
-// isConfigured tells whether a configuration is under `config`, where charts have theirs.
+// isConfigured reports whether a configuration is under `config`, where charts have theirs.
 func isConfigured(values *yaml.Node) bool {
 	config := document.Find(values, "config")
 	for _, key := range append([]string{"scrape_configs", "remote_write"}, collectorSections...) {

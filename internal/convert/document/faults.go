@@ -53,7 +53,7 @@ func BrokenAt(text []byte) int {
 	return broken
 }
 
-// maxUnended bounds the lines of a list in brackets or a text in quotes.
+// maxUnended limits the lines of a list in brackets or a text in quotes.
 const maxUnended = 8
 
 func readsSoon(from, to int, reads func(n int) bool) int {

@@ -36,10 +36,10 @@ func (t Table) Say(comment string) {
 	t.Node.Content[len(t.Node.Content)-2].HeadComment = comment
 }
 
-// Empty tells whether nothing was set.
+// Empty reports whether nothing was set.
 func (t Table) Empty() bool { return len(t.Node.Content) == 0 }
 
-// Has tells whether a key is there.
+// Has reports whether a key is there.
 func (t Table) Has(key string) bool { return Find(t.Node, key) != nil }
 
 // StringNode is a text, whatever it looks like.
@@ -85,7 +85,7 @@ func SequenceNode(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
 }
 
-// Alike tells whether two values are written the same.
+// Alike reports whether two values are written the same.
 func Alike(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// MaxFile bounds a file, in bytes.
+	// MaxFile limits a file, in bytes.
 	MaxFile = 16 << 20
-	// maxNodes bounds what aliases can make of one.
+	// maxNodes limits what aliases can make of one.
 	maxNodes = 1 << 20
 )
 
@@ -59,7 +59,7 @@ func tree(text []byte, strictly bool) (*yaml.Node, error) {
 // ErrAliases is about what would take more than it should.
 var ErrAliases = errors.New("its aliases stand for too much")
 
-// MaxDepth bounds how deep values lie in each other.
+// MaxDepth limits how deep values lie in each other.
 const MaxDepth = 200
 
 // expand copies a node without aliases and merge keys.
@@ -171,7 +171,7 @@ func TextOf(n *yaml.Node, key string) string {
 // Truths are the words that Prometheus' YAML takes for truths, and a collector's for texts.
 var Truths = map[string]string{"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
-// Truth tells whether a text says yes.
+// Truth reports whether a text says yes.
 //
 //go:noinline
 func Truth(text string) bool {
@@ -205,7 +205,7 @@ func ValuesOf(items []*yaml.Node) []string {
 	return values
 }
 
-// SameValues tells whether two trees say the same, whatever their comments.
+// SameValues reports whether two trees say the same, whatever their comments.
 func SameValues(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, SameValues)
 }

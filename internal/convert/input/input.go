@@ -47,7 +47,7 @@ type Input struct {
 	Packed map[string]PackedFile
 	// Opened are the files of either that were read.
 	Opened map[string]bool
-	// moved tells whether a relative path was found, and made absolute.
+	// moved reports whether a relative path was found, and made absolute.
 	moved bool
 }
 

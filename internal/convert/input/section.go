@@ -59,7 +59,7 @@ func (s *Section) Claim(keys ...string) {
 	}
 }
 
-// IsClaimed tells whether somebody has read a key.
+// IsClaimed reports whether somebody has read a key.
 func (s *Section) IsClaimed(key string) bool { return s.claimed[key] }
 
 // Get claims a key with all that is in it. What says nothing is nil.
@@ -72,7 +72,7 @@ func (s *Section) Get(key string) *yaml.Node {
 	return value
 }
 
-// Has tells whether a key is there, and says something. It claims nothing.
+// Has reports whether a key is there, and says something. It claims nothing.
 func (s *Section) Has(key string) bool { return !document.IsNull(document.Find(s.Node, key)) }
 
 // Text claims a key whose value is one text, number or truth.
@@ -112,7 +112,7 @@ func (s *Section) Number(key string) int64 {
 	return n
 }
 
-// Sub claims a key whose value has keys of its own to be claimed. It is nil where there is none.
+// Sub claims a key whose value has keys of its own to be claimed. It returns nil where there is none.
 func (s *Section) Sub(key string) *Section {
 	value := s.Get(key)
 	if value == nil {
@@ -124,7 +124,7 @@ func (s *Section) Sub(key string) *Section {
 // Items claims a key whose value is a list, and returns what is in it.
 func (s *Section) Items(key string) []*yaml.Node { return document.Contents(s.ListNode(key)) }
 
-// ListNode claims a key whose value is a list. It is nil where there is none.
+// ListNode claims a key whose value is a list. It returns nil where there is none.
 func (s *Section) ListNode(key string) *yaml.Node {
 	value := s.Get(key)
 	if value != nil && value.Kind != yaml.SequenceNode {

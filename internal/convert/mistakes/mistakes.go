@@ -111,12 +111,12 @@ func (m *finder) configures(root *yaml.Node) {
 	}
 }
 
-// isUsed tells whether a component does anything. Where no pipeline is known, all may.
+// isUsed reports whether a component does anything. Where no pipeline is known, all may.
 func (m *finder) isUsed(kind, id string) bool {
 	return len(m.used) == 0 || !slices.Contains(components.Kinds, kind) || m.used[kind+"::"+id]
 }
 
-// isReplaced tells whether --set or a later file has another value.
+// isReplaced reports whether --set or a later file has another value.
 func (m *finder) isReplaced(path []string) bool {
 	dotted := strings.Join(path, ".")
 	for _, set := range m.set {

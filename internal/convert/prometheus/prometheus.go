@@ -122,7 +122,7 @@ func globalOf(top *input.Section, carry *promconfig.Carrier) *yaml.Node {
 	return carry.Take(&kept, promconfig.TypeGlobal, "global")
 }
 
-// scrapesNative tells whether native histograms may be scraped.
+// scrapesNative reports whether native histograms may be scraped.
 func scrapesNative(globals, jobs *yaml.Node) bool {
 	const key = "scrape_native_histograms"
 	is := func(n *yaml.Node) bool { v := document.Find(n, key); return v != nil && document.Truth(v.Value) }

@@ -26,7 +26,7 @@ var (
 // IsJobKey tells keys of a job that vmagent has, and Prometheus has not.
 func IsJobKey(key string) bool { return slices.Contains(ownJobKeys, key) }
 
-// IsScrapeConfig tells whether a scrape configuration has what only vmagent knows.
+// IsScrapeConfig reports whether a scrape configuration has what only vmagent knows.
 func IsScrapeConfig(root *yaml.Node) bool {
 	global := document.Find(root, "global")
 	if document.Find(global, "relabel_configs") != nil || document.Find(global, "metric_relabel_configs") != nil || hasTemplates(root) {
@@ -35,7 +35,7 @@ func IsScrapeConfig(root *yaml.Node) bool {
 	return slices.ContainsFunc(document.Contents(document.Find(root, "scrape_configs")), isJob)
 }
 
-// isJob tells whether a job has what only vmagent knows.
+// isJob reports whether a job has what only vmagent knows.
 func isJob(job *yaml.Node) bool {
 	for _, key := range ownJobKeys {
 		if document.Find(job, key) != nil {

@@ -45,7 +45,7 @@ func (f *flags) environment(elsewhere *string) {
 	}
 }
 
-// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It tells whether it is one.
+// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It reports whether it is one.
 func (f *flags) variable(arg string, line int) bool {
 	if arg != "$@" && (arg == "" || document.Variable().FindString(arg) != arg) {
 		return false

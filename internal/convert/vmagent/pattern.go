@@ -108,7 +108,7 @@ func oneOfNames(all []document.Table) []document.Table {
 	return slices.Insert(others, first, document.NewTable().Set("metric", names[0]))
 }
 
-// openEnded says whether what matches the expression may go on at its end.
+// openEnded reports whether what matches the expression may go on at its end.
 func openEnded(expr *resyntax.Regexp) bool {
 	switch expr.Op {
 	case resyntax.OpLiteral, resyntax.OpCharClass:

@@ -52,7 +52,7 @@ func untilOperator(args []string) []string {
 	return args
 }
 
-// startsVMAgent tells whether a command has flags of vmagent, as its arguments or in the script of a shell.
+// startsVMAgent reports whether a command has flags of vmagent, as its arguments or in the script of a shell.
 func startsVMAgent(args []string) bool {
 	return scriptOf(args) >= 0 || slices.ContainsFunc(args, func(arg string) bool {
 		name := strings.TrimLeft(arg, "-")

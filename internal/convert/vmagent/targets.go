@@ -130,7 +130,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 	return document.NewTable().Set("targets", list).Set("labels", own).Node
 }
 
-// says tells whether a part of a node is, or has in it, one of some words.
+// says reports whether a part of a node is, or has in it, one of some words.
 func says(n *yaml.Node, words ...string) bool {
 	if n.Kind == yaml.ScalarNode && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(n.Value, word) }) {
 		return true

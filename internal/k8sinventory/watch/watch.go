@@ -114,7 +114,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// forgotten tells whether the API no longer has a state.
+// forgotten reports whether the API no longer has a state.
 func forgotten(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // follow watches until the watch ends, and reports whether it began.

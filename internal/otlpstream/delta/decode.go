@@ -90,7 +90,7 @@ func (d *Decoder) record(dst []byte, r *reader, end int, tag byte) ([]byte, erro
 	return d.rows[n].restore(dst, end, tag)
 }
 
-// vacant tells whether a row may be kept under a number.
+// vacant reports whether a row may be kept under a number.
 func (d *Decoder) vacant(n uint64) bool {
 	return n <= uint64(len(d.rows)) && n < uint64(d.mostRows()) && d.at(n) == nil
 }

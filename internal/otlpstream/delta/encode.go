@@ -284,7 +284,7 @@ func (e *Encoder) room(dst []byte, cost int) ([]byte, bool) {
 	return dst, true
 }
 
-// promises tells whether it is worth to look at a resource that is not known as it is, and notes that it was not. Some come
+// promises reports whether it is worth to look at a resource that is not known as it is, and notes that it was not. Some come
 // with another text each time: they cost nothing then but a look once in a while.
 func (e *Encoder) promises(head uint64) bool {
 	const patience, longest = 8, 64
@@ -310,7 +310,7 @@ func (e *Encoder) recordOf(head uint64) *record {
 	return r
 }
 
-// begin notes the first use of a row.
+// begin records the first use of a row.
 func (e *Encoder) begin(n int, k key) {
 	if n == len(e.uses) {
 		e.uses = append(e.uses, use{})

@@ -30,7 +30,7 @@ const frame = 8
 // short is the length below which all lengths of an attribute are one byte.
 const short = 0x80 - frame
 
-// attributes writes a list of attributes into a field. It is false where one of them is not known.
+// attributes writes a list of attributes into a field. It returns false where one of them is not known.
 func (t *tail) attributes(field byte, all []slab.Attribute) bool {
 	for i := range slices.Backward(all) {
 		if !t.attribute(field, &all[i]) {
@@ -85,7 +85,7 @@ func putShort(b []byte, field byte, key, value string) {
 	copy(b[8+n:], key)
 }
 
-// resource writes a Resource as the field of a ResourceMetrics. It is false where there is something in it that is not known.
+// resource writes a Resource as the field of a ResourceMetrics. It returns false where there is something in it that is not known.
 func (t *tail) resource(r pcommon.Resource) bool {
 	if entity.ResourceEntityRefs(r).Len() > 0 {
 		return false

@@ -145,7 +145,7 @@ func (e *Encoder) learn(md pmetric.Metrics, request []byte) {
 
 // done puts work back, without what is others'.
 func (e *Encoder) done(w *work) {
-	const mostScratch = 1 << 20 // one huge request must not pin memory for ever
+	const mostScratch = 1 << 20 // one huge request must not hold memory for ever
 	if cap(w.scratch) > mostScratch {
 		w.scratch = nil
 	}

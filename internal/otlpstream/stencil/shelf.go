@@ -87,14 +87,14 @@ func (s *shelf) known(head []byte, now int64) (*root, *stencil) {
 	return r, r.stencil.Load()
 }
 
-// hit notes that the metrics of a resource were what they had been.
+// hit records that the metrics of a resource were what they had been.
 func (r *root) hit() {
 	if r.misses.Load() != 0 {
 		r.misses.Store(0)
 	}
 }
 
-// missed notes that the metrics of a resource, are not known as they are. It returns nil where it is not worth it to learn them.
+// missed records that the metrics of a resource, are not known as they are. It returns nil where it is not worth it to learn them.
 func (s *shelf) missed(head []byte, now int64) *root {
 	r := s.root(head, now)
 	if r == nil {
@@ -133,7 +133,7 @@ func (s *shelf) meet(head []byte, now int64) *root {
 	return r
 }
 
-// keep notes that a text, which stays the caller's, is what the metrics of a resource are.
+// keep records that a text, which stays the caller's, is what the metrics of a resource are.
 func (s *shelf) keep(r *root, text []byte) {
 	key := maphash.Bytes(s.seed, text)
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func marshal(t testing.TB, md pmetric.Metrics) []byte {
 	return b
 }
 
-// same has metrics encoded, as the exporter does, checks that they are as pdata encodes them, and tells whether they were known.
+// same has metrics encoded, as the exporter does, checks that they are as pdata encodes them, and reports whether they were known.
 func same(t testing.TB, e *Encoder, md pmetric.Metrics) (known bool) {
 	t.Helper()
 	want := marshal(t, md)

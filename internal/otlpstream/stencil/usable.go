@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// usable tells whether what is made here is what pdata makes: of a sample with something in each field that may be known.
+// usable reports whether what is made here is what pdata makes: of a sample with something in each field that may be known.
 var usable = sync.OnceValue(func() bool {
 	if !slab.Readable() {
 		return false

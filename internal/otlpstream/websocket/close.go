@@ -82,7 +82,7 @@ func parseClose(payload []byte) (said CloseError, ok bool) {
 	return said, said.Code.mayBeSent()
 }
 
-// mayBeSent tells whether a code is one for close frames: others stand for how a connection ended without one.
+// mayBeSent reports whether a code is one for close frames: others stand for how a connection ended without one.
 func (code StatusCode) mayBeSent() bool {
 	switch code {
 	case 1004, StatusNone, 1006:

@@ -93,7 +93,7 @@ func Dial(ctx context.Context, client *http.Client, address string, header http.
 	return newConn(conn, true, limit, nil), response, nil
 }
 
-// has tells whether a list in a header has a word.
+// has reports whether a list in a header has a word.
 func has(header http.Header, name, word string) bool {
 	for _, list := range header.Values(name) {
 		for one := range strings.SplitSeq(list, ",") {
@@ -105,7 +105,7 @@ func has(header http.Header, name, word string) bool {
 	return false
 }
 
-// sameOrigin tells whether a request is from a page of this server's own, or from no page at all.
+// sameOrigin reports whether a request is from a page of this server's own, or from no page at all.
 func sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -103,7 +103,7 @@ func roadsToGo(t *testing.T) []string {
 	return all
 }
 
-// keeps says whether something on a road keeps what it was given, or does not say that it does not. What batch keeps comes back if it is the last,
+// keeps reports whether something on a road keeps what it was given, or does not say that it does not. What batch keeps comes back if it is the last,
 // and nobody before it takes loans.
 func keeps(road string) bool {
 	before, behind, batched := strings.Cut(road, "batch")
@@ -255,7 +255,7 @@ func (f *field) all(road string) map[string][]string {
 	return all
 }
 
-// isThrough tells whether the last page of both targets has been seen more than once.
+// isThrough reports whether the last page of both targets has been seen more than once.
 func (f *field) isThrough(road string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -78,7 +78,7 @@ service:
 	}
 }
 
-// TestAllOurComponentsAreAsked: whoever adds a component to a distribution says whether it keeps the road open.
+// TestAllOurComponentsAreAsked: whoever adds a component to a distribution reports whether it keeps the road open.
 func TestAllOurComponentsAreAsked(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	manifests, err := filepath.Glob(filepath.Join(root, "distributions", "*", "manifest.yaml"))

@@ -170,7 +170,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	require.Len(t, sink.found, len(o.taken)*ownerSeries, "nothing arrives that was refused")
 }
 
-// Who stops while requests are under way whose points owe what they say has sent all that it said it took, from memory or with what is on disk
+// Who stops while requests are in progress whose points owe what they say has sent all that it said it took, from memory or with what is on disk
 // by whoever comes next.
 func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
 	for name, disk := range map[string]bool{"memory": false, "disk": true} {

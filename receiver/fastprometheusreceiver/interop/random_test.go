@@ -135,7 +135,7 @@ func drawRun(seed uint64, roads int) *randomRun {
 	return run
 }
 
-// fits tells whether a piece can be on the roads of a run. Who keeps metrics has to say so where the Collector frees them, and who is behind a relay
+// fits reports whether a piece can be on the roads of a run. Who keeps metrics has to say so where the Collector frees them, and who is behind a relay
 // must not change what requests share before it is found.
 func (run *randomRun) fits(p piece) bool {
 	return (!run.pooling || p.kind() != "keeping" && p.kind() != "hoarding" && p.kind() != "lyingmove") && (!run.relaying || p.id != "lyingenrich")
@@ -432,7 +432,7 @@ func (run *randomRun) compare(t *testing.T, w *witness, i int, differ []string) 
 	}
 }
 
-// isDisturbed tells whether a scrape has failed, of one of the twins.
+// isDisturbed reports whether a scrape has failed, of one of the twins.
 func (w *witness) isDisturbed(way way, i int) bool {
 	for _, twin := range twins {
 		for _, end := range way.ends(fmt.Sprint(twin, i)) {

@@ -28,7 +28,7 @@ const relaysUntil = pcommon.Timestamp(1_000_000 * 1_000_000)
 // pagesUntil is a time in milliseconds: what begun before did so by a page, and by no clock.
 const pagesUntil = 1_600_000_000_000
 
-// add notes what a series said. What depends on when it did is left out.
+// add records what a series said. What depends on when it did is left out.
 func (w *witness) add(end, series string, at int64, what string) {
 	if strings.Contains(series, "scrape_duration_seconds") {
 		return
@@ -41,7 +41,7 @@ func (w *witness) add(end, series string, at int64, what string) {
 	w.ends[end][series] = append(w.ends[end][series], said{at, what})
 }
 
-// depends tells whether what a series says depends on when it was asked: what of several series is summed up comes from time to time.
+// depends reports whether what a series says depends on when it was asked: what of several series is summed up comes from time to time.
 func depends(series, varies string) bool {
 	return varies != "" && strings.Contains(series, varies) || strings.Contains(series, "__collapsed__") || strings.Contains(series, "otel.metric.overflow") ||
 		strings.Contains(series, "otel_metric_overflow") || strings.Contains(series, "target_info")

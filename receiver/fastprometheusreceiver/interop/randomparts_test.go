@@ -210,7 +210,7 @@ func newWitness() *witness {
 	return &witness{seen: map[string]map[pmetric.Metric]bool{}, again: map[string]int{}, ends: map[string]record{}, loose: map[string]bool{}}
 }
 
-// see notes whether the memory of metrics comes again. It reads none of them.
+// see records whether the memory of metrics comes again. It reads none of them.
 func (w *witness) see(of component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	road := of.Name()
 	w.mu.Lock()

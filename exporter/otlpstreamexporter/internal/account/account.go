@@ -84,7 +84,7 @@ func (a *Account) Receive(items int) {
 // Refuse takes back what was received.
 func (a *Account) Refuse(items int) { a.Receive(-items) }
 
-// Overflow notes that items found no room here, while another destination has taken them.
+// Overflow records that items found no room here, while another destination has taken them.
 func (a *Account) Overflow(items int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *Account) Overflow(items int) {
 	a.now.Dropped[QueueFull] += int64(items)
 }
 
-// Send moves a parcel to what is pending, and tells whether it may be sent.
+// Send moves a parcel to what is pending, and reports whether it may be sent.
 func (a *Account) Send(p *Parcel) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,20 +103,20 @@ func (a *Account) Send(p *Parcel) bool {
 	return true
 }
 
-// Requeue notes that a parcel is to be sent again. What is settled stays so, here and below.
+// Requeue records that a parcel is to be sent again. What is settled stays so, here and below.
 func (a *Account) Requeue(p *Parcel) { a.move(p, queued) }
 
-// Ack notes that the server has taken a parcel. It may have rejected some of its items.
+// Ack records that the server has taken a parcel. It may have rejected some of its items.
 func (a *Account) Ack(p *Parcel) { a.move(p, acked) }
 
-// Reject notes how many items of a parcel the server will have rejected when it has taken the others.
+// Reject records how many items of a parcel the server will have rejected when it has taken the others.
 func (a *Account) Reject(p *Parcel, items int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p.rejected = items
 }
 
-// Drop notes that a parcel is lost.
+// Drop records that a parcel is lost.
 func (a *Account) Drop(p *Parcel, why Reason) {
 	p.reason = why
 	a.move(p, dropped)
@@ -138,7 +138,7 @@ func (a *Account) Divide(p, part *Parcel) {
 	p.Items -= part.Items
 }
 
-// Settled tells whether a parcel has found its end.
+// Settled reports whether a parcel has found its end.
 func (a *Account) Settled(p *Parcel) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,7 +40,7 @@ func NewLine() *Line {
 	}
 }
 
-// Tell notes whether a server keeps the order of requests on a stream.
+// Tell records whether a server keeps the order of requests on a stream.
 func (l *Line) Tell(kept bool) {
 	l.kept.Store(kept)
 	l.tell()
@@ -49,7 +49,7 @@ func (l *Line) Tell(kept bool) {
 // Told is closed once a server has told.
 func (l *Line) Told() <-chan struct{} { return l.told }
 
-// Kept tells whether the next may follow on the stream before this one is answered.
+// Kept reports whether the next may follow on the stream before this one is answered.
 func (l *Line) Kept() bool { return l.kept.Load() }
 
 // Join returns the next number, from 1.

@@ -117,7 +117,7 @@ func (q *Queue) Start(ctx context.Context, host component.Host) error {
 // Shutdown drains the queue, for as long as deliveries take.
 func (q *Queue) Shutdown(ctx context.Context) error { return q.helper.Shutdown(ctx) }
 
-// Stored tells whether it is on disk.
+// Stored reports whether it is on disk.
 func (q *Queue) Stored() bool { return q.Queue.HasValue() && q.Queue.Get().StorageID != nil }
 
 // Take is Offer for a destination that is the only one: what it refuses is still the caller's.

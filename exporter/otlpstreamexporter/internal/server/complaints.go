@@ -23,7 +23,7 @@ type complaints struct {
 	n      int
 }
 
-// due notes a complaint, and tells whether it is time for the log, and of how much.
+// due records a complaint, and reports whether it is time for the log, and of how much.
 func (c *complaints) due(rejected int, now time.Time) (items, requests int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,13 +47,13 @@ func (f *fallback) next(step int, st *status.Status) (int, bool) {
 	case codes.Unimplemented:
 		return step + 1, true
 	case codes.InvalidArgument: // as if the bytes were not compressed
-		// Another request may have found the step in use while this one was under way in an earlier one.
+		// Another request may have found the step in use while this one was in progress in an earlier one.
 		return step + 1, !f.proven.Load() || step < int(f.at.Load())
 	}
 	return 0, false
 }
 
-// taken notes that a request was taken in a step, and tells whether it is another than before.
+// taken records that a request was taken in a step, and reports whether it is another than before.
 func (f *fallback) taken(step int) (changed bool) {
 	before := f.at.Swap(int32(step))
 	f.proven.Store(true)

@@ -21,7 +21,7 @@ type health struct {
 	heard time.Time // the last answer
 }
 
-// Fault notes that what began then has failed. If there was an answer since, it says nothing about the server now.
+// Fault records that what began then has failed. If there was an answer since, it says nothing about the server now.
 func (s *Server) Fault(begun time.Time, err error) {
 	h := &s.health
 	h.mu.Lock()
@@ -51,7 +51,7 @@ func (s *Server) Answered(now time.Time) {
 	}
 }
 
-// Well tells whether it has answered what was sent last, as far as is known.
+// Well reports whether it has answered what was sent last, as far as is known.
 func (s *Server) Well() bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()

@@ -17,16 +17,16 @@ const (
 	Unary  = "unary"
 )
 
-// Streams tells whether to stream the next request. While requests are sent one by one, one in each interval is a probe.
+// Streams reports whether to stream the next request. While requests are sent one by one, one in each interval is a probe.
 func (s *Server) Streams(now time.Time) bool { return s.modes.stream(now) }
 
 // Streaming tells which way requests go, without a say in it.
 func (s *Server) Streaming() bool { return s.modes.streaming() }
 
-// Streamed notes that a stream has answered.
+// Streamed records that a stream has answered.
 func (s *Server) Streamed() { s.modes.worked() }
 
-// KnowsNoStreams notes that the server has said so.
+// KnowsNoStreams records that the server has said so.
 func (s *Server) KnowsNoStreams(now time.Time) {
 	if s.modes.refused(now) {
 		s.Logger.Info("The server does not support streams: requests are sent one by one",
@@ -66,7 +66,7 @@ type modes struct {
 // in a row say that streams are gone.
 const refusalsToUnary = 3
 
-// stream tells whether to stream the next request. While requests are sent one by one, one in each interval is a
+// stream reports whether to stream the next request. While requests are sent one by one, one in each interval is a
 // probe.
 func (m *modes) stream(now time.Time) bool {
 	switch m.mode {
@@ -90,14 +90,14 @@ func (m *modes) stream(now time.Time) bool {
 	return true
 }
 
-// worked notes that a stream has answered.
+// worked records that a stream has answered.
 func (m *modes) worked() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.streamed, m.refusals, m.unaryUntil = true, 0, time.Time{}
 }
 
-// refused notes that the server knows no streams, and tells whether that is news.
+// refused records that the server knows no streams, and reports whether that is news.
 func (m *modes) refused(now time.Time) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *modes) refused(now time.Time) (news bool) {
 	return news
 }
 
-// forgo does without streams from now on, where there is another way, and tells whether that is news.
+// forgo does without streams from now on, where there is another way, and reports whether that is news.
 func (m *modes) forgo() (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

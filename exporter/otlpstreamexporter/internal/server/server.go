@@ -34,7 +34,7 @@ type Settings struct {
 
 	// Over is done when nothing is sent any more: what fails then says nothing about the server.
 	Over context.Context
-	// Ill is called when it has stopped to answer, and AllWell tells whether all servers of the exporter answer.
+	// Ill is called when it has stopped to answer, and AllWell reports whether all servers of the exporter answer.
 	Ill     func()
 	AllWell func() bool
 }
@@ -59,7 +59,7 @@ func New(settings *Settings) *Server {
 	}
 }
 
-// Start notes the host, to which faults are reported.
+// Start records the host, to which faults are reported.
 func (s *Server) Start(host component.Host) { s.health.host = host }
 
 // Throttle lets nothing through to the server for the delay.
@@ -72,5 +72,5 @@ func (s *Server) Throttle(delay time.Duration) {
 // Largest is the size of the largest message that the server takes, 0 where it has not said.
 func (s *Server) Largest() int64 { return s.largest.Load() }
 
-// Takes notes that the server takes no larger messages.
+// Takes records that the server takes no larger messages.
 func (s *Server) Takes(largest int64) { s.largest.Store(largest) }

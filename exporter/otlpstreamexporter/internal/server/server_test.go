@@ -59,7 +59,7 @@ func TestComplaintsAreAddedUpUntilTheNextLine(t *testing.T) {
 
 // Answers to several requests say nothing of a part of one, and more than there is cannot be refused.
 
-// Of two requests that are under way together, the second hears that it is refused after the first has been taken in another way.
+// Of two requests that are in progress together, the second hears that it is refused after the first has been taken in another way.
 func TestARequestThatWasUnderWayFallsBackToo(t *testing.T) {
 	f := newFallback(configcompression.TypeZstd)
 	refused := status.New(codes.InvalidArgument, "400 Bad Request")

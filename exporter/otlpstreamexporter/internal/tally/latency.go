@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Latencies is a sketch of how long answers take of late: within an eighth of the truth, in a few hundred bytes.
+// Latencies is a sketch of how long answers take lately: within an eighth of the truth, in a few hundred bytes.
 type Latencies struct {
 	mu     sync.Mutex
 	counts [8 * 40]uint32
@@ -19,13 +19,13 @@ type Latencies struct {
 // So many are kept: then each counts half, so that the past fades.
 const latencyMemory = 4096
 
-// Latency is how long answers took of late.
+// Latency is how long answers took lately.
 type Latency struct {
 	Count    int // of the answers that the others are about
 	P50, P99 time.Duration
 }
 
-// Record notes how long an answer took.
+// Record records how long an answer took.
 func (l *Latencies) Record(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

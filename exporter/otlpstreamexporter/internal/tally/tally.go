@@ -64,11 +64,11 @@ func (t *Tally) With(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, t.attributes...)...))
 }
 
-// Acked notes an answer.
+// Acked records an answer.
 func (t *Tally) Acked(ctx context.Context, after time.Duration) {
 	t.latency.Record(ctx, after.Seconds(), t.Option)
 	t.Acks.Record(after)
 }
 
-// Throttled notes how much longer the destination is to be left alone.
+// Throttled records how much longer the destination is to be left alone.
 func (t *Tally) Throttled(d time.Duration) { t.ThrottledFor.Add(int64(d)) }

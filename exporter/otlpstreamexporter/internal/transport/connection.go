@@ -74,7 +74,7 @@ func (c *connection) at(remote net.Addr, more int) *address {
 // TagRPC and the others let gRPC tell what it sends and hears.
 func (*connection) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC notes where a call goes, and that the server there has said something, and counts what is sent.
+// HandleRPC records where a call goes, and that the server there has said something, and counts what is sent.
 func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	k, _ := ctx.Value(callKey{}).(*call)
 	switch s := s.(type) {
@@ -101,7 +101,7 @@ func (*connection) TagConn(ctx context.Context, info *stats.ConnTagInfo) context
 	return context.WithValue(ctx, remoteKey{}, info.RemoteAddr)
 }
 
-// HandleConn notes that somebody is there at the other end.
+// HandleConn records that somebody is there at the other end.
 func (c *connection) HandleConn(ctx context.Context, s stats.ConnStats) {
 	remote, ok := ctx.Value(remoteKey{}).(net.Addr)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What a proxy makes of a server that dies says nothing about the request that was under way.
+// What a proxy makes of a server that dies says nothing about the request that was in progress.
 func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		given error

@@ -193,7 +193,7 @@ func (c *webSocketConn) Send(r *otlpstream.Request) error {
 	}
 	c.wire.Add(int64(len(c.frame)))
 	err = c.ws.Write(c.frame)
-	const maxRetained = 1 << 20 // one huge request must not pin memory for ever
+	const maxRetained = 1 << 20 // one huge request must not hold memory for ever
 	if cap(c.frame) > maxRetained {
 		c.frame = nil
 	}

@@ -18,7 +18,7 @@ import (
 
 func bodyOf(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
-// sameMemory says whether two bodies are in the same memory.
+// sameMemory reports whether two bodies are in the same memory.
 func sameMemory(a, b Block) bool { return &a.body[0] == &b.body[0] }
 
 // While anybody holds a body it is what it was, whoever else lets go of it, in whatever order.

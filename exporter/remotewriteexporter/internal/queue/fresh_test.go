@@ -27,7 +27,7 @@ func TestFreshBlocksGoFirst(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		push(t, q, 1, blockOf(5, 1), blockOf(6, 1))
 		push(t, q, 2, blockOf(7, 0))
-		late := next(t, q, 0, 2) // what is under way keeps the epochs after it waiting
+		late := next(t, q, 0, 2) // what is in progress keeps the epochs after it waiting
 		tried.Done(nil)
 		require.Equal(t, 6, q.Stats(0).Blocks)
 		first := next(t, q, 0, 5)

@@ -43,7 +43,7 @@ type Config struct {
 	Client *http.Client
 	// Formats are what the destination may be sent, the best first.
 	Formats []block.Format
-	// Timeout bounds one attempt.
+	// Timeout limits one attempt.
 	Timeout time.Duration
 	// Reprobe is how long a fallback holds before better formats are tried again.
 	Reprobe time.Duration

@@ -37,7 +37,7 @@ func (p *proxied) refuses(what func(first byte) bool) {
 	p.refused = what
 }
 
-// asked counts a request, and tells whether it is refused.
+// asked counts a request, and reports whether it is refused.
 func (p *proxied) asked(first byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func newProxied(t *testing.T, change func(*Config)) *proxied {
 	return p
 }
 
-// send sends a request that is too small to be split, and tells whether it was delivered.
+// send sends a request that is too small to be split, and reports whether it was delivered.
 func (p *proxied) send(t *testing.T, first byte) bool {
 	t.Helper()
 	return p.sendOf(t, "", first)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// leadsTo tells whether a destination of that name, a URL or host and port, is what listens at an address.
+// leadsTo reports whether a destination of that name, a URL or host and port, is what listens at an address.
 func leadsTo(destination, address string) bool {
 	host, port := hostPort(destination)
 	listens, at := hostPort(address)

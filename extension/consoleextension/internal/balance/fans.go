@@ -46,7 +46,7 @@ func (b sheet) origins(exporter *sources.Source) map[string]bool {
 	return b.graph.Origins(exporter.Node(), exporter.Signal)
 }
 
-// goesOn tells whether all that an exporter sends comes to receivers of our own, behind which others are counted.
+// goesOn reports whether all that an exporter sends comes to receivers of our own, behind which others are counted.
 func (b sheet) goesOn(exporter *sources.Source) bool {
 	to := b.span.Now.Deliveries[exporter].Destinations
 	if len(to) == 0 {
@@ -64,7 +64,7 @@ func (b sheet) goesOn(exporter *sources.Source) bool {
 	return true
 }
 
-// counted tells whether an exporter behind a receiver shows what it does, and is not the one that data came to it from.
+// counted reports whether an exporter behind a receiver shows what it does, and is not the one that data came to it from.
 func (b sheet) counted(receiver, from *sources.Source) bool {
 	for s := range b.span.Now.Flows {
 		if s.Kind == component.KindExporter && s != from && s.Signal == from.Signal && b.origins(s)[receiver.Node()] {

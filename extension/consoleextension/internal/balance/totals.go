@@ -68,7 +68,7 @@ func Of(span meter.Span, graph *service.Graph) Totals {
 	return t
 }
 
-// allWell tells whether each request of the stretch was taken at once: only then its bytes are those of what was acknowledged.
+// allWell reports whether each request of the stretch was taken at once: only then its bytes are those of what was acknowledged.
 func (b sheet) allWell() bool {
 	for from := range b.span.Now.Deliveries {
 		for _, d := range delivery.Of(b.span, from) {

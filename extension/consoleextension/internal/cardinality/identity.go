@@ -14,5 +14,5 @@ var Identities = strings.Fields("job instance le quantile node cluster " +
 	"service.name service_name service.namespace service_namespace service.instance.id service_instance_id " +
 	"host.name host_name host.id host_id k8s.node.name k8s_node_name k8s.cluster.name k8s_cluster_name")
 
-// IsIdentity tells whether a label is one of them.
+// IsIdentity reports whether a label is one of them.
 func IsIdentity(label string) bool { return slices.Contains(Identities, label) }

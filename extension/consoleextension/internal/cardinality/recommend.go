@@ -141,7 +141,7 @@ func savings(c inspect.Cardinality, o *inspect.CardinalityOverview, total float6
 	return all
 }
 
-// aggregates tells whether sums of the series of a metric say what somebody wants to know. Joins go by series of `_info`, and quantiles cannot be added.
+// aggregates reports whether sums of the series of a metric say what somebody wants to know. Joins go by series of `_info`, and quantiles cannot be added.
 func aggregates(row *inspect.Row) bool {
 	return row.Type != "summary" && row.Name != "target_info" && !strings.HasSuffix(row.Name, "_info") && !strings.HasSuffix(row.Name, aloneCut)
 }
@@ -186,7 +186,7 @@ func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) 
 	return best, ok
 }
 
-// removable tells whether a rule may be told to remove a label. What targets and tenants are known by stays, and so do marks of the
+// removable reports whether a rule may be told to remove a label. What targets and tenants are known by stays, and so do marks of the
 // processor's own.
 func removable(label string, o *inspect.CardinalityOverview) bool {
 	return !IsIdentity(label) && !slices.Contains(o.TenantLabels, label) && !strings.HasSuffix(label, aloneCut) &&

@@ -199,7 +199,7 @@ func perItem(d, before *inspect.Destination, lately bool) *float64 {
 	return nil
 }
 
-// refused tells whether the last answer was a refusal for good: there is an error, and nothing left to try again.
+// refused reports whether the last answer was a refusal for good: there is an error, and nothing left to try again.
 func refused(d *inspect.Destination) bool {
 	return d.LastError != "" && meter.Total(d.Dropped) > 0 && d.Queue.Items == 0 && d.Queue.Bytes == 0 && d.InFlight.Requests == 0
 }

@@ -70,7 +70,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows tells whether a browser may call us so. A name that an attacker's DNS makes to lead here is not ours.
+// knows reports whether a browser may call us so. A name that an attacker's DNS makes to lead here is not ours.
 func (g *guard) knows(r *http.Request) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -91,7 +91,7 @@ func (g *guard) knows(r *http.Request) bool {
 	return ok && local.AddrPort().Addr().Unmap() == address.Unmap()
 }
 
-// sameSite tells whether the request comes from our own page, from a link or the address bar, or from no browser.
+// sameSite reports whether the request comes from our own page, from a link or the address bar, or from no browser.
 func sameSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":

@@ -23,7 +23,7 @@ type Reading struct {
 	process process
 }
 
-// has tells whether the source was there.
+// has reports whether the source was there.
 func (r *Reading) has(s *sources.Source) bool {
 	_, flows := r.Flows[s]
 	_, delivers := r.Deliveries[s]

@@ -105,7 +105,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	answer.Write(w, a.kind, data)
 }
 
-// takesGzip says whether gzip is among what the client takes, and not ruled out.
+// takesGzip reports whether gzip is among what the client takes, and not ruled out.
 func takesGzip(r *http.Request) bool {
 	for word := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		coding, weight, _ := strings.Cut(word, ";")
@@ -117,7 +117,7 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// hasWord says whether a tag is in a list of them. A proxy may have made it a weak one.
+// hasWord reports whether a tag is in a list of them. A proxy may have made it a weak one.
 func hasWord(list, tag string) bool {
 	for word := range strings.SplitSeq(list, ",") {
 		if word = strings.TrimSpace(word); strings.TrimPrefix(word, "W/") == tag || word == "*" {

@@ -63,7 +63,7 @@ func simple(name string) string {
 	}, name)
 }
 
-// Secret tells whether a value under this name may be secret.
+// Secret reports whether a value under this name may be secret.
 func Secret(name string) bool {
 	s := simple(name)
 	if secretNames[s] {

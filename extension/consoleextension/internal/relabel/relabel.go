@@ -116,7 +116,7 @@ func Answer(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// matches tells whether the rule's expression fits the labels: nil of actions that have none. What matches need not change
+// matches reports whether the rule's expression fits the labels: nil of actions that have none. What matches need not change
 // anything.
 func matches(rule *relabel.Config, now labels.Labels) *bool {
 	var fits bool

@@ -83,12 +83,12 @@ func (g *Graph) add(kind, name string, p Pipeline) string {
 	return id
 }
 
-// SharesPipeline tells whether two components, which may be nil, are in one.
+// SharesPipeline reports whether two components, which may be nil, are in one.
 func (n *Node) SharesPipeline(with *Node) bool {
 	return n != nil && with != nil && slices.ContainsFunc(n.Pipelines, func(p string) bool { return slices.Contains(with.Pipelines, p) })
 }
 
-// LimitsMemory tells whether it is a memory_limiter.
+// LimitsMemory reports whether it is a memory_limiter.
 func (n *Node) LimitsMemory() bool {
 	typ, _, _ := strings.Cut(n.Name, "/")
 	return n.Kind == sources.Processor && typ == "memory_limiter"
@@ -133,7 +133,7 @@ func each(ids []string) func(yield func([]string) bool) {
 	}
 }
 
-// HandsOnAlike tells whether a component hands the same to all that follow it.
+// HandsOnAlike reports whether a component hands the same to all that follow it.
 func (g *Graph) HandsOnAlike(n *Node) bool {
 	if n.Kind == sources.Receiver {
 		signals := map[string]bool{}
@@ -173,7 +173,7 @@ func (g *Graph) Origins(exporter, signal string) map[string]bool {
 	return found
 }
 
-// Feeds tells whether data of a signal comes to a connector. One that gets another signal makes its data itself.
+// Feeds reports whether data of a signal comes to a connector. One that gets another signal makes its data itself.
 func (g *Graph) Feeds(connector, signal string) bool {
 	return slices.ContainsFunc(g.Pipelines, func(p Pipeline) bool {
 		return p.Signal == signal && slices.Contains(p.Exporters, connector)

@@ -23,7 +23,7 @@ type Status struct {
 // Recoverable is the status of a component that tries again by itself.
 const Recoverable = "recoverable_error"
 
-// Faulty tells whether it is one of the errors.
+// Faulty reports whether it is one of the errors.
 func (s Status) Faulty() bool { return strings.HasSuffix(s.Name, "_error") }
 
 const statusNone = "none"

@@ -37,7 +37,7 @@ func (s *Source) Name() string {
 	return s.ID.String()
 }
 
-// Several tells whether its component has other instances.
+// Several reports whether its component has other instances.
 func (s *Source) Several() bool { return s.several.Load() }
 
 // Node is the component in the picture of the pipelines.

@@ -45,7 +45,7 @@ type entry struct {
 	target *inspect.Target
 }
 
-// has tells whether all words are found in what is shown of the target.
+// has reports whether all words are found in what is shown of the target.
 func (e entry) has(words []string) bool {
 	if len(words) == 0 {
 		return true

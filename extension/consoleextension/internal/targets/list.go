@@ -82,12 +82,12 @@ func ask(r *http.Request) (a asked, err error) {
 	return a, nil
 }
 
-// about tells whether it is about a job of a receiver.
+// about reports whether it is about a job of a receiver.
 func (a *asked) about(s *sources.Source, j *inspect.Job) bool {
 	return (a.receiver == "" || a.receiver == s.Name()) && (a.job == "" || a.job == j.Name)
 }
 
-// has tells whether a target of such a job is among those that are asked for.
+// has reports whether a target of such a job is among those that are asked for.
 func (a *asked) has(e entry) bool {
 	return (a.state == "" || a.state == e.target.State) && (a.reason == "" || a.reason == e.target.Reason) && e.has(a.words)
 }

@@ -88,7 +88,7 @@ func (s *shape) add(name string, of *shape) {
 	s.fields[name] = of
 }
 
-// field tells whether an object may have a field for a name, and its shape. The decoder takes names for the same that differ in case, and
+// field reports whether an object may have a field for a name, and its shape. The decoder takes names for the same that differ in case, and
 // reads escapes: what needs a closer look is kept for it.
 func (s *shape) field(name []byte) (of *shape, known bool) {
 	var room [32]byte

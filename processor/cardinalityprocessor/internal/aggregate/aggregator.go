@@ -137,7 +137,7 @@ func New(budget int64, idle time.Duration) *Aggregator {
 // ShardOf is the number of the shard that a key is in.
 func (a *Aggregator) ShardOf(key uint64) int { return int(key >> a.shift) }
 
-// Knows says whether the series of a point is there, and sees to it that it stays while its batch is on its way.
+// Knows reports whether the series of a point is there, and sees to it that it stays while its batch is on its way.
 func (a *Aggregator) Knows(in *Intake, epoch uint32, trail *Trail) bool {
 	shard := a.ShardOf(in.Key)
 	in.row = a.Shards[shard].knows(in.Key, epoch, trail[shard])
@@ -250,7 +250,7 @@ func (a *Aggregator) KnownBounds(key uint64) *amount.Bounds {
 	return nil
 }
 
-// Whole says whether all of a new feeder's value is its aggregate's: it began while the rule was in force, and so lately that
+// Whole reports whether all of a new feeder's value is its aggregate's: it began while the rule was in force, and so lately that
 // it cannot have been counted and forgotten.
 func (a *Aggregator) Whole(s *State, start, at pcommon.Timestamp, now int64) bool {
 	return start != 0 && start < at && start >= s.Since && time.Duration(at-start) < a.idle && now-int64(start) < int64(a.idle)
@@ -291,7 +291,7 @@ func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Ag
 	return g, cost, amount.LossNone
 }
 
-// isMadeElsewhere says whether another rule makes a series that one would have to make, too, by name and all that identifies it: there would
+// isMadeElsewhere reports whether another rule makes a series that one would have to make, too, by name and all that identifies it: there would
 // be two of it. The lock is held.
 func (a *Aggregator) isMadeElsewhere(by *State, identity uint64) bool {
 	for _, s := range a.States {

@@ -29,7 +29,7 @@ func (a *Aggregator) age(epoch uint32) {
 	}
 }
 
-// ageShard says whether there are more to be forgotten.
+// ageShard reports whether there are more to be forgotten.
 func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *Aggregator) forget() {
 	a.States = slices.DeleteFunc(a.States, func(s *State) bool { return s.gone && s.aggregate == 0 })
 }
 
-// fed says whether a batch has come in between.
+// fed reports whether a batch has come in between.
 func (a *Aggregator) fed(g *Aggregate) bool {
 	for i := range a.Shards {
 		if a.feeds(i, g) {

@@ -96,7 +96,7 @@ func (a *Aggregator) Flush(epoch uint32, due map[*State]pcommon.Timestamp, note 
 	a.forget()
 }
 
-// Close notes what there is at the end.
+// Close records what there is at the end.
 func (a *Aggregator) Close(note func() error) error {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
@@ -163,7 +163,7 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 	}
 }
 
-// folds says whether what is made is made of last values.
+// folds reports whether what is made is made of last values.
 func (g *Aggregate) folds() bool {
 	return g.shape() == amount.ShapeNumber && (g.Class == amount.ClassGauge || g.Class == amount.ClassUpDown)
 }
@@ -210,7 +210,7 @@ func (g *Aggregate) goOn(was *Aggregate) {
 	was.Start = max(was.Start, g.state.Flushed) // what it may still say is another series
 }
 
-// plus adds to the total, and says whether that has bounds for it, and room.
+// plus adds to the total, and reports whether that has bounds for it, and room.
 func (g *Aggregate) plus(v amount.Bucketed) bool {
 	if g.shape() == amount.ShapeNumber {
 		g.total.AddNumber(&v.Numeric)
@@ -267,7 +267,7 @@ func (a *Aggregator) put(due map[*State]pcommon.Timestamp) (all []*Pouring) {
 	return all
 }
 
-// says tells whether an aggregate has something to say, or has ended and not said so.
+// says reports whether an aggregate has something to say, or has ended and not said so.
 func (g *Aggregate) says() (speaks, ends bool) {
 	over := g.state.gone || g.awake == 0
 	switch {

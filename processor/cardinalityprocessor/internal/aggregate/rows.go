@@ -58,7 +58,7 @@ func place(key uint64, row uint32) uint32 { return uint32(key)<<rowBits | (row +
 // rowAt is the row that a place is of.
 func rowAt(place uint32) uint32 { return place&(1<<rowBits-1) - 1 }
 
-// is says whether a row is that of a key. Any number will do for the row.
+// is reports whether a row is that of a key. Any number will do for the row.
 func (r *feederRows) is(row uint32, key uint64) bool {
 	return int(row/pieceRows) < len(r.pieces) && r.row(row).key.Load() == key
 }
@@ -77,7 +77,7 @@ func (r *feederRows) feeder(row uint32) feeder {
 	return f
 }
 
-// put notes what is known of the feeder in a row.
+// put records what is known of the feeder in a row.
 func (r *feederRows) put(row uint32, f feeder) {
 	of := r.row(row)
 	of.of, of.time, of.bits = f.portion<<feederFlagBits|uint32(f.flags), f.time, f.bits
@@ -121,7 +121,7 @@ func (r *feederRows) find(key uint64) uint32 {
 	}
 }
 
-// index notes where a key is. There is room.
+// index records where a key is. There is room.
 func (r *feederRows) index(key uint64, row uint32) {
 	i := r.home(key)
 	for r.places[i].Load() != 0 {

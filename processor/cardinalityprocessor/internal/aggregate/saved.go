@@ -69,7 +69,7 @@ func (a *Aggregator) Snapshot(now time.Time, due map[*State]pcommon.Timestamp) (
 	return state, shards
 }
 
-// appendAggregates notes which aggregates it has, by their numbers.
+// appendAggregates records which aggregates it has, by their numbers.
 func (a *Aggregator) appendAggregates(
 	dst []byte, stamp uint64, due map[*State]pcommon.Timestamp, known map[uint32]*Aggregate,
 ) []byte {

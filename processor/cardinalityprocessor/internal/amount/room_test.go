@@ -75,7 +75,7 @@ func TestKeepTakesWhatIsThere(t *testing.T) {
 	require.Nil(t, kept.Cells)
 }
 
-// TestAHugeRoomIsNotKept: one batch must not pin memory for ever.
+// TestAHugeRoomIsNotKept: one batch must not hold memory for ever.
 func TestAHugeRoomIsNotKept(t *testing.T) {
 	var room Room
 	first := room.take(1)

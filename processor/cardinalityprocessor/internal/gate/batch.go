@@ -70,7 +70,7 @@ func (r *reading) letGo() {
 	r.page = r.page.kept()
 }
 
-// maxRetained is how many points of one metric a batch keeps memory for: a giant must not pin it for ever.
+// maxRetained is how many points of one metric a batch keeps memory for: one giant must not hold memory for ever.
 const maxRetained = 1 << 16
 
 func (b *Batch) begin(ctx context.Context, g *Gate) {
@@ -125,7 +125,7 @@ func (b *Batch) reset() {
 	}
 }
 
-// walk decides about all points and says whether any resource was removed.
+// walk decides about all points and reports whether any resource was removed.
 func (b *Batch) walk(md pmetric.Metrics) bool {
 	resources, scopes := &b.resources, &b.scopes
 	resources.begin()
@@ -166,7 +166,7 @@ func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 	return resource
 }
 
-// scope says whether a scope lost its last metric.
+// scope reports whether a scope lost its last metric.
 func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
 	if b.isFamiliar(sm.Metrics(), scope) { // fast path: nothing to do but let it pass
@@ -200,7 +200,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	return metrics.all()
 }
 
-// metric decides about the points of one metric and says whether any is to be dropped.
+// metric decides about the points of one metric and reports whether any is to be dropped.
 func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Owner.Metric = m.Name()
 	if b.passes() {
@@ -279,7 +279,7 @@ func (b *Batch) weigh(m pmetric.Metric, points int) {
 	}
 }
 
-// decide is the slow path of one point. It says whether it passes. Its series' set is nil unless it is known.
+// decide is the slow path of one point. It reports whether it passes. Its series' set is nil unless it is known.
 func (b *Batch) decide(i int, s *series.Set) bool {
 	b.index, b.Attributes = i, amount.AttributesAt(b.at.m, i)
 	var v ruling
@@ -340,7 +340,7 @@ func (b *Batch) release(i int) {
 	b.g.Overflow.Release(b.fps[i])
 }
 
-// tolled has a point pay, and says whether it passes.
+// tolled has a point pay, and reports whether it passes.
 func (b *Batch) tolled(i int, s *series.Set) bool {
 	if len(s.Tolls) == 0 || s.Generation != b.Policy.Generation {
 		return true
@@ -365,7 +365,7 @@ func (b *Batch) match() {
 	}
 }
 
-// passes says whether a whole metric is exempt, and finds out what its points have to be compared with if not.
+// passes reports whether a whole metric is exempt, and finds out what its points have to be compared with if not.
 func (b *Batch) passes() bool {
 	b.exempt = b.exempt[:0]
 	for i := range b.Policy.Exempt {

@@ -58,7 +58,7 @@ func (e *effects) count(l *policy.Limit) *[policy.Reasons][policy.Actions]int64 
 	return &c.points
 }
 
-// pays notes that a point of a series has paid.
+// pays records that a point of a series has paid.
 func (e *effects) pays(s *series.Set) {
 	if n := len(e.paid); n > 0 && e.paid[n-1].Set == s {
 		e.paid[n-1].Points++
@@ -67,7 +67,7 @@ func (e *effects) pays(s *series.Set) {
 	e.paid = append(e.paid, series.Paid{Set: s, Points: 1})
 }
 
-// saw notes how the batch sees a member from here on.
+// saw records how the batch sees a member from here on.
 func (e *effects) saw(fp uint64, v *overflow.View) {
 	if e.views == nil {
 		e.views = map[uint64]overflow.View{}
@@ -75,7 +75,7 @@ func (e *effects) saw(fp uint64, v *overflow.View) {
 	e.views[fp] = *v
 }
 
-// began notes that a series with a place has begun anew since it was a member.
+// began records that a series with a place has begun anew since it was a member.
 func (e *effects) began(fp uint64, since pcommon.Timestamp) {
 	if e.anew == nil {
 		e.anew = map[uint64]pcommon.Timestamp{}
@@ -83,7 +83,7 @@ func (e *effects) began(fp uint64, since pcommon.Timestamp) {
 	e.anew[fp] = since
 }
 
-// ends notes that a series of a scope ends. What it has said of a counter must not be counted again.
+// ends records that a series of a scope ends. What it has said of a counter must not be counted again.
 func (e *effects) ends(fp, scope uint64, class amount.Class) {
 	if e.ending == nil {
 		e.ending = map[uint64]uint32{}
@@ -129,7 +129,7 @@ func (e *effects) again() effects {
 	}
 }
 
-// settles says whether any series has something to settle.
+// settles reports whether any series has something to settle.
 func (e *effects) settles() bool {
 	return !e.staged.Empty() || len(e.departures)+len(e.anew)+len(e.ending) > 0
 }

@@ -63,7 +63,7 @@ type knowledge struct {
 
 func (k *knowledge) isPlain(metric int) bool { return k.all || k.plain[metric] }
 
-// of returns the page of a scope, which may be a new one. It is nil if there are too many.
+// of returns the page of a scope, which may be a new one. It returns nil if there are too many.
 func (f *familiar) of(scope uint64) *page {
 	f.mu.RLock()
 	p := f.pages[scope]
@@ -91,7 +91,7 @@ func (p *page) ask(s *ident.Shape, generation uint32, losses uint64, now moment.
 	return k, p.endings
 }
 
-// see notes that a page has come of which this is known. It is false if that does not hold any more.
+// see records that a page has come of which this is known. It returns false if that does not hold any more.
 func (p *page) see(k *knowledge, now moment.Moment) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *page) see(k *knowledge, now moment.Moment) bool {
 	return true
 }
 
-// learn notes what is known of a page whose series were all looked for, unless some have ended meanwhile.
+// learn records what is known of a page whose series were all looked for, unless some have ended meanwhile.
 func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment
 	p.known, p.walked, p.seen = k, now, max(p.seen, now)
 }
 
-// improve notes that metrics are plain which were not when the page's series were looked for: the labels of some were being counted then.
+// improve records that metrics are plain which were not when the page's series were looked for: the labels of some were being counted then.
 func (f *familiar) improve(p *page, k *knowledge, plain []bool, endings uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (a *acquaintance) kept() acquaintance {
 	return acquaintance{plain: a.plain[:0]}
 }
 
-// isFamiliar says whether the page at hand may pass as a whole.
+// isFamiliar reports whether the page at hand may pass as a whole.
 func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 	b.page = b.page.kept()
 	a, f := &b.page, &b.g.Familiar
@@ -253,10 +253,10 @@ func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) bool {
 	return found == s.Metrics()
 }
 
-// isNextPlain says whether nothing is to be decided about the next metric.
+// isNextPlain reports whether nothing is to be decided about the next metric.
 func (a *acquaintance) isNextPlain() bool { return a.known.shape != nil && a.known.isPlain(a.next) }
 
-// getToKnow notes what was found out about the page at hand.
+// getToKnow records what was found out about the page at hand.
 func (b *Batch) getToKnow() {
 	a := &b.page
 	if a.page == nil || b.hinted.Changes != a.changes || !slices.Contains(a.plain, true) {

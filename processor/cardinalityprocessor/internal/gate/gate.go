@@ -122,7 +122,7 @@ func (g *Gate) NewBatch(road string) *Batch {
 	return b
 }
 
-// Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It says whether
+// Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It reports whether
 // any resource was removed.
 func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
 	b.came = int64(md.DataPointCount())

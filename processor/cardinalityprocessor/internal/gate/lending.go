@@ -34,7 +34,7 @@ func (l *lending) again() lending {
 	return lending{hidden: l.hidden[:0]}
 }
 
-// lend notes that a batch is of metrics that came with a loan. It is nil if they did not.
+// lend records that a batch is of metrics that came with a loan. It returns nil if they did not.
 func (b *Batch) lend(loan *handback.Loan) {
 	b.lent = loan != nil
 	if !b.lent || !loan.Lasts() {

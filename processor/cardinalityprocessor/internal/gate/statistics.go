@@ -75,7 +75,7 @@ type refusal struct {
 	what  policy.Action
 }
 
-// observeRejected notes a series that has no place.
+// observeRejected records a series that has no place.
 func (b *Batch) observeRejected(i int, v ruling, what policy.Action) {
 	if b.g.Book != nil {
 		b.refusals.fps = append(b.refusals.fps, b.fps[i])

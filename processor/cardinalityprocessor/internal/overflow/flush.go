@@ -206,7 +206,7 @@ func (o *Overflow) overlookAll() {
 	}
 }
 
-// quiet says whether a subtotal has nobody, and nothing for others.
+// quiet reports whether a subtotal has nobody, and nothing for others.
 func (p *subtotal) quiet() bool { return p.Members == 0 && p.points == 0 }
 
 func (out *Output) every(holds func(*subtotal) bool) bool {

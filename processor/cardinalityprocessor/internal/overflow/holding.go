@@ -80,7 +80,7 @@ func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uin
 	return v, false, false
 }
 
-// tries notes that a member asks for a place, which it does once in an epoch.
+// tries records that a member asks for a place, which it does once in an epoch.
 func (o *Overflow) tries(h *hold, epoch uint32) bool {
 	sh := o.lock(h.fp)
 	defer sh.Mu.Unlock()
@@ -135,7 +135,7 @@ func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done boo
 	return true
 }
 
-// look notes what there is to know of a member, whose shard is locked.
+// look records what there is to know of a member, whose shard is locked.
 func (h *hold) look(s *Staged, m *Member) {
 	h.member, h.limit, h.reason, h.start, h.cost = m, m.Limit, m.Reason, m.Start, m.Cost
 	h.own, h.asks, h.tried = m.own != nil, m.exact && m.Time != 0, m.tried

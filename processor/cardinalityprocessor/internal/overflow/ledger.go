@@ -95,7 +95,7 @@ func (o *Overflow) noteShard(l *ledger, i int) {
 	l.add(o, i)
 }
 
-// add notes a shard, whose lock is held.
+// add records a shard, whose lock is held.
 func (l *ledger) add(o *Overflow, i int) {
 	for _, out := range l.outputs {
 		if p := out.Subtotals[i]; p != nil {
@@ -312,7 +312,7 @@ func readOutput(r *store.Reader) *Output {
 	return out
 }
 
-// keeps says whether a value may be added to those of the output.
+// keeps reports whether a value may be added to those of the output.
 func (out *Output) keeps(v amount.Value) bool {
 	in := out.Bounds.Load()
 	return len(v.Cells) == 0 || in != nil && len(v.Cells) == len(in.Upper)+1

@@ -141,7 +141,7 @@ func kindFrom(m pmetric.Metric) outputKind { return outputKind{amount.ShapeOf(m)
 
 func (out *Output) kind() outputKind { return outputKind{out.form, out.Class} }
 
-// fits says whether points of a kind may be added: two series of different kinds might share a fingerprint.
+// fits reports whether points of a kind may be added: two series of different kinds might share a fingerprint.
 func (out *Output) fits(k outputKind) bool { return out.kind() == k }
 
 // What things cost in bytes, and how much of that there may be.
@@ -248,7 +248,7 @@ func (o *Overflow) find(fp uint64) *Output {
 	return o.Outputs[fp]
 }
 
-// found makes an output one that others find, unless there is one of its fingerprint by now. It is nil if there is no memory.
+// found makes an output one that others find, unless there is one of its fingerprint by now. It returns nil if there is no memory.
 func (o *Overflow) found(out *Output, now int64) *Output {
 	out.Subtotals = make([]*subtotal, len(o.Shards))
 	out.form = amount.ShapeOf(out.Metric)

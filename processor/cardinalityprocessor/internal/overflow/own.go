@@ -60,7 +60,7 @@ func (o *Overflow) View(fp uint64) View {
 	}
 }
 
-// Grant notes that a member has a place.
+// Grant records that a member has a place.
 func (o *Overflow) Grant(fp uint64) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
@@ -153,7 +153,7 @@ func (sh *overflowShard) disown(m *Member) {
 	m.own = nil
 }
 
-// StageOwn notes what a series of its own says. With demoted it was the last time.
+// StageOwn records what a series of its own says. With demoted it was the last time.
 func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Bucketed) {
 	sh := o.lock(add.FP)
 	defer sh.Mu.Unlock()
@@ -163,7 +163,7 @@ func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Buck
 	add.member.pins++
 }
 
-// own notes what was said.
+// own records what was said.
 func (x *settling) own() {
 	o, m, out := x.overflow, x.Addition.member, x.output
 	switch {

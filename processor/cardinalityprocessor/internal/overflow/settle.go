@@ -170,7 +170,7 @@ type settling struct {
 	stamp    uint64
 }
 
-// grew notes that a point was added to a subtotal of an output, without a sum if it is bare.
+// grew records that a point was added to a subtotal of an output, without a sum if it is bare.
 func (x *settling) grew(out *Output, p *subtotal, bare bool) {
 	if !out.begun.Load() {
 		out.begun.Store(true)
@@ -374,7 +374,7 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 	return amount.LossNone
 }
 
-// whole says whether all of a new member's value is its output's: it began after the output did, and so lately that it
+// whole reports whether all of a new member's value is its output's: it began after the output did, and so lately that it
 // cannot have been counted elsewhere, as an admitted series or a member, and been forgotten because it was idle or memory was short, or by a
 // process that was killed.
 func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {

@@ -125,7 +125,7 @@ func (o *Overflow) lose(sh *overflowShard, fp uint64, m *Member) {
 // mostAhead is of how many inputs that began in the future the beginnings are remembered one by one.
 const mostAhead = 16
 
-// doubt notes that a member is not known any more. One whose clock is ahead says nothing about those who begin before it did by its own clock:
+// doubt records that a member is not known any more. One whose clock is ahead says nothing about those who begin before it did by its own clock:
 // it has the same beginning when it comes back.
 func (p *subtotal) doubt(m *Member) {
 	switch {

@@ -94,7 +94,7 @@ func (s *Staged) value(add *Addition, of amount.Shape) (amount.Value, *amount.Bo
 	}
 }
 
-// append notes an addition to an output that stays.
+// append records an addition to an output that stays.
 func (s *Staged) append(add *Addition, v *amount.Bucketed) {
 	switch {
 	case v.Shape != amount.ShapeNumber:
@@ -108,7 +108,7 @@ func (s *Staged) append(add *Addition, v *amount.Bucketed) {
 	s.Additions = append(s.Additions, *add)
 }
 
-// Empty says whether there is nothing to settle.
+// Empty reports whether there is nothing to settle.
 func (s *Staged) Empty() bool { return len(s.Additions)+len(s.pinned) == 0 } // who is held is a member of something that is pinned
 
 // keep sees to it that an output stays until the batch is over. The lock of a shard is held, any of them: without all of them none is forgotten.
@@ -224,7 +224,7 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 	}
 }
 
-// stageTo notes a point for an output: that which its input is a member of, or else the one given. It says again when there is none,
+// stageTo records a point for an output: that which its input is a member of, or else the one given. It says again when there is none,
 // or none any more.
 func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bool) {
 	add := &x.add
@@ -257,7 +257,7 @@ func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bo
 	return lost, false
 }
 
-// stageHeld notes a point of a member that stays.
+// stageHeld records a point of a member that stays.
 func (o *Overflow) stageHeld(x *arriving) amount.Loss {
 	h := x.staged.holding.using
 	x.add.member, x.had = h.member, h.cost
@@ -268,7 +268,7 @@ func (o *Overflow) stageHeld(x *arriving) amount.Loss {
 	return lost
 }
 
-// stageIn notes a point for an output that stays. It takes no lock.
+// stageIn records a point for an output that stays. It takes no lock.
 func (o *Overflow) stageIn(x *arriving, out *Output) amount.Loss {
 	add := &x.add
 	if lost := x.check(out); lost != amount.LossNone {

@@ -181,12 +181,12 @@ func (b *Book) Observe(s *Series) {
 	}
 }
 
-// hasBefore says whether a label has come before it.
+// hasBefore reports whether a label has come before it.
 func (s *Series) hasBefore(i int) bool {
 	return slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
 }
 
-// Refuse is to be told of each rejected series as it comes, and says whether Observe is wanted, too. It is of all while
+// Refuse is to be told of each rejected series as it comes, and reports whether Observe is wanted, too. It is of all while
 // they are few, and then of some: others than before each time, so that what comes again and again is seen in the end.
 func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	return len(b.RefuseAll(metric, []uint64{fingerprint}, nil)) > 0
@@ -258,7 +258,7 @@ func (b *Book) detailed(m *metric) *metric {
 
 func refusedMark(fingerprint uint64) mark { return markOf(fold(fingerprint, 3)) }
 
-// identify finds the hashes of a series and of what it would be without each of its labels. It says whether it has any twice, of its
+// identify finds the hashes of a series and of what it would be without each of its labels. It reports whether it has any twice, of its
 // resource and of its points.
 func (b *Book) identify(s *Series) (id mark, twice bool) {
 	var sum uint64
@@ -365,7 +365,7 @@ func (b *Book) choose() {
 	}
 }
 
-// atLimit says whether series of a metric were rejected lately.
+// atLimit reports whether series of a metric were rejected lately.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
 
 // goesBefore says which of two metrics is rather to be told of.

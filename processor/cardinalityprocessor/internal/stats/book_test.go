@@ -117,7 +117,7 @@ func TestEstimatesAreNearTheTruth(t *testing.T) {
 	}
 }
 
-// refuse tells of a rejected series as the processor does, and says whether it was looked at.
+// refuse tells of a rejected series as the processor does, and reports whether it was looked at.
 func refuse(b *Book, s *Series) bool {
 	s.New, s.Rejected, s.Rule, s.Reason = false, true, "http", "max_series"
 	if !b.Refuse(s.Metric, s.Fingerprint) {

@@ -22,7 +22,7 @@ import (
 // sourceLabel is a label that HTTP discovery adds to targets.
 const sourceLabel = "__meta_url"
 
-// Has tells whether a job's targets come from this allocator.
+// Has reports whether a job's targets come from this allocator.
 func (c *Client) Has(job *promconfig.ScrapeConfig) bool {
 	for _, sd := range job.ServiceDiscoveryConfigs {
 		if from, ok := sd.(*promhttp.SDConfig); ok && from.URL == c.cfg.targetsURL(job.JobName) {

@@ -163,7 +163,7 @@ func (c *Client) tail(accept string, timeout time.Duration) string {
 	return text
 }
 
-// maxTails bounds the shared ends: one per timeout, which only relabelling makes more than one.
+// maxTails limits the shared ends: one per timeout, which only relabelling makes more than one.
 const maxTails = 1024
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

@@ -20,7 +20,7 @@ const (
 	maxIdle = 5 * time.Minute
 	// maxDrained limits the body of an error that is read so that the connection can be used again.
 	maxDrained = 64 << 10
-	// maxInterim bounds the 1xx responses before the response.
+	// maxInterim limits the 1xx responses before the response.
 	maxInterim = 5
 )
 

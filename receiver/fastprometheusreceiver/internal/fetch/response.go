@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// maxHead bounds the head of a response: status line, headers, and the interim responses before it.
+// maxHead limits the head of a response: status line, headers, and the interim responses before it.
 const maxHead = 64 << 10
 
 // maxQuoted limits what an error quotes from a peer.

@@ -20,7 +20,7 @@ const (
 	protobufFormat
 )
 
-// mostFormats bounds how many Content-Types are remembered.
+// mostFormats limits how many Content-Types are remembered.
 const mostFormats = 64
 
 // format chooses how a page is read, as Prometheus does.

@@ -268,7 +268,7 @@ func checkNasty(t *testing.T, i int, seq sequence, got stock) {
 	}
 }
 
-// isUp tells whether the metrics of a scrape say that it went well.
+// isUp reports whether the metrics of a scrape say that it went well.
 func isUp(md pmetric.Metrics) bool {
 	return slices.ContainsFunc(canon(md), func(s string) bool {
 		return strings.Contains(s, ` | up "The scraping`) && strings.Contains(s, fmt.Sprintf("flags 0: Double %x", math.Float64bits(1)))

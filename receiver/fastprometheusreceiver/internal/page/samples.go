@@ -35,14 +35,14 @@ func (s *samples) beginTimes(lines int) {
 	}
 }
 
-// passTime notes that a line has no timestamp.
+// passTime records that a line has no timestamp.
 func (s *samples) passTime() {
 	if s.times != nil {
 		s.times = append(s.times, plan.NoTime)
 	}
 }
 
-// passTimes notes that no line since the last call has a timestamp.
+// passTimes records that no line since the last call has a timestamp.
 func (s *samples) passTimes() {
 	for s.times != nil && len(s.times) < len(s.values) {
 		s.times = append(s.times, plan.NoTime)

@@ -102,7 +102,7 @@ func TestAheadThatLasts(t *testing.T) {
 	})
 }
 
-// A tick that passes while a run is under way is made up for at once, two are one, and the rhythm stays.
+// A tick that passes while a run is in progress is made up for at once, two are one, and the rhythm stays.
 func TestOverrun(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts time.Duration

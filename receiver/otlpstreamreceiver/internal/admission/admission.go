@@ -23,7 +23,7 @@ const (
 	maxDelay   = 30 * time.Second
 )
 
-// Admission bounds the bytes in flight, and knows how long they stay. What is full now has drained after that time,
+// Admission limits the bytes in flight, and knows how long they stay. What is full now has drained after that time,
 // however fast data comes. Decoded, what is in flight is no more than decode.Usual for each byte here.
 type Admission struct {
 	Limit int

@@ -29,7 +29,7 @@ const (
 	MostPressure  = 5 * time.Second
 )
 
-// Refused notes that memory_limiter has refused a request, and returns how long its client is to wait.
+// Refused records that memory_limiter has refused a request, and returns how long its client is to wait.
 func (p *Pressure) Refused(now time.Time) time.Duration {
 	p.mu.Lock()
 	if !now.Before(p.until) { // else it was let in before
@@ -41,7 +41,7 @@ func (p *Pressure) Refused(now time.Time) time.Duration {
 	return p.Left(now)
 }
 
-// Taken notes that a request was taken: there is memory again.
+// Taken records that a request was taken: there is memory again.
 func (p *Pressure) Taken() {
 	if !p.closed.Load() {
 		return
@@ -70,7 +70,7 @@ func (p *Pressure) Left(now time.Time) time.Duration {
 // MemoryLimited is what memory_limiter says, which has no type that others could know.
 const MemoryLimited = "data refused due to high memory usage"
 
-// Limited tells whether a memory limiter has its part in an error.
+// Limited reports whether a memory limiter has its part in an error.
 func Limited(err error) bool {
 	for err != nil {
 		if several, ok := err.(interface{ Unwrap() []error }); ok {

@@ -27,7 +27,7 @@ type list struct {
 }
 
 const (
-	// maxList bounds the bytes of attributes that are remembered: longer ones hardly come twice.
+	// maxList limits the bytes of attributes that are remembered: longer ones hardly come twice.
 	maxList = 2 << 10
 	// listSize is what a list takes up besides its bytes, and listFactor how many times these: strings, and an attribute for some ten bytes.
 	listSize, listFactor = 160, 6

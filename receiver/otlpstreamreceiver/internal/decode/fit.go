@@ -23,7 +23,7 @@ func (d *Decoder) fit(message []byte, weight int) bool {
 	return d.fits(message, 0)
 }
 
-// fits tells whether what is in a message may weigh that much.
+// fits reports whether what is in a message may weigh that much.
 func (d *Decoder) fits(message []byte, weight int) bool {
 	return d.weight+weight <= little+usual*(d.end-cap(message)+len(message))
 }

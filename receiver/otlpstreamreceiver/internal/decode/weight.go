@@ -224,7 +224,7 @@ func walk(message []byte, f func(tag uint64, body []byte)) {
 	}
 }
 
-// Nested tells whether messages are nested deeper than limit. It takes whatever has a length for a message, as far as it
+// Nested reports whether messages are nested deeper than limit. It takes whatever has a length for a message, as far as it
 // reads like one; no text reads like one that is as deep as that. Each byte is looked at once.
 func Nested(data []byte, limit int) bool {
 	ends := []int{len(data)} // of the messages that at is in

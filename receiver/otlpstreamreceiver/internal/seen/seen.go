@@ -28,7 +28,7 @@ type Slot struct {
 	used    time.Time
 }
 
-// Begin notes that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
+// Begin records that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
 // is worked on already it waits for that; it returns nil where the pipeline has taken it.
 func (s *Slot) Begin(ctx context.Context, id uint64) (end func(taken bool)) {
 	for {
@@ -95,7 +95,7 @@ type clientKey struct {
 	name   string
 }
 
-// Enter returns what is known of a slot, for one more stream. It is nil where nobody is remembered, or the client has no name for
+// Enter returns what is known of a slot, for one more stream. It returns nil where nobody is remembered, or the client has no name for
 // it, or all that are remembered have streams. For a new one, the one that is gone for longest is forgotten.
 func (c *Clients) Enter(signal otlpstream.Signal, name string) *Slot {
 	const longest = 64
@@ -132,7 +132,7 @@ func (c *Clients) forget() bool {
 	return !since.IsZero()
 }
 
-// Leave notes that a stream of a slot has ended; nil is none.
+// Leave records that a stream of a slot has ended; nil is none.
 func (c *Clients) Leave(s *Slot) {
 	if s == nil {
 		return

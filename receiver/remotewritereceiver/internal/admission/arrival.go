@@ -126,7 +126,7 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 	return nil
 }
 
-// waits notes how a body leaves that waits for memory, nil if it does not.
+// waits records how a body leaves that waits for memory, nil if it does not.
 func (a *arrivals) waits(now *arrival, leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +180,7 @@ func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
 	}
 }
 
-// stalls says whether nothing of a body has come for a while, though there was room for it.
+// stalls reports whether nothing of a body has come for a while, though there was room for it.
 func (x *arrival) stalls() bool { return x.leave == nil && time.Since(x.last) >= patience }
 
 // rate is how much has come per second.

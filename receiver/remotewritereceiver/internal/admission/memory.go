@@ -115,7 +115,7 @@ func (h *Hold) ForMetrics(ctx context.Context, body int, s *promwrite.Size) erro
 // half of what their points take.
 func (h *Hold) MostText() int { return min(h.of.metrics.size, maxRequest) }
 
-// ForUsual takes what a request of so many bytes needs that was not measured, as it is decoded, less what its points need. It is false if that
+// ForUsual takes what a request of so many bytes needs that was not measured, as it is decoded, less what its points need. It returns false if that
 // is not there at once.
 func (h *Hold) ForUsual(length int) bool {
 	decoded := promwrite.UsualMemory(length)
@@ -126,7 +126,7 @@ func (h *Hold) ForUsual(length int) bool {
 	return true
 }
 
-// More takes what points of it need. It is false if that is not there at once.
+// More takes what points of it need. It returns false if that is not there at once.
 func (h *Hold) More(n int) bool {
 	if h.decoded+h.retained+n > maxRequest || !h.of.metrics.try(n) {
 		return false

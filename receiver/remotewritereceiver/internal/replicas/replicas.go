@@ -117,7 +117,7 @@ func (r *Elections) Elected(tenant, cluster string) (replica string, seen time.T
 	return "", seen
 }
 
-// heard notes that the pipeline took what a replica sent, if it still is the one elected.
+// heard records that the pipeline took what a replica sent, if it still is the one elected.
 func (r *Elections) heard(key clusterKey, replica string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ type change struct {
 	from string
 }
 
-// maxChanges bounds what the log is told of one request.
+// maxChanges limits what the log is told of one request.
 const maxChanges = 10
 
 // Ballot is for a request of a tenant, nil where replicas are not told apart.
@@ -188,7 +188,7 @@ func (b *Ballot) Rules() *Rules {
 	return &b.of.rules
 }
 
-// Passed notes that the pipeline took the request.
+// Passed records that the pipeline took the request.
 func (b *Ballot) Passed() {
 	if b == nil {
 		return

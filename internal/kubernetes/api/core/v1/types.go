@@ -158,7 +158,7 @@ const (
 // An IPFamily is "IPv4" or "IPv6".
 type IPFamily string
 
-// An IPFamilyPolicy says whether a service has both.
+// An IPFamilyPolicy reports whether a service has both.
 type IPFamilyPolicy string
 
 // By these it may.

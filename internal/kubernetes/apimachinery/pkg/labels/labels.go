@@ -155,7 +155,7 @@ var patterns = sync.OnceValue(func() (p struct{ name, domain *regexp.Regexp }) {
 	return p
 })
 
-// isKey tells whether it is a name, or one behind a domain and a slash.
+// isKey reports whether it is a name, or one behind a domain and a slash.
 func isKey(key string) bool {
 	name := key
 	if domain, rest, ok := strings.Cut(key, "/"); ok {

@@ -63,13 +63,13 @@ func (l *ListWatch) watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 	return l.WatchFuncWithContext(ctx, o)
 }
 
-// InformerSynced tells whether an informer has seen all of a first list.
+// InformerSynced reports whether an informer has seen all of a first list.
 type InformerSynced func() bool
 
 // syncInterval is how often that is asked.
 const syncInterval = 100 * time.Millisecond
 
-// WaitForCacheSync waits until all have. It is false when that was stopped before.
+// WaitForCacheSync waits until all have. It returns false when that was stopped before.
 func WaitForCacheSync(stop <-chan struct{}, synced ...InformerSynced) bool {
 	ticker := time.NewTicker(syncInterval)
 	defer ticker.Stop()

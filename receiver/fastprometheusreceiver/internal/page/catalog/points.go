@@ -224,7 +224,7 @@ func (p *Point) text(s span) string {
 
 // unpack decodes the place of the value packed at i, and returns it with the offset of the next one.
 func unpack(values string, i int) (s span, next int) {
-	if len(values)-i > 2 && values[i]&1 == 0 && values[i]|values[i+1]|values[i+2] < 0x80 { // fast path: nearly all are short
+	if len(values)-i > 2 && values[i]&1 == 0 && values[i]|values[i+1]|values[i+2] < 0x80 { // fast path for nearly all short
 		return span{int(values[i+1]), int(values[i+2]), int(values[i] >> 1)}, i + 3
 	}
 	n, i := number(values, i)

@@ -178,7 +178,7 @@ func (ps *pieces) text(n *Name, e *expo.Entry) text {
 	return text{Name: n, body: ps.piece(b[cuts[0]:end]), tail: ps.piece(b[end:])}
 }
 
-// startsAll tells whether a head is that of all texts about the name which are in pieces. The first makes it so.
+// startsAll reports whether a head is that of all texts about the name which are in pieces. The first makes it so.
 func (n *Name) startsAll(head []byte) bool {
 	if n.head == "" {
 		n.head = string(head)

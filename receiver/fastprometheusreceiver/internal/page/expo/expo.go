@@ -160,7 +160,7 @@ func (e *Entry) BeforeBound() int {
 	}
 }
 
-// Normalises tells whether the labels of a series depend on the announced type.
+// Normalises reports whether the labels of a series depend on the announced type.
 func (e *Entry) Normalises() bool {
 	for i := 2; i < len(e.spans); i += 4 {
 		switch string(e.Text[e.spans[i]:e.spans[i+1]]) {

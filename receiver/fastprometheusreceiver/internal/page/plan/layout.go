@@ -74,7 +74,7 @@ type part struct {
 	At    int32
 }
 
-// isGrouped tells whether the point has a group.
+// isGrouped reports whether the point has a group.
 func (p PlacedPoint) isGrouped() bool {
 	return Grouped(p.Point.Family.Base.Kind) && !p.Point.Family.Base.Custom
 }

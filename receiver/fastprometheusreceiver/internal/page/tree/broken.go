@@ -45,7 +45,7 @@ func (b *broken) report(o *Owner, isLast bool) {
 	}
 }
 
-// A brokenState tells whether a target's last pages had broken histograms.
+// A brokenState reports whether a target's last pages had broken histograms.
 type brokenState uint8
 
 const (
