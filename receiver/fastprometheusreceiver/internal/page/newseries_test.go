@@ -66,6 +66,36 @@ func meshPages() (pages [][]byte) {
 	return pages
 }
 
+// sidecarPages are those of proxies that tell on each line which pod, node and instance they are, and of as many clusters as all others do.
+func sidecarPages() (pages [][]byte) {
+	for i := range 20 {
+		own := fmt.Sprintf("pod=\"sidecar-%d\",node=\"node-%d.example.org\",instance_id=\"%08x\"", i, i, 12345*i)
+		var b strings.Builder
+		b.WriteString("# TYPE envoy_cluster_upstream_rq counter\n")
+		for k := range 2000 {
+			fmt.Fprintf(&b, "envoy_cluster_upstream_rq{cluster_name=\"outbound|%d\",%s} 1\n", k, own)
+		}
+		b.WriteString("# TYPE istio_request_bytes histogram\n")
+		for k := range 200 {
+			var ls strings.Builder
+			for _, end := range []string{"source", "destination"} {
+				for _, what := range []string{"workload", "workload_namespace", "principal", "app", "version", "cluster", "canonical_service"} {
+					fmt.Fprintf(&ls, "%s_%s=\"%s-of-%d-%d\",", end, what, what, i, k)
+				}
+				if end == "source" {
+					ls.WriteString(own + ",")
+				}
+			}
+			for n := range 17 {
+				fmt.Fprintf(&b, "istio_request_bytes_bucket{%sle=\"%d\"} %d\n", &ls, 1<<n, n)
+			}
+			fmt.Fprintf(&b, "istio_request_bytes_bucket{%sle=\"+Inf\"} 17\nistio_request_bytes_sum{%s} 7\nistio_request_bytes_count{%s} 17\n", &ls, ls.String()[:ls.Len()-1], ls.String()[:ls.Len()-1])
+		}
+		pages = append(pages, []byte(b.String()))
+	}
+	return pages
+}
+
 // textOf returns how many series pages have, and how long their text is.
 func textOf(pages [][]byte) (series, length int) {
 	for _, page := range pages {
@@ -96,7 +126,8 @@ func TestMemoryOfNewSeries(t *testing.T) {
 		{"nodes in parts, by the first label", -45, nodePages(true, 20)}, // which have the lines of the others, and few texts of their own
 		{"nodes in parts, by the last label", -45, nodePages(false, 20)},
 		{"nodes, each line of a part of its own", 170, nodePages(false, 400)},
-		{"histograms with many labels", -400, meshPages()}, // of which a text is there once
+		{"histograms with many labels", -460, meshPages()}, // of which a text is there once
+		{"histograms with many labels, some of the target alone", -350, sidecarPages()},
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
 		t.Run(k.name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *Scrape) learn(b []byte, l *catalog.Line) int {
 			return 0
 		}
 		if end += len(before); slot < 0 {
-			break
+			continue
 		}
 		n := 0
 		if slot < len(own) {

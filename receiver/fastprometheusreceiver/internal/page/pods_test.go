@@ -141,6 +141,9 @@ func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 		shared := cfg
 		shared.Reuse = seed%2 == 0
 		j := newTestJob(t, shared)
+		if seed%2 > 0 { // texts are in pieces
+			j.rules.MostWhole = 20 * int(seed%5)
+		}
 		var all []*kubelet
 		var targets, alone []*Target
 		for i := range nodes {

@@ -33,26 +33,38 @@ func (s *Scrape) replace(b []byte, l *catalog.Line) int {
 	if use == nil {
 		return 0
 	}
-	own, end, before := s.own, 0, len(s.slots)
+	before := len(s.slots)
+	own, end := s.others(b, l, use)
+	if end == 0 {
+		s.slots = s.slots[:before]
+		return 0
+	}
+	s.own = own
+	return end
+}
+
+// others matches a line but for the target's own values, and returns what they are then, and the length of its text, or 0.
+func (s *Scrape) others(b []byte, l *catalog.Line, use *catalog.SlotUse) (own []string, end int) {
+	own = s.own
+	before := len(s.slots)
 	for piece, slot := range l.Parts {
 		if len(b)-end < len(piece) || string(b[end:end+len(piece)]) != piece {
-			break
+			return nil, 0
 		}
 		if end += len(piece); slot < 0 {
-			s.own = own
-			return end
+			continue
 		}
 		if slot >= len(own) || own[slot] == "" {
-			break
+			return nil, 0
 		}
 		n := ownLength(b[end:])
 		if n == 0 {
-			break
+			return nil, 0
 		}
 		if value := b[end : end+n]; own[slot] != string(value) {
 			if use.First(slot) != s.next || slices.Contains(s.slots, slot) || use.IsTaken(slot, value, own) || use.IsTaken(slot, value, s.target.Own) ||
 				s.target.cohort.Rules.IsTooLong(string(value)) {
-				break
+				return nil, 0
 			}
 			if len(s.slots) == before {
 				own = slices.Clone(own)
@@ -62,8 +74,7 @@ func (s *Scrape) replace(b []byte, l *catalog.Line) int {
 		}
 		end += n
 	}
-	s.slots = s.slots[:before]
-	return 0
+	return own, end
 }
 
 // slotUse returns how the lines of the target's plan use slots, nil where no value may be exchanged because the page

@@ -150,6 +150,9 @@ func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 			defer handback.Poison(seed%4 == 0)()
 			media := []string{typeText, typeOM}[seed/2%2]
 			j := newTestJob(t, shared)
+			if seed%4 > 1 { // texts are in pieces
+				j.rules.MostWhole = 20 * int(seed%5)
+			}
 			switch seed % 16 {
 			case 6, 8: // no tree is kept
 				j.tree.Idle = noTrees

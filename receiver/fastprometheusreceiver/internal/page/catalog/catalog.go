@@ -116,7 +116,7 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	if e.Normalises() {
 		setting = in
 	}
-	if l, err := c.ownLine(t, e, in, setting); l != nil || err != nil && !errors.Is(err, errPinned) {
+	if l, err := c.ownLine(t, e, in, setting, isWhole); l != nil || err != nil && !errors.Is(err, errPinned) {
 		return l, err
 	}
 	hash := maphash.Bytes(seed, e.Text)
@@ -142,12 +142,17 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	return c.addSeries(c.text(c.nameOf(exposed, set, cond), e, isWhole), setting, set, true), nil
 }
 
-// text keeps the text of an entry, in one piece where that is wanted, or there are few lines and it is no long bucket.
+// text keeps the text of an entry.
 func (c *Catalog) text(n *Name, e *expo.Entry, isWhole bool) text {
-	if isWhole || c.Lines.count < c.Rules.MostWhole && (len(e.Text) < longBucket || e.BeforeBound() == 0) {
+	if c.isKeptWhole(e, isWhole) {
 		return Whole(n, e.Text)
 	}
 	return c.pieces.text(n, e)
+}
+
+// isKeptWhole reports whether the text of an entry is kept in one piece: where that is wanted, or there are few lines and it is not long.
+func (c *Catalog) isKeptWhole(e *expo.Entry, isWhole bool) bool {
+	return isWhole || c.Lines.count < c.Rules.MostWhole && len(e.Text) < longText
 }
 
 // Refused returns the line that drops a series because the target has reached its series limit.

@@ -13,13 +13,14 @@ import (
 
 // slotted returns the target's line of a template, if it is known.
 func (c *Catalog) slotted(t *Identity, template []byte, in Setting) *Line {
-	return c.Lines.find(maphash.Bytes(seed, template)^slottedSalt, func(l *Line) bool {
-		return l.Setting == in && l.IsSlotted() && string(*l.body) == string(template) && t.meets(l.Name.Cond)
+	return c.Lines.find(maphash.Bytes(seed, template), func(l *Line) bool {
+		return l.Setting == in && l.isOf(template) && t.meets(l.Name.Cond)
 	}).share()
 }
 
-// ownLine returns the line of an entry that has values of the target's own, nil if it has none.
-func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, error) {
+// ownLine returns the line of an entry that has values of the target's own, nil if it has none. isWhole is for those that may have a text
+// of its own for each line.
+func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting, isWhole bool) (*Line, error) {
 	if t.Pin != nil || len(t.Own) == 0 {
 		return nil, nil
 	}
@@ -30,23 +31,23 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 	if l := c.slotted(t, b, kept); l != nil {
 		return l, nil
 	}
-	body := piece(b)
+	hash := maphash.Bytes(seed, b)
 	if sh := c.shape(t, e, kept, true); sh != nil {
+		x := c.ownText(sh.name, e, isWhole)
 		var l *Line
-		if sh.isSole() {
-			l = c.mouldSole(sh, e, kept, &body, slotted)
+		if sh.isSole() && !x.isShared() {
+			l = c.mouldSole(sh, e, kept, x.body, x.tail)
 		} else {
-			l = c.mould(sh, e, kept, text{Name: sh.name, body: &body, tail: slotted})
+			l = c.mould(sh, e, kept, x)
 		}
-		c.Lines.insert(l, l.hash())
+		c.Lines.insert(l, hash)
 		return l, nil
 	}
-	own := text{body: &body, tail: slotted}
 	exposed := c.expose(e, in)
 	set := labels.NewBuilder(exposed)
 	for i := range e.Labels() {
-		name, value := e.Label(i)
-		if slot := c.Own.of(t, name, value); slot >= 0 {
+		if slot := c.Own.template.slots[i]; slot >= 0 {
+			name, _ := e.Label(i)
 			set.Set(string(name), OfTarget.Of(ownBase+slot))
 		}
 	}
@@ -54,6 +55,24 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting) (*Line, 
 	if err != nil {
 		return nil, err
 	}
-	own.Name = c.nameOf(exposed, final, cond)
-	return c.addSeries(own, kept, final, true), nil
+	return c.addSeries(c.ownText(c.nameOf(exposed, final, cond), e, isWhole), kept, final, true), nil
+}
+
+// ownText keeps the text of the entry whose template was written last, in the pieces in which it would be kept without slots.
+func (c *Catalog) ownText(n *Name, e *expo.Entry, isWhole bool) text {
+	w, cuts := &c.Own.template, c.pieces.cut(e)
+	if len(cuts) == 0 || !n.startsAll(e.Text[:cuts[0]]) {
+		body := piece(w.keep(e, 0, len(e.Text), bodyPiece))
+		return text{Name: n, body: &body, tail: slotted}
+	}
+	if c.isKeptWhole(e, isWhole) {
+		body := piece(w.keep(e, cuts[0], len(e.Text), bodyPiece))
+		return text{Name: n, body: &body, tail: slottedAlone}
+	}
+	end := len(e.Text)
+	if len(cuts) > 1 {
+		end = cuts[1]
+	}
+	body := c.pieces.piece(w.keep(e, cuts[0], end, bodyPiece))
+	return text{Name: n, body: body, tail: c.pieces.piece(w.keep(e, end, len(e.Text), tailPiece))}
 }

@@ -89,17 +89,12 @@ func (o *OwnValues) countNew(t *Identity, l *Line) {
 
 // keepAll keeps the slots of a text. It returns false if these are not the next ones.
 func (r *renaming) keepAll(s *slots, t *text) bool {
-	b := string(*t.body)
-	for i := 0; ; {
-		n, at := number(b, i)
-		if i = at + n; i == len(b) {
-			return true
-		}
-		var slot int
-		if slot, i = number(b, i); !r.used[slot] && !r.keep(s, slot) {
+	for _, slot := range t.Parts {
+		if slot >= 0 && !r.used[slot] && !r.keep(s, slot) {
 			return false
 		}
 	}
+	return true
 }
 
 // keep keeps a slot, unless the page has it already. It returns false if another slot of its label is next.

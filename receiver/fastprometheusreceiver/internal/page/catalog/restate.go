@@ -19,7 +19,7 @@ func (c *Catalog) restate(t *Identity, l *Line, was []string) *Line {
 	if !ok {
 		return l
 	}
-	own, err := c.ownLine(t, e, l.Setting, l.Setting)
+	own, err := c.ownLine(t, e, l.Setting, l.Setting, false)
 	switch {
 	case own != nil:
 		return own

@@ -237,7 +237,8 @@ func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 		size, piece := end-at, bodyPiece
 		switch {
 		case l.IsSlotted():
-			at += c.Own.template.moved[v.label]
+			kept := c.Own.template.places[v.label]
+			piece, at = kept.piece, kept.at
 		case !l.isWhole(): // cut where the text was
 			piece, at = c.pieces.place(at)
 		}

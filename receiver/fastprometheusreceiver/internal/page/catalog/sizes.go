@@ -29,7 +29,7 @@ const (
 )
 
 func (l *Line) bytes() int64 {
-	if !l.isWhole() && !l.IsSlotted() && !l.isAlone() || string(*l.body) == l.Name.exposed {
+	if l.isShared() || string(*l.body) == l.Name.exposed {
 		return LineBytes + PieceBytes
 	}
 	return LineBytes + PieceBytes + int64(len(*l.body))

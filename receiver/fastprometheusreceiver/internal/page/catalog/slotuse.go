@@ -23,7 +23,7 @@ func (o *OwnValues) UseOf(lines []*Line) *SlotUse {
 		}
 		for _, slot := range l.Parts {
 			if slot < 0 {
-				break
+				continue
 			}
 			if of := u.lines[slot]; len(of) == 0 || of[len(of)-1] != int32(i) {
 				u.lines[slot] = append(of, int32(i))

@@ -14,7 +14,7 @@ import (
 
 // A text is that of a line. On a large page the labels that say what a sample is about come again with every metric. So
 // there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Where a bound comes last,
-// as in buckets, the first are all but that, so that those of a histogram have one piece. Texts
+// as in buckets, the first are all but that, so that those of a histogram have one piece; so are those of a long text. Texts
 // that come between two sweeps have the same piece once, and no value of a label is in two.
 type text struct {
 	Name       *Name  // of the series, or the family that metadata is about
@@ -33,8 +33,8 @@ const (
 	MostWhole = 1 << 13
 	// pieceLabels is how many labels the body has.
 	pieceLabels = 3
-	// longBucket is from what length on the text of a bucket is in pieces also before there are many lines.
-	longBucket = 256
+	// longText is from what length on a text is in pieces also before there are many lines.
+	longText = 256
 )
 
 // Whole is a text in one piece. That of a series without labels is its name.
@@ -53,12 +53,15 @@ func sole[T string | []byte](n *Name, t T) piece {
 
 func (t *text) isWhole() bool { return t.tail == nil }
 
-// isAlone tells whether no other text has a part of it but for the head.
-func (t *text) isAlone() bool { return t.tail == aloneTail }
+// isAlone reports whether no other text has a part of it but for the head.
+func (t *text) isAlone() bool { return t.tail == aloneTail || t.tail == slottedAlone }
+
+// isShared reports whether other texts may have the parts of it that are behind the head.
+func (t *text) isShared() bool { return !t.isWhole() && !t.isAlone() && t.tail != slotted }
 
 // Match returns the length of the text if b starts with it, or 0. own is for its slots.
 func (t *text) Match(b []byte, own []string) int {
-	if t.tail == slotted {
+	if t.IsSlotted() {
 		return t.matchOwn(b, own)
 	}
 	begin := 0
@@ -106,7 +109,7 @@ func (t *text) piece(i int) string {
 
 // pieces visits what the text is made of.
 func (t *text) pieces(yield func(int, string) bool) {
-	if t.isWhole() || t.IsSlotted() {
+	if t.isWhole() || t.tail == slotted {
 		yield(bodyPiece, t.piece(bodyPiece))
 		return
 	}
@@ -142,13 +145,14 @@ func (t *text) String() string {
 	return t.Name.head + string(*t.body) + string(*t.tail)
 }
 
-// hash returns what maphash.Bytes does of the text.
+// hash returns what maphash.Bytes does of the text, or of its template.
 func (t *text) hash() uint64 {
-	switch t.tail {
-	case nil:
+	switch {
+	case t.isWhole():
 		return t.body.hash()
-	case slotted:
-		return t.body.hash() ^ slottedSalt
+	case t.IsSlotted():
+		return t.ownHash()
+	default:
 	}
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -189,10 +193,14 @@ func (n *Name) startsAll(head []byte) bool {
 // cut returns where a text is cut, for a moment.
 func (ps *pieces) cut(e *expo.Entry) []int {
 	ps.cuts = e.Cut(ps.cuts[:0], pieceLabels)
-	ps.cuts = ps.cuts[:min(len(ps.cuts), 2)]
-	if at := e.BeforeBound(); len(ps.cuts) > 1 && at > ps.cuts[1] {
-		ps.cuts[1] = at
+	if ps.cuts = ps.cuts[:min(len(ps.cuts), 2)]; len(ps.cuts) < 2 {
+		return ps.cuts
 	}
+	at := e.BeforeBound()
+	if at == 0 && len(e.Text) >= longText {
+		at = e.BehindLabels()
+	}
+	ps.cuts[1] = max(ps.cuts[1], at)
 	return ps.cuts
 }
 
@@ -238,14 +246,15 @@ func (ps *pieces) sweep(stays part) {
 	ps.known, ps.held = table[piece, *piece]{}, stays.of(ps.held)
 }
 
-// hasBoundLast tells whether a text in pieces may have been cut before a bound.
-func (t *text) hasBoundLast() bool {
-	return strings.HasPrefix(string(*t.tail), ","+model.BucketLabel+"=") || strings.HasPrefix(string(*t.tail), ","+model.QuantileLabel+"=")
+// isCutLate reports whether a text in pieces may have been cut behind more labels than the first few: before a bound, or behind all.
+func (t *text) isCutLate() bool {
+	tail := string(*t.tail)
+	return strings.HasPrefix(tail, ","+model.BucketLabel+"=") || strings.HasPrefix(tail, ","+model.QuantileLabel+"=") || strings.IndexByte(tail, '=') < 0 && t.tail != noTail
 }
 
 // About returns the labels that tell what a line is about: the first few.
 func (c *Catalog) About(l *Line) string {
-	if !l.isWhole() && !l.isAlone() && !l.hasBoundLast() {
+	if l.isShared() && !l.IsSlotted() && !l.isCutLate() {
 		return strings.TrimRight(string(*l.body), "}")
 	}
 	s := l.String()

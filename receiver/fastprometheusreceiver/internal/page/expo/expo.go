@@ -160,6 +160,9 @@ func (e *Entry) BeforeBound() int {
 	}
 }
 
+// BehindLabels returns where the last label of a series with labels ends in its text.
+func (e *Entry) BehindLabels() int { return e.spans[len(e.spans)-1] + 1 }
+
 // Normalises reports whether the labels of a series depend on the announced type.
 func (e *Entry) Normalises() bool {
 	for i := 2; i < len(e.spans); i += 4 {

@@ -235,10 +235,10 @@ func (s *spelled) spell(l *catalog.Line) {
 		s.text = append(s.text, l.String()...)
 	} else {
 		for before, slot := range l.Parts {
-			begin := len(s.text)
 			if s.text = append(s.text, before...); slot < 0 {
-				break
+				continue
 			}
+			begin := s.lastAt
 			if s.slots++; s.slots == 1 {
 				s.slotAt, s.slot = len(s.text), slot
 				s.labelsAt = bytes.IndexByte(s.text, '{')
