@@ -57,9 +57,8 @@ type Client struct {
 	secure  *secure
 	oauth   *oauth // nil without OAuth2
 
-	mu      sync.Mutex
-	sockets map[string]*http.Client // net/http pools connections by address, which sockets do not have
-	tails   map[tail]string         // the end of a request, which targets share
+	mu    sync.Mutex
+	tails map[tail]string // the end of a request, which targets share
 }
 
 // tail is what the end of a request depends on.
@@ -96,7 +95,6 @@ func NewClient(cfg *promconfig.ScrapeConfig, options Options) (*Client, error) {
 		library: library,
 		secure:  newSecure(config.TLSConfig),
 		oauth:   oauth,
-		sockets: map[string]*http.Client{},
 		tails:   map[tail]string{},
 	}
 	if cfg.EnableCompression {
@@ -136,14 +134,7 @@ const (
 )
 
 // Close closes the idle connections that net/http keeps. Targets close their own.
-func (c *Client) Close() {
-	c.library.CloseIdleConnections()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, client := range c.sockets {
-		client.CloseIdleConnections()
-	}
-}
+func (c *Client) Close() { c.library.CloseIdleConnections() }
 
 // tail returns the end of a target's requests, without what changes from request to request.
 func (c *Client) tail(accept string, timeout time.Duration) string {
@@ -168,24 +159,15 @@ const maxTails = 1024
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
-// through returns the net/http client for targets at an address, or behind a socket.
-func (c *Client) through(socket string) (*http.Client, error) {
-	if socket == "" {
-		return c.library, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if client, ok := c.sockets[socket]; ok {
-		return client, nil
-	}
+// throughSocket returns a net/http client for a socket. It serves no other: net/http pools connections by address, which sockets do not have.
+func (c *Client) throughSocket(socket string) (*http.Client, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return c.options.Dial(ctx, "unix", socket)
 	}
-	options := append(append([]promcommon.HTTPClientOption{}, c.options.HTTP...), promcommon.WithDialContextFunc(dial))
+	options := append(slices.Clip(c.options.HTTP), promcommon.WithDialContextFunc(dial))
 	client, err := promcommon.NewClientFromConfig(c.config, c.job, options...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create HTTP client for socket %s: %w", socket, err)
 	}
-	c.sockets[socket] = client
 	return client, nil
 }

@@ -57,9 +57,14 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 		}
 		request.Header.Set("Authorization", token) // net/http does not send it to other hosts
 	}
-	client, err := t.client.through(t.socket)
-	if err != nil {
-		return r, err
+	client := t.client.library
+	if t.socket != "" {
+		if t.own == nil {
+			if t.own, err = t.client.throughSocket(t.socket); err != nil {
+				return r, err
+			}
+		}
+		client = t.own
 	}
 	response, err := client.Do(request)
 	if err != nil {
@@ -74,9 +79,6 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 			return r, status
 		}
 		r.Status = status.Status
-	}
-	if encodings := response.Header.Values("Content-Encoding"); len(encodings) > 1 {
-		return r, &encodingError{errors.New("unsupported content encoding: several of them")}
 	}
 	if r.Encoding, err = parseEncoding([]byte(response.Header.Get("Content-Encoding"))); err != nil {
 		return r, err

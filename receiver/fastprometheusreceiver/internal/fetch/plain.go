@@ -73,7 +73,7 @@ func (e *bodyError) Error() string { return e.err.Error() }
 // exchange sends the request and reads the response on the open connection, and on a new one if the peer had closed
 // that before it answered.
 func (t *Target) exchange(ctx context.Context, w *wire, deadline time.Time, part func(Response) error) error {
-	if t.conn != nil && time.Since(t.used) > maxIdle {
+	if t.conn != nil && (time.Since(t.used) > maxIdle || t.hasMore()) {
 		t.drop()
 	}
 	if err := t.renew(); err != nil {
@@ -117,13 +117,14 @@ func (t *Target) dial(ctx context.Context, deadline time.Time) error {
 		return err
 	}
 	t.local = t.client.options.LocalIdentity && (t.near || isLocal(conn))
+	raw := socketOf(conn)
 	if t.secured {
 		if conn, err = t.handshake(ctx, conn); err != nil {
 			return err
 		}
 	}
 	t.mu.Lock()
-	t.conn = conn
+	t.conn, t.raw = conn, raw
 	t.mu.Unlock()
 	return nil
 }
@@ -153,7 +154,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 	}
 	var h head
 	if err := w.head(&h); err != nil {
-		if errors.Is(err, errFolded) || t.speaksHTTP2() && w.answered && !w.isHTTP1() {
+		if isOdd(err) || t.speaksHTTP2() && w.answered && !w.isHTTP1() {
 			return errRedirected
 		}
 		return err

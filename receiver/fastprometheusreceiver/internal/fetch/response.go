@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -31,8 +32,8 @@ type head struct {
 }
 
 // parseHead parses the response head at the beginning of b and returns its size, or zero when b ends within it. It is
-// stricter than net/http where the end of the body depends on it: lines that are not headers, spaces around names,
-// folded lines, repeated or unknown framing are errors, and HTTP is 1.0 or 1.1.
+// stricter than net/http where the end of the body depends on it: lines that are not headers, spaces in names,
+// folded lines, ambiguous or unknown framing are errors, and HTTP is 1.0 or 1.1.
 func parseHead(b []byte, h *head) (int, error) {
 	*h = head{length: -1}
 	line, n := cutLine(b)
@@ -61,13 +62,23 @@ func parseHead(b []byte, h *head) (int, error) {
 		}
 	}
 	if h.chunked && (h.length >= 0 || minor == 0) {
-		return 0, malformed("Content-Length or HTTP/1.0 with chunked transfer encoding", nil)
+		return 0, errAmbiguous
 	}
 	return n, nil
 }
 
-// errFolded is a header in several lines, as nobody should send them any more. Who does so is talked to by net/http.
-var errFolded = malformed("malformed MIME header line: it is the rest of another", nil)
+// Nobody should send these: a header in several lines or with a space in its name, and a body whose end is said in two ways. Who does so is
+// talked to by net/http, which has its ways with them, and Prometheus with it.
+var (
+	errSpaced    = malformed("malformed MIME header line: its name has a space", nil)
+	errFolded    = malformed("malformed MIME header line: it is the rest of another", nil)
+	errAmbiguous = malformed("Content-Length or HTTP/1.0 with chunked transfer encoding", nil)
+)
+
+// isOdd reports whether a fault of a head is one of these.
+func isOdd(err error) bool {
+	return errors.Is(err, errSpaced) || errors.Is(err, errFolded) || errors.Is(err, errAmbiguous)
+}
 
 // cutLine returns the first line of b without its end, and its size with it: zero when b holds no whole line.
 func cutLine(b []byte) ([]byte, int) {
@@ -107,6 +118,9 @@ func (h *head) statusLine(line []byte) (minor int, err error) {
 
 func (h *head) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
+	if ok && bytes.IndexByte(name, ' ') >= 0 {
+		return errSpaced
+	}
 	if !ok || !validName(name) || !validValue(value) {
 		return malformed("malformed MIME header line:", line)
 	}
@@ -124,10 +138,9 @@ func (h *head) field(line []byte) error {
 			h.contentType, h.typed = value, true
 		}
 	case is(name, "content-encoding"):
-		if h.packed {
-			return &encodingError{fmt.Errorf("unsupported content encoding %.64q after another", value)}
+		if !h.packed {
+			h.encoding, h.packed = value, true
 		}
-		h.encoding, h.packed = value, true
 	case is(name, "connection"):
 		for option := range bytes.SplitSeq(value, []byte(",")) {
 			if is(bytes.Trim(option, " \t"), "close") {

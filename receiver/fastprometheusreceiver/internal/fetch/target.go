@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -53,6 +54,8 @@ type Target struct {
 	secured  bool        // by TLS
 	settings *tls.Config // of its connection
 
+	own *http.Client // net/http's way to its socket
+
 	contentType string // the last one, so that the same one again costs nothing
 	size        int    // of the last body, as transferred
 	near        bool   // on this host, according to its name
@@ -63,7 +66,8 @@ type Target struct {
 
 	mu   sync.Mutex // guards conn, against interrupt
 	conn net.Conn
-	used time.Time // when conn was last of use
+	raw  syscall.RawConn // conn's socket, if nothing else is between
+	used time.Time       // when conn was last of use
 	busy sync.WaitGroup
 	stop func() // ends watching the context; used once
 }
@@ -221,14 +225,20 @@ func (t *Target) intern(b []byte) string {
 	return t.contentType
 }
 
-// Close closes the target's connection. Get may be called again.
-func (t *Target) Close() { t.drop() }
+// Close closes the target's connection, unless it is one that net/http keeps for several targets. Get may be called again.
+func (t *Target) Close() {
+	t.drop()
+	if t.own != nil {
+		t.own.CloseIdleConnections()
+		t.own = nil
+	}
+}
 
 // drop closes the connection, if there is one.
 func (t *Target) drop() {
 	t.mu.Lock()
 	conn := t.conn
-	t.conn = nil
+	t.conn, t.raw = nil, nil
 	t.mu.Unlock()
 	if conn != nil {
 		_ = conn.Close() // the connection is not used any more
