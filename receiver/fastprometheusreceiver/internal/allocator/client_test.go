@@ -275,6 +275,7 @@ func TestAllowedFiles(t *testing.T) {
 	f(`"oauth2": {"client_id": "a", "client_secret": "b", "token_url": "http://t/", "tls_config": {"ca_file": "/etc/shadow"}}`, false)
 	f(`"http_headers": {"X-A": {"files": ["/var/run/secrets/app/token", "/etc/shadow"]}}`, false)
 	f(`"http_headers": {"X-A": {"values": ["/etc/shadow"]}}`, true)
+	f(`"file_sd_configs": [{"files": ["/etc/targets/*.yaml"]}], "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": "/etc/kubeconfig"}]`, true)
 }
 
 // Nobody has files written here over the network.

@@ -74,14 +74,14 @@ func (c *Client) job(name string, value any) (job *promconfig.ScrapeConfig, unkn
 	if !ok || tree == nil {
 		return nil, nil, errors.New("it is empty, or no job at all")
 	}
-	if err := c.cfg.checkFiles(tree); err != nil {
-		return nil, nil, err
-	}
 	for key := range tree {
-		// How the allocator finds targets is its own business, and need not be in this binary.
+		// How the allocator finds targets is its own business, need not be in this binary, and reads no files here.
 		if strings.HasSuffix(key, "_sd_configs") || key == "static_configs" {
 			delete(tree, key)
 		}
+	}
+	if err := c.cfg.checkFiles(tree); err != nil {
+		return nil, nil, err
 	}
 	var leftOut error
 	if file := tree[failureLog]; file != nil {
