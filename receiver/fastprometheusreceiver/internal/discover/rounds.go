@@ -30,6 +30,9 @@ const (
 	// having its targets.
 	mostHeld = 5 * time.Second
 
+	// firstRetry is how soon a member that has no answer yet asks again. The wait doubles until the next round.
+	firstRetry = time.Second
+
 	// Scrapes begin at multiples of grid. Changes are applied between these, before or after a scrape, not at the same
 	// time.
 	grid = 100 * time.Millisecond
@@ -101,6 +104,7 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	if due.at.Sub(now) > mostHeld {
 		due = round{now, now}
 	}
+	retry := firstRetry
 	for told := false; ; {
 		begun, alive := rest(ctx, time.Until(due.asked), calls)
 		if !alive {
@@ -115,7 +119,12 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 			changed = append(changed, news(last, groups)...)
 		}
 		if err != nil || told && len(changed) == 0 {
-			due = r.next(time.Now())
+			now = time.Now()
+			due = r.next(now)
+			if soon := now.Add(retry); !told && soon.Before(due.asked) { // until the first answer nothing is scraped
+				due = round{soon, soon}
+				retry *= 2
+			}
 			continue
 		}
 		if begun, alive = rest(ctx, untilTaken(due.asked, due.at, time.Now()), calls); !alive {

@@ -105,6 +105,37 @@ func TestRoundsOfOne(t *testing.T) {
 	})
 }
 
+// Who has no answer yet does not wait for the next round to ask again: nothing is scraped until then.
+func TestRoundsBeginWithAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 5 * time.Minute
+		time.Sleep(time.Until(time.Now().Truncate(interval).Add(interval + 20*time.Second)))
+		begun := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var asked []time.Duration
+		told := make(chan Update)
+		r := rounds{
+			job: "job", interval: interval, members: new(members),
+			ask: func(context.Context) ([]*targetgroup.Group, error) {
+				asked = append(asked, time.Since(begun).Round(time.Second))
+				if len(asked) == 4 {
+					return []*targetgroup.Group{{Source: "s"}}, nil
+				}
+				return nil, errors.New("not now") // later that can wait
+			},
+			tell: func(_ context.Context, u Update) { told <- u },
+		}
+		go r.Run(ctx, make(chan []*targetgroup.Group, 10))
+		assert.Equal(t, 7*time.Second, (<-told).At.Sub(begun))
+		time.Sleep(2 * interval)
+		synctest.Wait()
+		assert.Equal(t, []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, interval - 20*time.Second, 2*interval - 20*time.Second}, asked)
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // A clock that is set back, or forth, between the question and the answer holds nobody up.
 func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
 	r := rounds{interval: 30 * time.Second, place: 7}
