@@ -83,6 +83,30 @@ func TestListReadsAllPages(t *testing.T) {
 	assert.Equal(t, []url.Values{{"limit": {"500"}, "resourceVersion": {"0"}}, {"limit": {"500"}, "continue": {"more"}}}, queries)
 }
 
+// A list whose pages take longer than the API remembers its version is asked for as a whole.
+func TestListThatIsForgotten(t *testing.T) {
+	var queries []url.Values
+	c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.Query())
+		switch {
+		case r.URL.Query().Has("continue"):
+			w.WriteHeader(http.StatusGone)
+			fmt.Fprint(w, `{"kind":"Status","message":"the provided continue parameter is too old","reason":"Expired","code":410}`)
+		case r.URL.Query().Has("limit"):
+			fmt.Fprint(w, `{"metadata":{"resourceVersion":"5","continue":"more"},"items":[{"metadata":{"name":"a"}}]}`)
+		default:
+			fmt.Fprint(w, `{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`)
+		}
+	})
+	list, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "x=y"})
+	require.NoError(t, err)
+	assert.Len(t, list.Items, 2)
+	assert.Equal(t, "9", list.ResourceVersion)
+	assert.Equal(t, []url.Values{
+		{"limit": {"500"}, "labelSelector": {"x=y"}}, {"limit": {"500"}, "labelSelector": {"x=y"}, "continue": {"more"}}, {"labelSelector": {"x=y"}},
+	}, queries)
+}
+
 // A list that was cut off is none.
 func TestListOfWhatIsNoList(t *testing.T) {
 	whole := `{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"}}]}`

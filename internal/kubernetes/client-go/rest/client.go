@@ -6,6 +6,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -72,13 +73,20 @@ const (
 	watchGrace = 30 * time.Second
 )
 
-// List reads all pages of a list. An object is decoded as it arrives.
+// List reads all pages of a list. An object is decoded as it arrives. Where the API forgets the version of a list before all pages
+// are read, it is asked for all in one.
 func (c Collection) List(ctx context.Context, o metav1.ListOptions) (*List, error) {
 	list := &List{}
 	query := query(o)
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
 		response, err := c.get(ctx, query)
+		if status := (*StatusError)(nil); query.Has("continue") && errors.As(err, &status) && status.IsExpired() {
+			query.Del("continue")
+			query.Del("limit")
+			list = &List{}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -162,6 +162,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 	// Any version will do at first, such as what an API has in memory. Only what is listed because a version was forgotten has to be new, for which
 	// the API asks its database.
 	version, listed, wait := "0", false, firstWait
+	var expired time.Time // when a version was last forgotten
 	for ctx.Err() == nil {
 		began := time.Now()
 		var err error
@@ -181,8 +182,8 @@ func (i *informer) Run(stop <-chan struct{}) {
 			i.reflector.succeed(ctx)
 			continue
 		case errors.As(err, &status) && status.IsExpired():
-			expired := listed
-			if version, listed = "", false; expired {
+			isWell := listed && time.Since(expired) > fineAfter
+			if version, listed, expired = "", false, time.Now(); isWell {
 				continue // nothing is wrong: it was too long ago
 			}
 		}

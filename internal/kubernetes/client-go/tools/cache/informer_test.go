@@ -232,6 +232,28 @@ func TestInformerTriesAgain(t *testing.T) {
 	})
 }
 
+// An API that forgets the version of a list as soon as it has answered is not asked for all its objects again and again.
+func TestVersionsThatAreForgottenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{}
+		for range 100 {
+			a.lists = append(a.lists, &rest.List{ResourceVersion: "1"})
+			a.watches = append(a.watches, &rest.StatusError{Code: 410, Message: "too old"})
+		}
+		i := NewSharedInformer(a.listWatch(), &corev1.Pod{}, 0)
+		failures := 0
+		require.NoError(t, i.SetWatchErrorHandlerWithContext(func(context.Context, *Reflector, error) { failures++ }))
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() { i.Run(stop); close(ended) }()
+		time.Sleep(time.Minute)
+		close(stop)
+		<-ended
+		assert.Len(t, a.asked, 2*(failures+1), "the first time is no failure")
+		assert.GreaterOrEqual(t, failures, 4)
+		assert.LessOrEqual(t, failures, 7)
+	})
+}
+
 // The log has a line for each change of state, however often is tried.
 func TestLogOfFailures(t *testing.T) {
 	var log bytes.Buffer
