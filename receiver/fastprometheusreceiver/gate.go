@@ -39,16 +39,18 @@ type gate struct {
 
 	faced atomic.Bool // targets were refused in this era; checked without the lock by those that are accepted
 
-	mu      sync.Mutex
-	era     uint64 // ends when metrics are taken
-	refused int    // targets, in this era
-	partly  bool   // metrics were refused in this era that somebody may have taken
+	mu       sync.Mutex
+	era      uint64 // ends when metrics are taken
+	refused  int    // targets that are there, in this era
+	refusing bool   // so many were that it is the pipeline
+	partly   bool   // metrics were refused in this era that somebody may have taken
 }
 
 // A refusal is what the gate knows about a target. It is guarded by the target's scrape in flight.
 type refusal struct {
 	era  uint64    // in which the target was refused; 0 if never
-	next time.Time // when it comes through though held back
+	last time.Time // when it was
+	turn float32   // when it comes through though held back: from now, 0, to when all have
 	said bool      // in the log
 }
 
@@ -61,7 +63,12 @@ func (g *gate) admits(r *refusal) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.refused < evidence || g.partly || r.era != g.era || !time.Now().Before(r.next)
+	return !g.refusing || g.partly || r.era != g.era || time.Since(r.last) >= g.wait(r)
+}
+
+// wait is for how long a target is held back. With as many as there are, each for such a random time, one of all comes through each interval.
+func (g *gate) wait(r *refusal) time.Duration {
+	return time.Duration(float64(r.turn) * float64(2*g.refused) * float64(probeInterval))
 }
 
 // refuse records that a target's metrics were refused. It reports whether the pipeline counts as refusing from now on,
@@ -73,12 +80,22 @@ func (g *gate) refuse(r *refusal, err error) (begins, refusing, holding bool) {
 	if r.era != g.era {
 		r.era = g.era
 		g.refused++
-		begins = g.refused == evidence
 	}
+	begins = !g.refusing && g.refused >= evidence
+	g.refusing = g.refusing || begins
 	g.partly = g.partly || !g.behind.refuse(err)
-	// With so many targets held back, each until such a random time, one of all comes through each interval.
-	r.next = time.Now().Add(rand.N(time.Duration(2*g.refused) * probeInterval)) //nolint:gosec // it is no secret
-	return begins, g.refused >= evidence, g.refused >= evidence && !g.partly
+	r.last, r.turn = time.Now(), rand.Float32() //nolint:gosec // it is no secret
+	return begins, g.refusing, g.refusing && !g.partly
+}
+
+// leave notes that a target is there no more: the others come through the sooner.
+func (g *gate) leave(r *refusal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.era == g.era {
+		r.era = 0
+		g.refused--
+	}
 }
 
 // take records that metrics were accepted. It reports whether the pipeline counted as refusing until now.
@@ -88,9 +105,9 @@ func (g *gate) take() bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was := g.refused >= evidence
+	was := g.refusing
 	g.era++
-	g.refused, g.partly = 0, false
+	g.refused, g.refusing, g.partly = 0, false, false
 	g.faced.Store(false)
 	return was
 }

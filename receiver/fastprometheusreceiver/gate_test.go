@@ -60,6 +60,33 @@ func TestGateLetsEachTargetProbe(t *testing.T) {
 	}
 }
 
+// Targets that are there no more do not keep those that are waiting: as many come through as before.
+func TestGateForgetsThoseThatHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(paths{1, 1})
+		all := g.close(100 * evidence)
+		stay := all[:evidence/2]
+		for i := range all[len(stay):] {
+			g.leave(&all[len(stay):][i])
+		}
+		g.leave(&refusal{}) // of one that was never refused
+		probes := 0
+		for range 100 {
+			time.Sleep(time.Second)
+			for i := range stay {
+				if g.admits(&stay[i]) {
+					probes++
+					_, refusing, holding := g.refuse(&stay[i], errFull)
+					assert.True(t, refusing && holding)
+				}
+			}
+		}
+		assert.Greater(t, probes, 50)
+		assert.Less(t, probes, 200)
+		assert.True(t, g.take(), "the log has it that the pipeline refuses")
+	})
+}
+
 // The first whose metrics are taken opens it for all, and the evidence is collected anew.
 func TestGateOpensForAll(t *testing.T) {
 	g := newGate(paths{1, 1})

@@ -236,6 +236,7 @@ func (t *target) retire(at time.Time) {
 		t.job.owner.deliver(t, t.page.Retire(at), slot)
 		t.enter(phaseIdle)
 	}
+	t.job.owner.gate.leave(&t.refusal)
 	t.busy.Unlock()
 	t.close()
 }
@@ -246,6 +247,7 @@ func (t *target) giveUp() {
 	if t.page != nil {
 		t.page.Leave()
 	}
+	t.job.owner.gate.leave(&t.refusal)
 	t.busy.Unlock()
 	t.close()
 }
