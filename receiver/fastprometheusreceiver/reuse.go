@@ -4,10 +4,7 @@
 package fastprometheusreceiver
 
 import (
-	"context"
-
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
@@ -49,14 +46,5 @@ func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 			return &handback.Obstacle{What: o.What, Why: o.Why + ", and the pipeline changes metrics"}
 		}
 	}
-	return nil
-}
-
-func (r *scraper) observeReuse(_ context.Context, o metric.Int64Observer) error {
-	used := int64(0)
-	if r.reuse {
-		used = 1
-	}
-	o.Observe(used, r.measured())
 	return nil
 }

@@ -61,9 +61,18 @@ func (r *scraper) measured(more ...attribute.KeyValue) metric.MeasurementOption 
 
 // observe registers what is read on collection.
 func (r *scraper) observe() error {
+	return errors.Join(r.observeSums(), r.observeReasons(), r.observeState())
+}
+
+// A registering registers what is read of an instrument.
+type registering func(metric.Int64Callback) error
+
+// observeSums registers what scrapes have added up.
+func (r *scraper) observeSums() error {
 	t, c, own := r.telemetry, &r.counters, r.measured()
-	sums := []struct {
-		register func(metric.Int64Callback) error
+	var errs []error
+	for _, sum := range []struct {
+		register registering
 		value    *atomic.Int64
 	}{
 		{t.RegisterReceiverFastprometheusScrapesCallback, &c.scrapes},
@@ -76,71 +85,90 @@ func (r *scraper) observe() error {
 		{t.RegisterReceiverFastprometheusPlanMissesCallback, &c.misses},
 		{t.RegisterReceiverFastprometheusWireBytesCallback, &c.wireBytes},
 		{t.RegisterReceiverFastprometheusBodyBytesCallback, &c.bodyBytes},
-	}
-	var errs []error
-	for _, sum := range sums {
+	} {
 		errs = append(errs, sum.register(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(sum.value.Load(), own)
 			return nil
 		}))
 	}
-	errs = append(errs,
-		t.RegisterReceiverFastprometheusProcessTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(time.Duration(c.processing.Load()).Seconds(), own)
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusScrapeFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
+	return errors.Join(append(errs, t.RegisterReceiverFastprometheusProcessTimeCallback(func(_ context.Context, o metric.Float64Observer) error {
+		o.Observe(time.Duration(c.processing.Load()).Seconds(), own)
+		return nil
+	}))...)
+}
+
+// observeReasons registers what has a number for each reason, phase or state.
+func (r *scraper) observeReasons() error {
+	t, c := r.telemetry, &r.counters
+	var errs []error
+	for _, one := range []struct {
+		register  registering
+		attribute string
+		each      func(observe func(value string, n int64))
+	}{
+		{t.RegisterReceiverFastprometheusScrapeFailuresCallback, "reason", func(observe func(string, int64)) {
 			for i := range c.failures {
-				o.Observe(c.failures[i].Load(), r.measured(attribute.String("reason", reasons[i])))
+				observe(reasons[i], c.failures[i].Load())
 			}
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusSkippedScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		}},
+		{t.RegisterReceiverFastprometheusSkippedScrapesCallback, "reason", func(observe func(string, int64)) {
 			for i := range r.skips.counts {
-				o.Observe(r.skips.counts[i].Load(), r.measured(attribute.String("reason", skipReasons[i])))
+				observe(skipReasons[i], r.skips.counts[i].Load())
 			}
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusInFlightScrapesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		}},
+		{t.RegisterReceiverFastprometheusInFlightScrapesCallback, "phase", func(observe func(string, int64)) {
 			for p, n := range r.inFlight() {
 				if phase(p) != phaseIdle {
-					o.Observe(n, r.measured(attribute.String("phase", phaseNames[p])))
+					observe(phaseNames[p], n)
 				}
 			}
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusBacklogBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.backlog.held.Load(), own)
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusConfigReloadsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(c.applied.Load(), r.measured(attribute.String("outcome", "applied")))
-			o.Observe(c.rejected.Load(), r.measured(attribute.String("outcome", "rejected")))
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
+		}},
+		{t.RegisterReceiverFastprometheusConfigReloadsCallback, "outcome", func(observe func(string, int64)) {
+			observe("applied", c.applied.Load())
+			observe("rejected", c.rejected.Load())
+		}},
+		{t.RegisterReceiverFastprometheusTargetsCallback, "state", func(observe func(string, int64)) {
 			for state, n := range r.census() {
-				o.Observe(int64(n), r.measured(attribute.String("state", state)))
+				observe(state, int64(n))
 			}
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusPlansCallback(func(_ context.Context, o metric.Int64Observer) error {
-			plans, _ := r.plans()
-			o.Observe(plans, own)
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusPlanBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			_, size := r.plans()
-			o.Observe(size, own)
-			return nil
-		}),
-		t.RegisterReceiverFastprometheusReuseCallback(r.observeReuse),
-	)
-	if r.allocator != nil {
-		errs = append(errs, t.RegisterReceiverFastprometheusAllocatorFailuresCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.allocator.Failures(), own)
+		}},
+	} {
+		errs = append(errs, one.register(func(_ context.Context, o metric.Int64Observer) error {
+			one.each(func(value string, n int64) { o.Observe(n, r.measured(attribute.String(one.attribute, value))) })
 			return nil
 		}))
+	}
+	return errors.Join(errs...)
+}
+
+// observeState registers what there is now.
+func (r *scraper) observeState() error {
+	t, own := r.telemetry, r.measured()
+	observed := func(register registering, value func() int64) error {
+		return register(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(value(), own)
+			return nil
+		})
+	}
+	errs := []error{
+		observed(t.RegisterReceiverFastprometheusBacklogBytesCallback, r.backlog.held.Load),
+		observed(t.RegisterReceiverFastprometheusPlansCallback, func() int64 {
+			plans, _ := r.plans()
+			return plans
+		}),
+		observed(t.RegisterReceiverFastprometheusPlanBytesCallback, func() int64 {
+			_, size := r.plans()
+			return size
+		}),
+		observed(t.RegisterReceiverFastprometheusReuseCallback, func() int64 {
+			if r.reuse {
+				return 1
+			}
+			return 0
+		}),
+	}
+	if r.allocator != nil {
+		errs = append(errs, observed(t.RegisterReceiverFastprometheusAllocatorFailuresCallback, r.allocator.Failures))
 	}
 	return errors.Join(errs...)
 }
