@@ -19,7 +19,7 @@ var (
 	errBucketRange = errors.New("histogram buckets lie outside the range of a float64")
 	errCount       = errors.New("a histogram count is negative, not finite or too large")
 	errTotal       = errors.New("histogram buckets do not add up to the histogram's count")
-	errBounds      = errors.New("custom bounds are not finite and ascending")
+	errBounds      = errors.New("custom bounds are not ascending numbers below +Inf")
 )
 
 // histograms adds a series' native histograms: exponential ones, and explicit ones where the bounds are listed.
@@ -28,7 +28,7 @@ func (t *translator) histograms(index int, s *promwrite.Series, set *labelSet, o
 	written := 0
 	for i := range s.Histograms {
 		h := &s.Histograms[i]
-		at, ok := nanoseconds(h.Timestamp)
+		at, ok := timeOf(h.Timestamp)
 		if !ok {
 			t.rejects.add(reasonTimestamp, 1, index, set.name, errTimestamp)
 			continue
@@ -144,9 +144,17 @@ func (b *bucketScratch) rounding() uint64 {
 	return uint64(len(b.positive.sparse)+len(b.negative.sparse))/2 + 1 + b.count/1000
 }
 
+// Schemas of exponential histograms: minSchema to maxSchema are those in use, up to maxReserved those that Prometheus keeps for later. It
+// accepts them at the resolution of maxSchema.
+const (
+	minSchema   = -4
+	maxSchema   = 8
+	maxReserved = 52
+)
+
 func (b *bucketScratch) loadExponential(h *promwrite.Histogram) error {
-	if h.Schema < -4 || h.Schema > 8 {
-		return fmt.Errorf("histogram schema %d is not between -4 and 8, nor %d", h.Schema, promwrite.CustomBucketsSchema)
+	if h.Schema < minSchema || h.Schema > maxReserved {
+		return fmt.Errorf("histogram schema %d is not between %d and %d, nor %d", h.Schema, minSchema, maxReserved, promwrite.CustomBucketsSchema)
 	}
 	positive, err := extentOf(h.PositiveSpans, len(b.positive.sparse))
 	if err != nil {
@@ -156,9 +164,9 @@ func (b *bucketScratch) loadExponential(h *promwrite.Histogram) error {
 	if err != nil {
 		return err
 	}
-	shift := max(positive.shift(), negative.shift())
-	if b.scale = h.Schema - shift; b.scale < -4 {
-		return errBucketRange // at scale -4 the limit covers every float64
+	shift := max(positive.shift(), negative.shift(), h.Schema-maxSchema)
+	if b.scale = h.Schema - shift; b.scale < minSchema {
+		return errBucketRange // at that scale the limit covers every float64
 	}
 	b.positive.spread(h.PositiveSpans, positive, shift)
 	b.negative.spread(h.NegativeSpans, negative, shift)
@@ -171,7 +179,7 @@ func (b *bucketScratch) loadCustom(h *promwrite.Histogram) error {
 		return errBuckets
 	}
 	for i, bound := range h.CustomValues {
-		if math.IsNaN(bound) || math.IsInf(bound, 0) || i > 0 && bound <= h.CustomValues[i-1] {
+		if math.IsNaN(bound) || math.IsInf(bound, 1) || i > 0 && bound <= h.CustomValues[i-1] {
 			return errBounds
 		}
 	}

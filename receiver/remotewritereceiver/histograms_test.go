@@ -48,6 +48,14 @@ func TestNativeHistograms(t *testing.T) {
 	f(writev2.Histogram{
 		Count: &writev2.Histogram_CountInt{}, Schema: 8,
 	}, "exponential(Cumulative) count=0 sum=0 scale=8 zero=0@0 +0[] -0[] @0..2000")
+	f(writev2.Histogram{ // a resolution that Prometheus has reserved: it takes this one as that of schema 8
+		Count: &writev2.Histogram_CountInt{CountInt: 10}, Sum: 30, Schema: 10,
+		PositiveSpans: []writev2.BucketSpan{{Offset: 4, Length: 4}}, PositiveDeltas: []int64{1, 1, 1, 1},
+	}, "exponential(Cumulative) count=10 sum=30 scale=8 zero=0@0 +0[1 9] -0[] @0..2000")
+	f(writev2.Histogram{ // whatever is below the first bound
+		Count: &writev2.Histogram_CountInt{CountInt: 3}, Sum: 1, Schema: -53, CustomValues: []float64{math.Inf(-1), 1},
+		PositiveSpans: []writev2.BucketSpan{{Offset: 0, Length: 2}}, PositiveDeltas: []int64{1, 1},
+	}, "histogram(Cumulative) count=3 sum=1 bounds=[-Inf 1] counts=[1 2 0] @0..2000")
 	f(writev2.Histogram{ // an observation of NaN is counted, but in no bucket
 		Count: &writev2.Histogram_CountInt{CountInt: 2}, Sum: math.NaN(),
 		PositiveSpans: []writev2.BucketSpan{{Offset: 1, Length: 1}}, PositiveDeltas: []int64{1},
@@ -98,10 +106,10 @@ func TestMalformedHistogramsAreRefused(t *testing.T) {
 }
 
 func TestOnlyKnownSchemas(t *testing.T) {
-	for _, schema := range []int32{-54, -5, 9} {
+	for _, schema := range []int32{-54, -5, 53} {
 		h := writev2.Histogram{Count: &writev2.Histogram_CountInt{}, Schema: schema}
 		got, _ := translated(t, newV2().series(native(h), histogram, "", "", "__name__", "x"))
-		require.Contains(t, got.body, "is not between -4 and 8, nor -53")
+		require.Contains(t, got.body, "is not between -4 and 52, nor -53")
 	}
 }
 
@@ -112,7 +120,7 @@ func TestSpreadPutsEachCountWhereItBelongs(t *testing.T) {
 	var scratch bucketScratch
 	shifted := 0
 	for range 2000 {
-		h := promwrite.Histogram{Schema: int32(random.IntN(13) - 4)}
+		h := promwrite.Histogram{Schema: int32(random.IntN(16) - 4)}
 		want := map[int64]uint64{}
 		next, last := int64(0), int64(0)
 		for i := range random.IntN(6) {
@@ -137,7 +145,7 @@ func TestSpreadPutsEachCountWhereItBelongs(t *testing.T) {
 			continue
 		}
 		shift := h.Schema - scratch.scale
-		require.GreaterOrEqual(t, shift, int32(0))
+		require.GreaterOrEqual(t, shift, max(0, h.Schema-maxSchema))
 		if shift > 0 {
 			shifted++
 		}

@@ -333,7 +333,7 @@ func (t *translator) samples(index int, s *promwrite.Series, set *labelSet, of *
 	written := 0
 	for i := range s.Samples {
 		sample := &s.Samples[i]
-		at, ok := nanoseconds(sample.Timestamp)
+		at, ok := timeOf(sample.Timestamp)
 		if !ok {
 			t.rejects.add(reasonTimestamp, 1, index, set.name, errTimestamp)
 			continue
@@ -447,6 +447,12 @@ func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) 
 }
 
 var errTimestamp = errors.New("timestamp is not between 1970 and 2262")
+
+// timeOf is the time of a point. Zero is no time in OTLP: exporters would leave such a point out, which the sender had been told is written.
+func timeOf(ms int64) (at pcommon.Timestamp, ok bool) {
+	at, ok = nanoseconds(ms)
+	return at, ok && at != 0
+}
 
 // nanoseconds converts what OTLP can hold: unsigned, and within the signed range that others compute in.
 func nanoseconds(ms int64) (pcommon.Timestamp, bool) {

@@ -155,6 +155,7 @@ func TestBadSeriesDoNotTakeGoodOnesWithThem(t *testing.T) {
 	f(`"x"): a label is not UTF-8`, sample(1, 1, 0), "__name__", "x", "a", "\xff")
 	f(`""): more than 256 labels`, sample(1, 1, 0), many...)
 	f(`"x"): timestamp is not between 1970 and 2262`, sample(1, -1, 0), "__name__", "x")
+	f(`"x"): timestamp is not between 1970 and 2262`, sample(1, 0, 0), "__name__", "x")
 	f(`"x"): timestamp is not between 1970 and 2262`, sample(1, math.MaxInt64, 0), "__name__", "x")
 }
 
