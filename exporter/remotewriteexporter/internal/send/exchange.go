@@ -99,6 +99,9 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 func read(response *http.Response) answer {
 	defer response.Body.Close()
 	a := answer{code: response.StatusCode}
+	if a.code == http.StatusSwitchingProtocols {
+		return a // what it has in the place of a body is the connection, which no context ends
+	}
 	a.written, a.hasWritten = promwrite.ParseWritten(response.Header)
 	switch {
 	case a.code/100 != 2:
@@ -141,9 +144,9 @@ func (a answer) late() bool {
 	return a.code == http.StatusRequestTimeout || a.code == http.StatusGatewayTimeout || errors.As(a.err, &timeout) && timeout.Timeout()
 }
 
-// parseRetryAfter reads seconds or a date; 0 when there is neither or it has passed.
+// parseRetryAfter reads seconds or a date; 0 when there is neither or it has passed. More seconds than fit are the most that do.
 func parseRetryAfter(value string) time.Duration {
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(max(0, seconds)) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {
@@ -156,7 +159,7 @@ func parseRetryAfter(value string) time.Duration {
 func (d *Destination) judge(a answer, format int) verdict {
 	version := d.cfg.Formats[format].Version
 	switch {
-	case a.code == 0:
+	case a.code == 0, a.code/100 == 1: // of the latter 101 alone arrives here
 		return retry
 	case a.code/100 == 2:
 		if version == promwrite.V2 && !a.hasWritten {

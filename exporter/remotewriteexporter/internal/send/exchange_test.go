@@ -4,11 +4,14 @@
 package send
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -158,4 +161,43 @@ func TestOfTwoChangesTheLastIsToldLast(t *testing.T) {
 	d.setDown(true, answer{code: http.StatusBadGateway})
 	<-well
 	assert.NoError(t, w.last)
+}
+
+// TestWhoSwitchesProtocolsHoldsNobodyUp: a server that answers 101 has taken nothing, and keeps the connection open for as long as it likes.
+func TestWhoSwitchesProtocolsHoldsNobodyUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var server sync.WaitGroup
+	server.Go(func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server.Go(func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				if n == 0 {
+					_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n")
+				} else {
+					_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\nConnection: close\r\n"+promwrite.HeaderSamplesWritten+": 1\r\n\r\n")
+				}
+				_, _ = in.ReadByte() // until the client goes
+			})
+		}
+	})
+	defer server.Wait()
+	defer l.Close()
+	d := destinationOf(nil)
+	d.cfg.URL, d.cfg.Client.Transport = "http://"+l.Addr().String(), &http.Transport{}
+	defer d.Close()
+	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
+	lost, err := d.Send(t.Context(), []block.Block{b}, Times{})
+	require.NoError(t, err)
+	require.Nil(t, lost)
 }

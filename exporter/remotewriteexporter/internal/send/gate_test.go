@@ -5,6 +5,7 @@ package send
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -122,7 +123,8 @@ func TestRetryAfter(t *testing.T) {
 		f("7", 7*time.Second)
 		f("-7", 0)
 		f("soon", 0)
-		f("99999999999999", 0)
+		f("99999999999999", math.MaxInt32*time.Second)
+		f("-99999999999999", 0)
 		f(time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat), 90*time.Second)
 		f(time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0)
 	})
