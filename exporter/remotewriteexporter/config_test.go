@@ -108,7 +108,9 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	ids := identities(several)
 	several[0], several[1] = several[1], several[0]
 	require.ElementsMatch(t, ids, identities(several))
-	require.NotEqual(t, identities(append(simple, simple...))[0], identities(append(simple, simple...))[1])
+	swapped := []namedClient{simple[0], simple[0]}
+	swapped[1].client.Endpoint += "#b"
+	require.NotEqual(t, identities(swapped)[0], identities(swapped)[1], "what tells equal ones apart")
 }
 
 // TestRulesAreWrittenAsInPrometheus: what is left out has Prometheus' default, and what is not in quotes is a text there.
@@ -195,6 +197,13 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`tenant.metadata_keys`", func(c *Config) { c.Tenant.MetadataKeys = []string{""} }},
 		{"`queue.wait_for_result`", func(c *Config) { c.Queue.WaitForResult, c.Queue.Storage = true, &storageID }},
 		{"`queue.max_batches`", func(c *Config) { c.Queue.MaxBatches = -1 }},
+		{"`endpoints[1].endpoint` must not be the same as `endpoints[0].endpoint`: append #a to one", func(c *Config) {
+			c.Endpoints, c.Endpoint = make([]EndpointConfig, 2), ""
+			for i := range c.Endpoints {
+				c.Endpoints[i].HTTP.Endpoint = "http://there/write"
+				c.Endpoints[i].HTTP.Headers = configopaque.MapList{{Name: "X-Scope-OrgID", Value: configopaque.String(rune('a' + i))}}
+			}
+		}},
 		{"`endpoints[0].endpoint`", func(c *Config) { c.Endpoint, c.Endpoints = "", []EndpointConfig{{}} }},
 		{"`http.headers`", func(c *Config) { c.HTTP.Headers = configopaque.MapList{{Name: "content-encoding"}} }},
 		{"`http.compression` must not be set", func(c *Config) { c.HTTP.Compression = "gzip" }},

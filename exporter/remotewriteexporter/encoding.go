@@ -61,16 +61,10 @@ func (c *Config) encoding(shards int) encode.Config {
 // identities are the names of the destinations in the queue, the same after a restart whatever their order.
 func identities(clients []namedClient) []string {
 	var list []string
-	seen := map[string]int{}
 	for i := range clients {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(clients[i].client.Endpoint))
-		id := strconv.FormatUint(h.Sum64(), 36)
-		seen[id]++
-		if n := seen[id]; n > 1 { // one endpoint twice, with other headers
-			id += "-" + strconv.Itoa(n)
-		}
-		list = append(list, id)
+		list = append(list, strconv.FormatUint(h.Sum64(), 36))
 	}
 	return list
 }

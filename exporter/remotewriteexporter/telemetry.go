@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,9 +203,13 @@ type Outcome struct {
 	Busy                           time.Duration // that answers took, all together
 }
 
-// addDestination makes the telemetry of a further destination.
+// addDestination makes the telemetry of a further destination. One whose name another has, too, has a number, or the metrics of one
+// would take the place of the other's.
 func (t *telemetry) addDestination(endpoint string) {
 	name := destinationName(endpoint)
+	for n := 2; slices.ContainsFunc(t.destinations, func(d *destinationTelemetry) bool { return d.name == name }); n++ {
+		name = destinationName(endpoint) + "#" + strconv.Itoa(n)
+	}
 	d := &destinationTelemetry{
 		t: t, name: name,
 		only:    t.with(attribute.String("destination", name)),
@@ -220,7 +226,7 @@ func destinationName(endpoint string) string {
 	if err != nil {
 		return "invalid"
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Fragment: u.Fragment}).String()
 }
 
 // Requested implements send.Telemetry.

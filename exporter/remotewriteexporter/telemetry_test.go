@@ -271,7 +271,19 @@ func TestLossesOfTheQueueAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
+// TestEachDestinationHasAName: their metrics are told apart by that.
+func TestEachDestinationHasAName(t *testing.T) {
+	tel, err := newTelemetry(exportertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	var names []string
+	for _, endpoint := range []string{"http://a/write?extra_label=x=1", "http://a/write?extra_label=x=2", "http://a/write?extra_label=x=3", "http://a/write#b", "http://b/write"} {
+		tel.addDestination(endpoint)
+		names = append(names, tel.destinations[len(names)].name)
+	}
+	require.Equal(t, []string{"http://a/write", "http://a/write#2", "http://a/write#3", "http://a/write#b", "http://b/write"}, names)
+}
+
 func TestNamesOfDestinationsHoldNoSecrets(t *testing.T) {
-	require.Equal(t, "https://host:1/path", destinationName("https://user:password@host:1/path?key=secret#part"))
+	require.Equal(t, "https://host:1/path#part", destinationName("https://user:password@host:1/path?key=secret#part"))
 	require.Equal(t, "invalid", destinationName("http://a b"))
 }

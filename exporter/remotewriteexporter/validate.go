@@ -81,8 +81,17 @@ func (c *Config) Validate() error {
 		fault("`azuread` and `google_iam` are for `endpoint`: move them into the elements of `endpoints`")
 	}
 	errs = append(errs, c.validateSharding())
+	first := map[string]int{}
 	for i := range c.Endpoints {
 		errs = append(errs, c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
+		// By its URL a reload or a restart finds a destination's queue: equal ones that change places would send each other's data.
+		switch j, ok := first[c.Endpoints[i].HTTP.Endpoint]; {
+		case ok:
+			fault("`endpoints[%d].endpoint` must not be the same as `endpoints[%d].endpoint`: append #a to one and #b to the other, or any names, "+
+				"which tell their queues apart and are not sent", i, j)
+		default:
+			first[c.Endpoints[i].HTTP.Endpoint] = i
+		}
 	}
 
 	if _, ok := versions[c.ProtobufMessage]; !ok && c.ProtobufMessage != auto {
