@@ -181,7 +181,7 @@ type RetryConfig struct {
 	// MaxRetryAfter is the longest pause that a destination can request with Retry-After. Default 5m.
 	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
 	// StatusCodes are 4xx codes that are also retried, at max_interval, because correcting a configuration ends them.
-	// Default [401, 403, 404].
+	// Default [401, 403, 404, 405, 407, 421].
 	StatusCodes []int `mapstructure:"status_codes"`
 
 	// prevent unkeyed literal initialization
@@ -299,7 +299,7 @@ func NewDefaultConfig() *Config {
 			Multiplier:          2,
 			MaxInterval:         30 * time.Second,
 			MaxRetryAfter:       5 * time.Minute,
-			StatusCodes:         []int{401, 403, 404},
+			StatusCodes:         []int{401, 403, 404, 405, 407, 421},
 		},
 		Shards:              ShardsConfig{Min: 1, Max: 16},
 		CircuitBreaker:      BreakerConfig{ConsecutiveFailures: 5, OpenFor: 10 * time.Second},

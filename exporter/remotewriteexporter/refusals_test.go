@@ -16,7 +16,7 @@ import (
 )
 
 func TestPoisonIsDroppedAndCountedAndBlocksNothing(t *testing.T) {
-	for name, code := range map[string]int{"400": 400, "405": 405, "409": 409, "422": 422} {
+	for name, code := range map[string]int{"400": 400, "410": 410, "409": 409, "422": 422} {
 		t.Run(name, func(t *testing.T) {
 			d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				series, err := decode(r)

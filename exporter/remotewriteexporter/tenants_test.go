@@ -76,7 +76,7 @@ func byMetadata(url string) func(*Config) {
 // TestRefusedTenantHoldsUpNoOther: whatever a destination answers one tenant, the data of others is delivered, and that of
 // the one waits, in order, until it is served.
 func TestRefusedTenantHoldsUpNoOther(t *testing.T) {
-	for _, code := range []int{401, 403, 404, 408, 429, 500, 503} {
+	for _, code := range []int{401, 403, 404, 405, 407, 408, 421, 429, 500, 503} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()
 			d, serve := refusing(t, code)

@@ -78,10 +78,14 @@ func (m *moody) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader("an answer"))}, nil
+	text := "an answer"
+	if header.Get("X-Page") != "" {
+		text = noCertificate
+	}
+	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-var moods = []int{0, 0, 1, 204, 204, 204, 301, 400, 400, 400, 401, 404, 406, 408, 409, 413, 415, 422, 429, 429, 500, 502, 503, 503, 504}
+var moods = []int{0, 0, 1, 204, 204, 204, 301, 400, 400, 400, 401, 404, 405, 406, 407, 408, 409, 413, 415, 421, 422, 429, 429, 500, 502, 503, 503, 504}
 
 func (m *moody) choose(of http.Header) (code int, h http.Header) {
 	m.mu.Lock()
@@ -101,6 +105,9 @@ func (m *moody) choose(of http.Header) (code int, h http.Header) {
 	}
 	if code/100 > 3 && m.rng.IntN(3) == 0 {
 		h.Set("Retry-After", strconv.Itoa(m.rng.IntN(20)))
+	}
+	if code/100 > 2 && m.rng.IntN(3) == 0 {
+		h.Set("X-Page", "yes")
 	}
 	return code, h
 }
@@ -154,7 +161,7 @@ func answerAtRandom(t *testing.T, seed uint64) {
 		URL: "http://there.test/", Formats: plain[rng.IntN(2)*2:], Timeout: 30 * time.Second, Reprobe: time.Hour, Client: &http.Client{Transport: server},
 		Retry: Retry{
 			InitialInterval: 500 * time.Millisecond, MaxInterval: 30 * time.Second, Multiplier: 2, RandomizationFactor: 0.5, MaxRetryAfter: 5 * time.Minute,
-			MaxElapsedTime: time.Duration(rng.IntN(2)) * time.Minute, StatusCodes: []int{401, 403, 404},
+			MaxElapsedTime: time.Duration(rng.IntN(2)) * time.Minute, StatusCodes: []int{401, 403, 404, 405, 407, 421},
 		},
 		Breaker: Breaker{Failures: rng.IntN(6), OpenFor: 10 * time.Second},
 	}

@@ -59,12 +59,16 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 	var tried formatSet // formats in which b was refused
 	var last answer
 	var doubted *doubt
-	sent := b // b in the format of the last attempt
+	var paged time.Time // when a web page first refused b
+	sent := b           // b in the format of the last attempt
 	attempt, spread := 0, d.cfg.Retry.spread()
 	if d.tenanted(b) {
 		attempt, its.started = d.served.attempts(b.Tenant, its.started)
 		if its.queued.After(its.started) { // what was refused before was other data
 			its.started = its.queued
+		}
+		if attempt > 0 {
+			paged = its.started
 		}
 	}
 	for {
@@ -79,10 +83,22 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 		}
 		format, ok := d.formats.choose(b.Version, tried)
 		reason := d.expired(its, attempt)
+		if !ok && doubted != nil {
+			last = doubted.refused
+		}
 		switch {
 		case reason != "":
-		case !ok && doubted != nil:
-			reason, last = ReasonRejected, doubted.refused
+		case !ok && d.mayEnd(b, last, &paged): // all formats once more
+			if d.tenanted(b) {
+				return ending{}, d.later(b.Tenant, retrySlowly, last, time.Now())
+			}
+			d.report(retrySlowly, last)
+			if err := d.again(end, attempt, retrySlowly, spread, last); err != nil {
+				return ending{}, err
+			}
+			tried, doubted = 0, nil
+			attempt++
+			continue
 		case !ok && last.code/100 == 2:
 			reason = ReasonUnwritten
 		case !ok:
@@ -119,11 +135,15 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 		if a.mayBeFormat() {
 			d.formats.failed(format)
 		}
-		if doubted.settles(v, a) {
+		switch {
+		case doubted.settles(v, a):
 			v = unsupported
+		case v == rejected && d.mayEnd(b, a, &paged):
+			v = retrySlowly
 		}
 		if last = a; d.tenanted(b) {
 			switch refused := v == retry || v == retrySlowly; {
+			case a.isUndecided(v): // nor about the tenant
 			case !refused:
 				d.served.well(b.Tenant)
 			case doubted != nil && a.mayBeFormat(): // a few more attempts
@@ -164,8 +184,7 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 			}
 			return ending{sealed, d.reject(b, sent, a)}, nil
 		case retry, retrySlowly:
-			d.telemetry.Retried(a.reason())
-			if err := d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter); err != nil {
+			if err := d.again(end, attempt, v, spread, a); err != nil {
 				return ending{}, err
 			}
 			if merged && a.late() { // it would never be in time
@@ -175,6 +194,12 @@ func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e
 			attempt++
 		}
 	}
+}
+
+// again waits for the next attempt.
+func (d *Destination) again(end ends, attempt int, v verdict, spread float64, a answer) error {
+	d.telemetry.Retried(a.reason())
+	return d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter)
 }
 
 // reject drops a block that the destination refused, except what it says it wrote of it.

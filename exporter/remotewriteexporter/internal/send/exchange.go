@@ -38,6 +38,7 @@ type answer struct {
 	written    promwrite.Written
 	hasWritten bool
 	unnamed    bool // no request can say whose data it is
+	page       bool // a web page says so, and no server of remote write
 }
 
 // A verdict is what an answer means for the block.
@@ -106,11 +107,11 @@ func read(response *http.Response) answer {
 	switch {
 	case a.code/100 != 2:
 		text, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
-		a.text = strings.ToValidUTF8(string(text), "�")
+		a.text, a.page = strings.ToValidUTF8(string(text), "�"), isPage(text)
 		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"))
 	case response.ContentLength != 0:
 		begin, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
-		if strings.HasPrefix(http.DetectContentType(begin), "text/html") {
+		if isPage(begin) {
 			a.code, a.text = http.StatusBadGateway, response.Status+": a web page answers, and no server of remote write"
 		}
 	}

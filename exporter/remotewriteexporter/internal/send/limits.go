@@ -14,6 +14,7 @@ type limits struct {
 	sizes  ceiling
 	timely atomic.Int64 // points that may be sent together to be in time; 0 if there is no limit
 	passed taken
+	pages  taken // notes what web pages refuse
 }
 
 func (l *limits) points() int { return int(l.timely.Load()) }
@@ -59,6 +60,7 @@ func (d *Destination) fits(b, sent block.Block) {
 
 func (l *limits) fits(b, sent block.Block) {
 	l.passed.delivered(b.RawSize)
+	l.pages.delivered(b.RawSize)
 	l.sizes.delivered(b.RawSize, len(sent.Body()))
 }
 

@@ -27,6 +27,10 @@ func (d *Destination) report(v verdict, a answer) {
 		pause := min(a.retryAfter, d.cfg.Retry.MaxRetryAfter)
 		d.gate.holdFor(jitter(pause, 0.1))
 	}
+	if a.isUndecided(v) {
+		d.gate.leave()
+		return
+	}
 	switch v {
 	case delivered, rejected, oversized, unsupported, doubtful:
 		d.gate.succeeded()
