@@ -112,7 +112,7 @@ func (s *Scrape) parse(p textparse.Parser, tooLarge *error) error {
 			continue
 		}
 		s.miss(s.metadata(text, family, m))
-		s.passTime()
+		s.addNoTime()
 	}
 }
 

@@ -15,7 +15,7 @@
 //
 // A Job has cohorts: targets whose labels have the same names. A cohort shares a catalog, a book of plans and pools of trees. A Target
 // has its label values for the catalog (catalog.Identity), the history of its last pages (plan.History) and what its metrics
-// contain of it (tree.Owner). A Scrape reads one page; a Result has the outcome. While it reads, a Scrape has a course, which follows the
+// contain of it (tree.Owner). A Scrape reads one page; a Result has the outcome. While it reads, a Scrape has a lineTracker, which follows the
 // lines of the plan as long as the page does; samples, the values of lines; a memory budget; and what the page shows about values
 // of its target: learning, and their replacement.
 //

@@ -26,8 +26,8 @@ func (s *Scrape) End(r Report) Result {
 	return e.decide()
 }
 
-// An ending decides what a page means after it was read, and makes metrics of it. Most pages are as planned (repeat);
-// some differ by series that come and go (vary), or by label values that replaced others (inherit). All others are
+// An ending decides what a page means after it was read, and makes metrics of it. Most pages are as planned (emitRepeated);
+// some differ by series that come and go (emitVaried), or by label values that replaced others (emitReplaced). All others are
 // processed line by line (settle).
 type ending struct {
 	*Scrape
@@ -46,12 +46,12 @@ func (e *ending) decide() Result {
 	e.mix()
 	if len(e.slots) > 0 {
 		e.res.Hits = e.next
-		if err == nil && e.inherit() {
+		if err == nil && e.emitReplaced() {
 			return e.res
 		}
 		err = cmp.Or(err, e.putBack())
 	}
-	lines := e.seen()
+	lines := e.readSoFar()
 	if e.about.Err != nil && e.err == nil {
 		lines = nil // the page is incomplete, so none of it counts
 	}
@@ -70,9 +70,9 @@ func (e *ending) decide() Result {
 		if t.Forget() {
 			t.Settled = false
 		}
-		e.repeat()
+		e.emitRepeated()
 		return e.res
-	case !e.renames() && e.vary():
+	case !e.renames() && e.emitVaried():
 		return e.res
 	default:
 	}
@@ -87,29 +87,29 @@ func over(j *Job, samples int) bool {
 // exact reports whether the page is the target's plan, so that nothing needs to be decided again.
 func (e *ending) exact() bool {
 	t := e.target
-	if !e.isThrough() || e.plan == nil || e.plan != t.Plan || !t.Diff.IsEmpty() || !t.Settled || e.plan.Layout == nil {
+	if !e.isComplete() || e.plan == nil || e.plan != t.Plan || !t.Diff.IsEmpty() || !t.Settled || e.plan.Layout == nil {
 		return false
 	}
 	if e.times == nil {
 		return t.Timed == nil
 	}
-	if e.plan.Repeats > 0 || !slices.Equal(e.timed(e.next), t.Timed) || slices.Max(e.times) > latest(time.Now()) {
+	if e.plan.Repeats > 0 || !slices.Equal(e.timestamped(e.next), t.Timed) || slices.Max(e.times) > latest(time.Now()) {
 		return false
 	}
-	return e.together(e.plan)
+	return e.haveOneTime(e.plan)
 }
 
-// together reports whether all samples of each point have the same time. It reports false if a point has more samples
+// haveOneTime reports whether all samples of each point have the same time. It reports false if a point has more samples
 // than it can hold.
-func (e *ending) together(p *plan.Plan) bool {
+func (e *ending) haveOneTime(p *plan.Plan) bool {
 	p.Owners()
 	return !p.HasUnplaced && p.Layout.IsTogether(e.times)
 }
 
 func latest(now time.Time) int64 { return now.Add(maxAhead).UnixMilli() }
 
-// timed returns a bitmap of the page's lines whose end will not be marked, because their samples had timestamps.
-func (e *ending) timed(lines int) []uint64 {
+// timestamped returns a bitmap of the page's lines whose end will not be marked, because their samples had timestamps.
+func (e *ending) timestamped(lines int) []uint64 {
 	if e.times == nil || e.target.cohort.job.cfg.Scrape.TrackTimestampsStaleness {
 		return nil
 	}
@@ -127,14 +127,14 @@ func (e *ending) timed(lines int) []uint64 {
 	return bits
 }
 
-// repeat makes metrics of a page that is as planned.
-func (e *ending) repeat() {
+// emitRepeated makes metrics of a page that is as planned.
+func (e *ending) emitRepeated() {
 	t, p := e.target, e.plan
 	e.report()
 	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Times: e.times, Natives: e.natives}
 	if len(e.exemplars) > 0 {
-		e.exemplars = plan.Deal(e.exemplars, p.Owners())
+		e.exemplars = plan.AssignExemplars(e.exemplars, p.Owners())
 		v.Exemplars = e.exemplars
 	}
-	e.render(p.Layout, e.free(p), &v)
+	e.render(p.Layout, e.freeTree(p), &v)
 }

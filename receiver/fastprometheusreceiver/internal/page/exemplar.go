@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// exemplify adds an exemplar to the last sample, whose time is given, and returns the memory that it takes.
-func (s *samples) exemplify(x *expo.Exemplar, time int64) int64 {
+// addExemplar adds an exemplar to the last sample, whose time is given, and returns the memory that it takes.
+func (s *samples) addExemplar(x *expo.Exemplar, time int64) int64 {
 	placed := plan.PlacedExemplar{Exemplar: exemplar.Exemplar{Value: x.Value, Ts: time}, Sample: int32(len(s.values) - 1)}
 	if x.HasTS {
 		placed.Ts, placed.HasTs = x.TS, true

@@ -124,7 +124,7 @@ func (s *Scrape) match(b []byte, l *catalog.Line) (length, text int) {
 	v, end, ok := expo.FastNumber(b[text+1:])
 	if end += text + 1; ok && b[end] == '\n' { // fast path: a number ends the line
 		s.hit(l, v)
-		s.passTime()
+		s.addNoTime()
 		return end + 1, text
 	}
 	n, err := s.parser.Tail(b[text:], &s.entry)
@@ -141,6 +141,6 @@ func (s *Scrape) hit(l *catalog.Line, v float64) {
 	s.step(l)
 	s.values = append(s.values, v)
 	if l.Kind.IsMetadata() {
-		s.passTime()
+		s.addNoTime()
 	}
 }

@@ -174,7 +174,7 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 		c.Own.Count(&t.Identity)
 		t.Version++
 		t.Restated, lines = c.Own.RestateRenamed(&t.Identity, t.Last(), lines, s.held, was)
-		return s.exchange(lines)
+		return s.replaceLines(lines)
 	}
 	own := s.ownValues(lines)
 	if !s.mixed && slices.Equal(own, was) {
@@ -184,7 +184,7 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 	c.Own.Count(&t.Identity)
 	t.Version++
 	t.Restated = c.Own.RestateAll(&t.Identity, t.Last(), was)
-	return s.exchange(c.Own.RestateAll(&t.Identity, lines, was))
+	return s.replaceLines(c.Own.RestateAll(&t.Identity, lines, was))
 }
 
 // isAmple reports whether there is memory for the lines before and after they are rewritten, since both exist for a

@@ -58,9 +58,9 @@ func (s *Scrape) repeats() error {
 	return nil
 }
 
-// futile returns the reason not to read on: the page is made to exhaust memory. The rest is skipped instead of refused,
+// reasonToStop returns the reason not to read on: the page is made to exhaust memory. The rest is skipped instead of refused,
 // since most such pages also exceed the size limit, which is the more helpful error.
-func (s *Scrape) futile() error {
+func (s *Scrape) reasonToStop() error {
 	if !s.whole && len(s.carry) > maxLine {
 		s.carry = nil
 		return lineError{}

@@ -101,7 +101,7 @@ func (s *Scrape) slotUse() *catalog.SlotUse {
 func (s *Scrape) putBack() error {
 	own, slots := s.own, s.slots
 	s.replacement = replacement{own: s.target.Own, slots: slots[:0], barred: true}
-	s.leave()
+	s.beginOwnLines()
 	in := s.in
 	defer func() { s.in = in }()
 	var (
@@ -127,8 +127,8 @@ func (s *Scrape) putBack() error {
 	return nil
 }
 
-// inherit makes metrics of a page that is as planned except for replaced values, and ends the series with the old ones.
-func (e *ending) inherit() bool {
+// emitReplaced makes metrics of a page that is as planned except for replaced values, and ends the series with the old ones.
+func (e *ending) emitReplaced() bool {
 	t, p := e.target, e.plan
 	c := t.cohort
 	if !e.exact() || e.times != nil || e.natives != nil {
@@ -144,7 +144,7 @@ func (e *ending) inherit() bool {
 		c.mu.Unlock()
 		return false
 	}
-	before := t.owner.Having(t.Own)
+	before := t.owner.WithValues(t.Own)
 	t.Own = e.own
 	c.Own.Count(&t.Identity)
 	t.Version++
@@ -162,10 +162,10 @@ func (e *ending) inherit() bool {
 	}
 	v := tree.View{Owner: &t.owner, Before: before, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Variation: x}
 	if len(e.exemplars) > 0 {
-		e.exemplars = plan.Deal(e.exemplars, p.Owners())
+		e.exemplars = plan.AssignExemplars(e.exemplars, p.Owners())
 		v.Exemplars = e.exemplars
 	}
-	x.Extra.Behind(p.Layout)
-	e.render(p.Layout, e.free(p), &v)
+	x.Extra.RenumberAfter(p.Layout)
+	e.render(p.Layout, e.freeTree(p), &v)
 	return true
 }

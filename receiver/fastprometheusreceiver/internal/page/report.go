@@ -37,7 +37,7 @@ func (e *ending) report() {
 	if len(j.rules.Report) > 5 {
 		e.values = append(e.values, e.target.Timeout.Seconds(), float64(j.cfg.Scrape.SampleLimit), float64(e.about.BodyBytes))
 	}
-	e.passTimes()
+	e.fillNoTimes()
 }
 
 // Fail reports a scrape that returned no page.

@@ -29,14 +29,14 @@ type Result struct {
 	// Limited counts samples dropped by the series limit, Late those with a timestamp too far in the future.
 	Limited, Late int
 
-	tree    *tree.Tree  // that may be filled again
-	pools   *tree.Pools // that take the tree back
-	layout  *plan.Layout
-	parts   *tree.Parts   // nil if the page is not large
-	lender  *Scrape       // holds the values of the parts
-	passing *tree.Passing // nil unless the memory of the metrics is used again
-	sent    *tree.Tree    // the tree that comes back once it was exported, even after its owner has been retired
-	later   bool          // trees are sent, and come back later
+	tree      *tree.Tree  // that may be filled again
+	pools     *tree.Pools // that take the tree back
+	layout    *plan.Layout
+	parts     *tree.Parts     // nil if the page is not large
+	lender    *Scrape         // holds the values of the parts
+	transient *tree.Transient // nil unless the memory of the metrics is used again
+	sent      *tree.Tree      // the tree that comes back once it was exported, even after its owner has been retired
+	later     bool            // trees are sent, and come back later
 }
 
 // ErrLimit matches Result.Err, by errors.Is, when a page exceeds a limit of its job.
@@ -67,7 +67,7 @@ func (e *ending) render(l *plan.Layout, t *tree.Tree, v *tree.View) {
 		res.parts = tree.NewParts(l, v)
 		res.Metrics = res.parts.Next()
 	case !keeps:
-		res.Metrics, res.passing = tree.Pass(l, v)
+		res.Metrics, res.transient = tree.RenderTransient(l, v)
 	default:
 		res.Metrics, res.tree = tree.Render(l, t, v)
 		res.pools, res.later = &e.target.cohort.pools, j.Later
@@ -98,7 +98,7 @@ func (r Result) Send() Result {
 		return r
 	}
 	t, pools, md := r.tree, r.pools, r.Metrics
-	if r.tree = nil; t.Send(md, func() { comeBack(t, pools, md) }) {
+	if r.tree = nil; t.Send(md, func() { returnTree(t, pools, md) }) {
 		r.sent = t
 	}
 	return r
@@ -111,8 +111,8 @@ func (r Result) Recall() {
 	}
 }
 
-// comeBack returns a tree to its pool.
-func comeBack(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
+// returnTree returns a tree to its pool.
+func returnTree(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
 	if t.Poisoned = handback.Poisons(); t.Poisoned {
 		handback.Overwrite(md)
 	}
@@ -126,8 +126,8 @@ func (r Result) Loan() *handback.Loan {
 		return r.tree.Loan()
 	case r.parts != nil:
 		return r.parts.Loan()
-	case r.passing != nil:
-		return r.passing.Loan()
+	case r.transient != nil:
+		return r.transient.Loan()
 	default:
 		return nil
 	}
@@ -153,10 +153,10 @@ func (r Result) Release() {
 		if r.lender != nil {
 			r.lender.recycle()
 		}
-	case r.passing != nil:
-		r.passing.Release(r.Metrics)
+	case r.transient != nil:
+		r.transient.Release(r.Metrics)
 	case r.tree != nil:
-		comeBack(r.tree, r.pools, r.Metrics)
+		returnTree(r.tree, r.pools, r.Metrics)
 	}
 }
 

@@ -53,13 +53,13 @@ func TestWhatIsSharedIsBounded(t *testing.T) {
 		return all
 	}
 	for i := range 100 {
-		c.Recollect(said(fmt.Sprint("page", i), 3))
+		c.RememberMetadata(said(fmt.Sprint("page", i), 3))
 	}
-	require.NotNil(t, c.Alike(said("page99", 3)))
-	require.Nil(t, c.Alike(said("page1", 3)))
+	require.NotNil(t, c.SharedMetadata(said("page99", 3)))
+	require.Nil(t, c.SharedMetadata(said("page1", 3)))
 	for _, n := range []int{0, 10_000} {
-		c.Recollect(said("m", n))
-		require.Nil(t, c.Alike(said("m", n)))
+		c.RememberMetadata(said("m", n))
+		require.Nil(t, c.SharedMetadata(said("m", n)))
 	}
-	require.NotNil(t, c.Alike(said("page99", 3)))
+	require.NotNil(t, c.SharedMetadata(said("page99", 3)))
 }

@@ -35,15 +35,15 @@ func (s *samples) beginTimes(lines int) {
 	}
 }
 
-// passTime records that a line has no timestamp.
-func (s *samples) passTime() {
+// addNoTime records that a line has no timestamp.
+func (s *samples) addNoTime() {
 	if s.times != nil {
 		s.times = append(s.times, plan.NoTime)
 	}
 }
 
-// passTimes records that no line since the last call has a timestamp.
-func (s *samples) passTimes() {
+// fillNoTimes records that no line since the last call has a timestamp.
+func (s *samples) fillNoTimes() {
 	for s.times != nil && len(s.times) < len(s.values) {
 		s.times = append(s.times, plan.NoTime)
 	}

@@ -21,7 +21,7 @@ import (
 // A Scrape reads one page. Its samples have the numbers of their lines, metadata included, so that their numbers are
 // those of the plan as long as every line is the plan's next.
 type Scrape struct {
-	course      // how the page goes along with what was expected
+	lineTracker // how the page goes along with what was expected
 	samples     // what its lines say
 	budget      // the memory that it may take
 	learning    // what is found out about values of the target's own
@@ -31,16 +31,16 @@ type Scrape struct {
 	target *Target
 	at     int64 // milliseconds
 
-	whole  bool // the page is collected, and parsed at its end
-	parser expo.Parser
-	entry  expo.Entry
-	in     catalog.Setting
-	carry  []byte // the start of a line whose end has not come yet
-	retry  int    // carry is not parsed again until it is longer than this
-	size   int64  // bytes fed
-	ended  bool
-	err    error
-	vain   error // why the rest of the page is skipped
+	whole      bool // the page is collected, and parsed at its end
+	parser     expo.Parser
+	entry      expo.Entry
+	in         catalog.Setting
+	carry      []byte // the start of a line whose end has not come yet
+	retry      int    // carry is not parsed again until it is longer than this
+	size       int64  // bytes fed
+	ended      bool
+	err        error
+	skipReason error // why the rest of the page is skipped
 
 	aligned []float64 // values in the plan's order
 	stamps  []int64   // timestamps in the plan's order
@@ -147,9 +147,9 @@ func (s *Scrape) recycle() {
 	clear(s.held[:cap(s.held)])
 	clear(s.page[:cap(s.page)])
 	*s = Scrape{
-		course:   course{places: s.places[:0], lines: s.lines[:0], page: s.page[:0]},
-		samples:  samples{values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0], builder: s.builder},
-		learning: learning{held: s.held[:0]}, replacement: replacement{slots: s.slots[:0]},
+		lineTracker: lineTracker{places: s.places[:0], lines: s.lines[:0], page: s.page[:0]},
+		samples:     samples{values: s.values[:0], spare: s.spare, exemplars: s.exemplars[:0], builder: s.builder},
+		learning:    learning{held: s.held[:0]}, replacement: replacement{slots: s.slots[:0]},
 		VaryingRoom: plan.VaryingRoom{Missing: s.Missing[:0], Absent: s.Absent[:0], Gone: s.Gone[:0], Lost: s.Lost[:0]},
 		entry:       s.entry, carry: s.carry[:0], aligned: s.aligned[:0], stamps: s.stamps[:0],
 	}
@@ -163,14 +163,14 @@ func (s *Scrape) Feed(chunk []byte) error {
 		return s.err
 	}
 	s.size += int64(len(chunk))
-	if s.vain != nil {
+	if s.skipReason != nil {
 		return nil //nolint:nilerr // that is an error of the page's end: the rest is passed over until then
 	}
 	if s.err = s.feed(chunk); s.err == nil {
 		s.err = s.afford()
 	}
 	if s.err == nil {
-		s.vain = s.futile()
+		s.skipReason = s.reasonToStop()
 	}
 	return s.err
 }
@@ -239,7 +239,7 @@ func (s *Scrape) note(l *catalog.Line) {
 		if time == plan.NoTime {
 			time = s.at
 		}
-		s.spend(s.exemplify(&e.Exemplar, time))
+		s.spend(s.addExemplar(&e.Exemplar, time))
 	}
 }
 
@@ -288,7 +288,7 @@ func (s *Scrape) take() error {
 	}
 	s.miss(l)
 	if l.Kind.IsMetadata() {
-		s.passTime()
+		s.addNoTime()
 		return nil
 	}
 	s.values[len(s.values)-1] = e.Value
@@ -343,7 +343,7 @@ func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Li
 
 // miss takes a line that is not the plan's next.
 func (s *Scrape) miss(l *catalog.Line) {
-	s.stray(l)
+	s.deviate(l)
 	s.values = append(s.values, 0)
 	s.spend(sampleBytes)
 }
@@ -360,7 +360,7 @@ func (s *Scrape) Held() int { return len(s.held) }
 // finish ends the reading.
 func (s *Scrape) finish() error {
 	if s.err == nil {
-		s.err = s.vain
+		s.err = s.skipReason
 	}
 	if s.err != nil {
 		return s.err

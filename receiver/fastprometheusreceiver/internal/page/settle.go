@@ -28,7 +28,7 @@ func (e *ending) settle(lines []*catalog.Line) {
 		t.Succeed()
 		c.mu.Unlock()
 		e.values, e.aligned = e.aligned, e.values
-		e.repeat()
+		e.emitRepeated()
 		return
 	}
 	if e.res.Err != nil {
@@ -43,16 +43,16 @@ func (e *ending) settle(lines []*catalog.Line) {
 	if !e.strayed || e.res.Err != nil {
 		e.lines = append(e.lines[:0], lines...)
 	}
-	e.conclude(p)
+	e.addReportAndGone(p)
 	v := tree.View{Owner: &t.owner, At: pcommon.Timestamp(e.at * 1e6), Values: e.values, Times: e.times, Natives: e.natives}
-	l, tr := e.lay(p, n, ahead, &v)
+	l, tr := e.findLayout(p, n, ahead, &v)
 	isPlanned := e.isGood() && l == t.Plan.Layout // so another target's page may fill the metrics
 	c.mu.Unlock()
 	if len(e.exemplars) > 0 {
-		v.Exemplars = plan.Deal(e.exemplars, l.Owners(0, len(e.values)))
+		v.Exemplars = plan.AssignExemplars(e.exemplars, l.Owners(0, len(e.values)))
 	}
 	if v.Variation != nil {
-		v.Extra.Behind(l)
+		v.Extra.RenumberAfter(l)
 	}
 	e.render(l, tr, &v)
 	if !isPlanned {
@@ -73,7 +73,7 @@ func (e *ending) pass(p *plan.Pass, lines []*catalog.Line, ahead int64) ([]*cata
 		res.Err = e.afford()
 	}
 	if t.Turned {
-		lines = e.turn(lines)
+		lines = e.useOwnLines(lines)
 	}
 	if e.isGood() {
 		lines = e.settleOwn(lines)
@@ -85,7 +85,7 @@ func (e *ending) pass(p *plan.Pass, lines []*catalog.Line, ahead int64) ([]*cata
 	n := e.count(p, lines, ahead)
 	if t.Pin == nil && p.Contested && c.Clashes(&t.Identity, lines, p.LastPage) {
 		c.Pin(&t.Identity)
-		lines = e.turn(lines)
+		lines = e.useOwnLines(lines)
 		n = e.count(p, lines, ahead)
 	}
 	res.Samples, res.PostRelabel, res.Added, res.Late, res.Limited = n.Samples, n.Samples-n.Dropped, n.Added, n.Late, n.Limited
@@ -103,8 +103,8 @@ func (e *ending) count(p *plan.Pass, lines []*catalog.Line, ahead int64) plan.Co
 	return p.Page(lines, e.times, ahead, e.natives)
 }
 
-// conclude adds the report to the lines of a page, and then the series that have ended.
-func (e *ending) conclude(p *plan.Pass) {
+// addReportAndGone adds the report to the lines of a page, and then the series that have ended.
+func (e *ending) addReportAndGone(p *plan.Pass) {
 	report := e.target.cohort.ReportLines
 	p.Page(report, nil, 0, nil)
 	for i, l := range report {
@@ -116,11 +116,11 @@ func (e *ending) conclude(p *plan.Pass) {
 	for range e.Gone {
 		e.values = append(e.values, plan.StaleMarker)
 	}
-	e.passTimes()
+	e.fillNoTimes()
 }
 
-// lay finds the layout of the metrics and a tree for it, if one is free. The view may get a variation of the layout.
-func (e *ending) lay(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*plan.Layout, *tree.Tree) {
+// findLayout finds the layout of the metrics and a tree for it, if one is free. The view may get a variation of the layout.
+func (e *ending) findLayout(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*plan.Layout, *tree.Tree) {
 	t := e.target
 	c := t.cohort
 	if !e.isGood() {
@@ -134,7 +134,7 @@ func (e *ending) lay(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*p
 		tr *tree.Tree
 	)
 	if t.Plan != nil {
-		if tr = e.free(t.Plan); tr != nil && tr.Layout != t.Plan.Layout {
+		if tr = e.freeTree(t.Plan); tr != nil && tr.Layout != t.Plan.Layout {
 			c.pools.Give(tr)
 			tr = nil
 		}
@@ -146,13 +146,13 @@ func (e *ending) lay(p *plan.Pass, n plan.Counts, ahead int64, v *tree.View) (*p
 	case tr != nil && tr.Move(&c.Catalog, l):
 		return l, tr
 	default:
-		return l, e.free(t.Plan)
+		return l, e.freeTree(t.Plan)
 	}
 }
 
-// turn replaces shared lines by the target's own.
-func (e *ending) turn(lines []*catalog.Line) []*catalog.Line {
-	return e.exchange(e.target.cohort.Turn(&e.target.Identity, lines))
+// useOwnLines replaces shared lines by the target's own.
+func (e *ending) useOwnLines(lines []*catalog.Line) []*catalog.Line {
+	return e.replaceLines(e.target.cohort.Turn(&e.target.Identity, lines))
 }
 
 // isReordered reports whether a page that was just passed has the plan's lines in another order, and then brings their
@@ -192,7 +192,7 @@ func (e *ending) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, ahead i
 		c.pools.Join(q.Layout)
 	}
 	l = q.Layout
-	isPlain := e.res.Late == 0 && (e.times == nil || q.Repeats == 0 && e.together(q))
+	isPlain := e.res.Late == 0 && (e.times == nil || q.Repeats == 0 && e.haveOneTime(q))
 	if isPlain && len(e.Gone) > 0 {
 		x = p.Without(l, all, e.Gone)
 		isPlain = x != nil
@@ -200,18 +200,18 @@ func (e *ending) adopt(p *plan.Pass, all []*catalog.Line, n plan.Counts, ahead i
 	if !isPlain {
 		l = p.Lay(0, all, e.times, e.Gone, ahead)
 	}
-	timed := e.timed(len(q.Body))
+	timed := e.timestamped(len(q.Body))
 	isNew := q.Said == nil
 	knew := len(t.Said)+len(t.Lingering) > 0
 	shared := q.Said
 	if isNew {
-		shared = c.Alike(p.Said)
+		shared = c.SharedMetadata(p.Said)
 	}
 	changed := t.Learn(p.Said, shared)
 	if isNew {
 		q.Said, q.SaidBefore = t.Said, shared != nil
 		if shared == nil {
-			c.Recollect(t.Said)
+			c.RememberMetadata(t.Said)
 		}
 	}
 	c.adopt(t, q)

@@ -13,9 +13,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// vary makes metrics of a page that differs from a plan by series which come and go within families that stay. Any
+// emitVaried makes metrics of a page that differs from a plan by series which come and go within families that stay. Any
 // change that affects the meaning of other lines is left to settle.
-func (e *ending) vary() bool {
+func (e *ending) emitVaried() bool {
 	t, p := e.target, e.plan
 	c := t.cohort
 	if p == nil || t.Turned || e.mixed || t.Plan != p && p.Contested || t.Failed != nil || p.Layout == nil || p.Repeats > 0 || e.natives != nil || !t.Follows(p) {
@@ -24,13 +24,13 @@ func (e *ending) vary() bool {
 	if e.times != nil && slices.Max(e.times) > latest(time.Now()) {
 		return false
 	}
-	if e.findsOwn(e.seen()) {
+	if e.findsOwn(e.readSoFar()) {
 		return false
 	}
 	d := t.Diff
-	if t.Plan != p || !e.isThrough() {
+	if t.Plan != p || !e.isComplete() {
 		var ok bool
-		if d, ok = plan.Compare(p, e.seen(), len(d.Extras)); !ok {
+		if d, ok = plan.Compare(p, e.readSoFar(), len(d.Extras)); !ok {
 			return false
 		}
 	}
@@ -52,7 +52,7 @@ func (e *ending) vary() bool {
 		t.Settled = false
 	}
 	c.Differ(&t.History, d)
-	t.Timed = e.timed(len(e.times))
+	t.Timed = e.timestamped(len(e.times))
 	c.Discard(e.Lost)
 	delete(c.reading, e.Scrape) // not earlier: until here nothing else holds the extra lines
 	c.sweep()
@@ -64,7 +64,7 @@ func (e *ending) vary() bool {
 	}
 	e.res = res
 	e.report()
-	e.values = d.Beyond(e.values, e.aligned)
+	e.values = d.ExtraValues(e.values, e.aligned)
 	for range x.Ended {
 		e.values = append(e.values, plan.StaleMarker)
 	}
@@ -77,11 +77,11 @@ func (e *ending) vary() bool {
 				owner[i] += int32(len(p.Layout.Points))
 			}
 		}
-		e.exemplars = plan.Deal(e.exemplars, owner)
+		e.exemplars = plan.AssignExemplars(e.exemplars, owner)
 		v.Exemplars = e.exemplars
 	}
-	x.Extra.Behind(p.Layout)
-	e.render(p.Layout, e.free(p), &v)
+	x.Extra.RenumberAfter(p.Layout)
+	e.render(p.Layout, e.freeTree(p), &v)
 	return true
 }
 
@@ -95,7 +95,7 @@ func (e *ending) alignTimes(p *plan.Plan, x *plan.Variation) bool {
 	for len(at) < len(p.Lines) { // the lines of the report
 		at = append(at, plan.NoTime)
 	}
-	at = x.TimesBeyond(at, e.times)
+	at = x.ExtraTimes(at, e.times)
 	for range x.Ended {
 		at = append(at, plan.NoTime)
 	}
@@ -103,8 +103,8 @@ func (e *ending) alignTimes(p *plan.Plan, x *plan.Variation) bool {
 	return p.Layout.IsTogether(at) && x.Extra.IsTogether(at)
 }
 
-// free returns a free tree for a plan, if there is one.
-func (e *ending) free(p *plan.Plan) *tree.Tree {
+// freeTree returns a free tree for a plan, if there is one.
+func (e *ending) freeTree(p *plan.Plan) *tree.Tree {
 	c := e.target.cohort
 	if !c.job.tree.Reuse {
 		return nil

@@ -52,7 +52,7 @@ func (b *Book) Borrow(t *catalog.Identity) *Plan {
 // Adopt makes a plan the one with which a target's pages are compared.
 func (b *Book) Adopt(h *History, p *Plan) {
 	if h.Plan != nil && h.Plan != p {
-		b.Lose(h.Diff.missed())
+		b.Lose(h.Diff.missingCount())
 	}
 	b.Differ(h, difference{})
 	h.Carried = 0
@@ -112,9 +112,9 @@ const (
 	mostShared = 1 << 12
 )
 
-// Alike returns an earlier page's metadata if it equals that of this page, or nil. Where each target has a plan of its
+// SharedMetadata returns an earlier page's metadata if it equals that of this page, or nil. Where each target has a plan of its
 // own, because its series come and go, all pages still have the same metadata.
-func (b *Book) Alike(said map[string]catalog.Metadata) map[string]catalog.Metadata {
+func (b *Book) SharedMetadata(said map[string]catalog.Metadata) map[string]catalog.Metadata {
 	for i, m := range b.said {
 		if Same(m, said) {
 			copy(b.said[1:i+1], b.said[:i])
@@ -125,8 +125,8 @@ func (b *Book) Alike(said map[string]catalog.Metadata) map[string]catalog.Metada
 	return nil
 }
 
-// Recollect keeps the metadata of a page, different from that of earlier ones, for others to share.
-func (b *Book) Recollect(said map[string]catalog.Metadata) {
+// RememberMetadata keeps the metadata of a page, different from that of earlier ones, for others to share.
+func (b *Book) RememberMetadata(said map[string]catalog.Metadata) {
 	if len(said) == 0 || len(said) > mostShared {
 		return
 	}

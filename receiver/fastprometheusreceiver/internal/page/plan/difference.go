@@ -171,21 +171,21 @@ func (d *difference) missing(to lineSet) {
 	}
 }
 
-// missed returns how many lines of the plan the page lacks.
-func (d *difference) missed() (n int) {
+// missingCount returns how many lines of the plan the page lacks.
+func (d *difference) missingCount() (n int) {
 	for _, e := range d.edits {
 		n += int(e.gone)
 	}
 	return n
 }
 
-// Beyond appends the values of the extra lines.
-func (d *difference) Beyond(dst, values []float64) []float64 { return beyond(d, dst, values) }
+// ExtraValues appends the values of the extra lines.
+func (d *difference) ExtraValues(dst, values []float64) []float64 { return appendExtra(d, dst, values) }
 
-// TimesBeyond appends the timestamps of the extra lines.
-func (d *difference) TimesBeyond(dst, times []int64) []int64 { return beyond(d, dst, times) }
+// ExtraTimes appends the timestamps of the extra lines.
+func (d *difference) ExtraTimes(dst, times []int64) []int64 { return appendExtra(d, dst, times) }
 
-func beyond[T any](d *difference, dst, values []T) []T {
+func appendExtra[T any](d *difference, dst, values []T) []T {
 	i, from := 0, 0
 	for _, e := range d.edits {
 		from += int(e.at) - i
@@ -195,8 +195,8 @@ func beyond[T any](d *difference, dst, values []T) []T {
 	return dst
 }
 
-// divide splits a bitmap of the page's lines into those of the plan and the extra ones.
-func (d *difference) divide(page lineSet, lines int) (plan, extras lineSet) {
+// splitBits splits a bitmap of the page's lines into those of the plan and the extra ones.
+func (d *difference) splitBits(page lineSet, lines int) (plan, extras lineSet) {
 	if len(page) == 0 || d.IsEmpty() {
 		return page, nil
 	}

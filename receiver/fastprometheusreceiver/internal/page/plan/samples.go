@@ -78,8 +78,8 @@ func (p *Plan) Owners() []int32 {
 	return p.owner
 }
 
-// Deal finds the point of each exemplar and sorts them by points; those of one point stay in the order of the page.
-func Deal(xs []PlacedExemplar, owner []int32) []PlacedExemplar {
+// AssignExemplars finds the point of each exemplar and sorts them by points; those of one point stay in the order of the page.
+func AssignExemplars(xs []PlacedExemplar, owner []int32) []PlacedExemplar {
 	for i := range xs {
 		xs[i].Point = owner[xs[i].Sample]
 	}

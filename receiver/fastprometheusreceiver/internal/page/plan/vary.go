@@ -88,7 +88,7 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	}
 	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
-	timed, timedExtras := h.Diff.divide(h.Timed, len(p.Body))
+	timed, timedExtras := h.Diff.splitBits(h.Timed, len(p.Body))
 	for i, l := range h.Diff.Extras {
 		if l.Epoch == was {
 			room.Lost = append(room.Lost, l)
@@ -370,8 +370,8 @@ func (l *Layout) isMissing(point int32, missing lineSet) bool {
 	return all
 }
 
-// Behind renumbers a layout's groups to follow those of another.
-func (l *Layout) Behind(other *Layout) {
+// RenumberAfter renumbers a layout's groups to follow those of another.
+func (l *Layout) RenumberAfter(other *Layout) {
 	for i := range l.Points {
 		if l.Placed(i).isGrouped() {
 			l.At[i] += int32(len(other.Groups))

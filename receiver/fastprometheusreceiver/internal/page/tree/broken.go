@@ -26,7 +26,7 @@ func (b *broken) add(metric string) {
 func (b *broken) report(o *Owner, isLast bool) {
 	if b.count > 0 {
 		o.Tree.BrokenHistograms.Add(b.count)
-		if o.broken == soundPages {
+		if o.broken == noneBroken {
 			o.Tree.Logger.Warn("Dropping histograms: their buckets fall, exceed the count or are not numbers",
 				zap.String("job", o.Job), zap.String("instance", o.Host), zap.String("metric", b.first))
 		}
@@ -39,7 +39,7 @@ func (b *broken) report(o *Owner, isLast bool) {
 	case brokenPage:
 		o.broken = brokenBefore
 	case brokenBefore:
-		o.broken = soundPages
+		o.broken = noneBroken
 		o.Tree.Logger.Info("No more histograms are dropped", zap.String("job", o.Job), zap.String("instance", o.Host))
 	default:
 	}
@@ -49,13 +49,13 @@ func (b *broken) report(o *Owner, isLast bool) {
 type brokenState uint8
 
 const (
-	soundPages   brokenState = iota // none
+	noneBroken   brokenState = iota // none
 	brokenPage                      // some, on this page
 	brokenBefore                    // some, on the last page
 )
 
-// sound reports whether the buckets of a histogram are consistent: counts do not decrease, and none exceeds the total.
-func (c *cursor) sound(p plan.PlacedPoint, isCustom bool) bool {
+// isConsistent reports whether the buckets of a histogram are consistent: counts do not decrease, and none exceeds the total.
+func (c *cursor) isConsistent(p plan.PlacedPoint, isCustom bool) bool {
 	if isCustom {
 		n, ok := c.Natives[p.At]
 		if !ok || n.Stale() {

@@ -10,19 +10,19 @@ import (
 // A choice lists the points that a metric must have. The first ones exist already, after some were dropped and others
 // renewed.
 type choice struct {
-	list  []int32 // numbers of points; nil means count points starting at first
-	first int32
-	count int
-	kept  int
-	drop  []bool
-	renew []bool // of the existing points: those that get another point's attributes
-	isNew bool   // all points are new
-	again int    // the last so many existing points were stowed, and get other attributes
+	list     []int32 // numbers of points; nil means count points starting at first
+	first    int32
+	count    int
+	kept     int
+	drop     []bool
+	renew    []bool // of the existing points: those that get another point's attributes
+	allNew   bool   // all points are new
+	unstowed int    // the last so many existing points were stowed, and get other attributes
 }
 
 // renews reports whether an existing point gets another point's attributes.
 func (k choice) renews(i int) bool {
-	return k.isNew || i >= k.kept-k.again || i < len(k.renew) && k.renew[i]
+	return k.allNew || i >= k.kept-k.unstowed || i < len(k.renew) && k.renew[i]
 }
 
 func (k choice) at(i int) int32 {
@@ -60,7 +60,7 @@ func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there
 		if there {
 			k.kept = len(k.list)
 		}
-		return k.and(c, ch)
+		return k.withExtra(c, ch)
 	}
 	c.seen = append(c.seen[:0], make([]bool, n)...)
 	stays := func(at int32) bool {
@@ -77,7 +77,7 @@ func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there
 			fresh.list = append(fresh.list, at)
 		}
 	}
-	fresh = fresh.and(c, ch)
+	fresh = fresh.withExtra(c, ch)
 	c.fresh = fresh.list
 	k := choice{list: make([]int32, 0, n+int(ch.Count)), drop: make([]bool, len(had)), renew: make([]bool, len(had))}
 	for i, at := range had {
@@ -98,8 +98,8 @@ func (c *cursor) choose(m *plan.PlacedMetric, ch plan.Change, had []int32, there
 	return k
 }
 
-// and adds the extra points of a variation.
-func (k choice) and(c *cursor, ch plan.Change) choice {
+// withExtra adds the extra points of a variation.
+func (k choice) withExtra(c *cursor, ch plan.Change) choice {
 	for i := range ch.Count {
 		k.list = append(k.list, int32(len(c.Points))+ch.First+i)
 	}
@@ -107,9 +107,9 @@ func (k choice) and(c *cursor, ch plan.Change) choice {
 	return k
 }
 
-// over reuses as many existing points as there are for other points.
-func (k choice) over(had int) choice {
-	k.kept, k.isNew = min(had, k.count), true
+// reusing reuses as many existing points as there are for other points.
+func (k choice) reusing(had int) choice {
+	k.kept, k.allNew = min(had, k.count), true
 	k.drop, k.renew = nil, nil
 	if had > k.count {
 		k.drop = make([]bool, had)
@@ -120,8 +120,8 @@ func (k choice) over(had int) choice {
 	return k
 }
 
-// cut divides a choice of new points in two.
-func (k choice) cut(most int) (front, rest choice) {
+// split divides a choice of new points in two.
+func (k choice) split(most int) (front, rest choice) {
 	n := min(k.count, most)
 	front, rest = choice{first: k.first, count: n}, choice{first: k.first + int32(n), count: k.count - n}
 	if k.list != nil {

@@ -13,14 +13,14 @@ type cursor struct {
 	*View
 	*plan.Layout
 
-	broken  broken // counts histograms that were left out
-	seen    []bool
-	fresh   []int32
-	slabs   *slab.Slabs // memory for metrics that are made anew
-	rebuilt bool        // a point has other attributes than before
-	anew    bool        // a point has the same attributes as before, in other memory
-	hung    int         // exemplars attached so far
-	stowed  *int        // counts points that are kept for pages with more; nil if all points are new
+	broken       broken // counts histograms that were left out
+	seen         []bool
+	fresh        []int32
+	slabs        *slab.Slabs // memory for metrics that are made anew
+	rebuilt      bool        // a point has other attributes than before
+	moved        bool        // a point has the same attributes as before, in other memory
+	nextExemplar int         // exemplars attached so far
+	stowed       *int        // counts points that are kept for pages with more; nil if all points are new
 }
 
 // point returns a point by its number: those of the variation come after those of the layout.

@@ -9,15 +9,15 @@
 // been consumed, so that they are never in memory as a whole.
 //
 // A waiting tree takes many times the memory of a page's values. If it would be filled rarely, as for pages of few targets,
-// and too many points would wait in all, no tree is kept: metrics are made anew, of memory that serves any page (made.go). Then they come
+// and too many points would wait in all, no tree is kept: metrics are made anew, of memory that serves any page (recycled.go). Then they come
 // in parts from two parts on, because that memory is as large as what is made at once.
 //
 // Pages of the same metrics share a few trees in turn. If a page has fewer points than the last, the rest is stowed in the tree, without a
 // target's values, until a page has more again; stowed points count as waiting.
 //
 //	Pools ── Pool ── Tree ── record           for pages with the same metrics
-//	Parts ──┬ made ── slab.Slabs              for large pages
-//	Passing ┘                                 and for those of which no tree is kept
+//	Parts ────┬ recycled ── slab.Slabs        for large pages
+//	Transient ┘                               and for those of which no tree is kept
 //	cursor ─┬ View ── Owner                   the target whose values fill the slots
 //	        └ choice                          which points a metric must have, and which of them it has
 package tree

@@ -19,14 +19,14 @@ import (
 type View struct {
 	*plan.Variation // nil if the page matches the layout
 
-	Owner     *Owner
-	Before    *Owner // the owner with its previous values, used by the points that a variation adds; nil if they are unchanged
-	At        pcommon.Timestamp
-	Values    []float64
-	Times     []int64 // nil if no sample has a timestamp of its own
-	Natives   map[int32]plan.NativeValue
-	Exemplars []plan.PlacedExemplar // by point
-	hanging   bool                  // metrics have exemplars, or had some before
+	Owner        *Owner
+	Before       *Owner // the owner with its previous values, used by the points that a variation adds; nil if they are unchanged
+	At           pcommon.Timestamp
+	Values       []float64
+	Times        []int64 // nil if no sample has a timestamp of its own
+	Natives      map[int32]plan.NativeValue
+	Exemplars    []plan.PlacedExemplar // by point
+	hasExemplars bool                  // metrics have exemplars, or had some before
 }
 
 // change returns what the variation, if any, changes in a metric. It must be called in the order of metrics.
@@ -66,12 +66,12 @@ func (v *View) started(i int32) pcommon.Timestamp {
 // of them would then hold a whole slab.
 var slabs = sync.Pool{New: func() any { return new(slab.Slabs) }}
 
-// emit makes new metrics, and records them in made, if given. whole is false if a histogram had to be left out.
-func emit(l *plan.Layout, v *View, made *made) (md pmetric.Metrics, whole bool) {
+// emit makes new metrics, and records them in memory, if given. whole is false if a histogram had to be left out.
+func emit(l *plan.Layout, v *View, memory *recycled) (md pmetric.Metrics, whole bool) {
 	md = pmetric.NewMetrics()
 	c := cursor{View: v, Layout: l}
-	if made != nil {
-		c.slabs = made.slabs
+	if memory != nil {
+		c.slabs = memory.slabs
 	} else {
 		c.slabs = slabs.Get().(*slab.Slabs)
 		defer slabs.Put(c.slabs)
@@ -93,12 +93,12 @@ func emit(l *plan.Layout, v *View, made *made) (md pmetric.Metrics, whole bool) 
 		scope := f.scope(m.Scope)
 		out := c.append(scope, m.Family.Base.Kind, k.count)
 		c.metric(m, out, k, false)
-		if made != nil {
-			made.note(out, m.Scope, scope)
+		if memory != nil {
+			memory.add(out, m.Scope, scope)
 		}
 	}
-	if made != nil {
-		made.scopes = append(made.scopes, f.scopes...)
+	if memory != nil {
+		memory.scopes = append(memory.scopes, f.scopes...)
 	}
 	if c.broken.count > 0 {
 		removeEmpty(md)

@@ -38,7 +38,7 @@ func (c *cursor) exponential(i int32, dp pmetric.ExponentialHistogramDataPoint) 
 		spread(h.PositiveSpans, dp.Positive(), absolutes(h.PositiveBuckets))
 		spread(h.NegativeSpans, dp.Negative(), absolutes(h.NegativeBuckets))
 	}
-	c.hang(i, dp.Exemplars())
+	c.setExemplars(i, dp.Exemplars())
 }
 
 // deltas yields the counts of buckets that are each given as the difference from the one before.

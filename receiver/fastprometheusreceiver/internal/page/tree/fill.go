@@ -55,13 +55,13 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 		for i := range k.count {
 			at := k.at(i)
 			p := c.point(at)
-			if !c.sound(p, b.Custom) {
+			if !c.isConsistent(p, b.Custom) {
 				c.broken.add(b.Out)
 				continue // if the point exists already, the tree cannot be used any more
 			}
 			dp := c.buckets(dps, p, i, k.kept, b.Custom)
 			c.attributes(at, k, i, dp.Attributes())
-			c.histogram(at, b.Custom, dp, c.hangs(k))
+			c.histogram(at, b.Custom, dp, c.mayHaveExemplars(k))
 		}
 	case pmetric.MetricTypeSummary:
 		if !there && out.Type() != pmetric.MetricTypeSummary {
@@ -93,7 +93,7 @@ func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, ther
 			fillPoint(fresh.Attributes(), p.Point, c.ownerOf(at), c.slabs)
 			c.exponential(at, fresh)
 			fresh.MoveTo(next(dps, i, k.kept))
-			c.anew = c.anew || i < k.kept
+			c.moved = c.moved || i < k.kept
 		}
 	case pmetric.MetricTypeSum:
 		if !there {
@@ -121,8 +121,8 @@ func next[P any, S slice[P]](dps S, i, kept int) P {
 	return dps.AppendEmpty()
 }
 
-// hangs reports whether points may have exemplars, now or from before.
-func (c *cursor) hangs(k choice) bool { return c.hanging || k.again > 0 }
+// mayHaveExemplars reports whether points may have exemplars, now or from before.
+func (c *cursor) mayHaveExemplars(k choice) bool { return c.hasExemplars || k.unstowed > 0 }
 
 // attributes sets the attributes of a point.
 func (c *cursor) attributes(at int32, k choice, i int, m pcommon.Map) {
@@ -148,7 +148,7 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 		if i < k.kept && plan.IsStale(v) && dps.At(i).ValueType() != pmetric.NumberDataPointValueTypeEmpty {
 			pmetric.NewNumberDataPoint().MoveTo(dps.At(i)) // a value cannot be removed from a point
 			fillPoint(dps.At(i).Attributes(), p.Point, c.ownerOf(at), nil)
-			c.anew = true
+			c.moved = true
 		}
 		dp := c.number(dps, i, k.kept)
 		switch {
@@ -169,8 +169,8 @@ func (c *cursor) numbers(k choice, dps pmetric.NumberDataPointSlice) {
 			dp.SetStartTimestamp(c.started(p.Created))
 		}
 		c.attributes(at, k, i, dp.Attributes())
-		if c.hangs(k) {
-			c.hang(at, dp.Exemplars())
+		if c.mayHaveExemplars(k) {
+			c.setExemplars(at, dp.Exemplars())
 		}
 	}
 }

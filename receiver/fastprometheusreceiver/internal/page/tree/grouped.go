@@ -30,7 +30,7 @@ func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint
 	p := c.point(i)
 	if isCustom {
 		c.custom(p, dp)
-		c.hang(i, dp.Exemplars())
+		c.setExemplars(i, dp.Exemplars())
 		return
 	}
 	g := c.group(p.At)
@@ -70,7 +70,7 @@ func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint
 	dp.SetStartTimestamp(c.started(p.Created))
 	dp.SetTimestamp(c.time(g.Count))
 	if hangs {
-		c.hang(i, dp.Exemplars())
+		c.setExemplars(i, dp.Exemplars())
 	}
 }
 

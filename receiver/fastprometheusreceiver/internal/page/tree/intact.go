@@ -276,7 +276,7 @@ func match[P attributed, S pointSlice[P]](c *check, handed []P, next *int, dps S
 // restore restores what poison has overwritten and filling does not, for target o: the last one may be reading its next
 // page. The attributes of points may be left to Settle.
 func (t *Tree) restore(o *Owner, points bool) {
-	t.Poisoned, t.owner, t.blank = false, o.Identity, true
+	t.Poisoned, t.owner, t.attributesPoisoned = false, o.Identity, true
 	t.version = o.Version
 	l := t.Layout
 	t.each(func(scope int32, sm pmetric.ScopeMetrics, _ pmetric.ResourceMetrics) {
@@ -298,7 +298,7 @@ func (t *Tree) restore(o *Owner, points bool) {
 
 // restorePoints restores what poison has overwritten in the attributes of points.
 func (t *Tree) restorePoints(o *Owner) {
-	t.blank, t.debt = false, nil
+	t.attributesPoisoned, t.debt = false, nil
 	l, w := t.Layout, walk{Tree: t}
 	for i := range l.Metrics {
 		m := &l.Metrics[i]

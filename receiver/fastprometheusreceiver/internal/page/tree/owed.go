@@ -60,7 +60,7 @@ func (t *Tree) owe(o *Owner) {
 		t.ownResources(o)
 		t.debt = o
 	}
-	if t.blank {
+	if t.attributesPoisoned {
 		t.debt = o
 	}
 }
@@ -71,7 +71,7 @@ func (t *Tree) Settle() {
 	t.debt = nil
 	switch {
 	case o == nil:
-	case t.blank:
+	case t.attributesPoisoned:
 		t.restorePoints(o)
 	default:
 		t.ownPoints(o)

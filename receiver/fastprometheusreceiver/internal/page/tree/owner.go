@@ -27,21 +27,21 @@ type Owner struct {
 func NewOwner(j *Job, id *catalog.Identity, discovered labels.Labels) Owner {
 	common := discoveredAttributes(discovered)
 	o := Owner{Identity: id, Tree: j, common: common}
-	o.attrs = o.named(id.Job, id.Host)
+	o.attrs = o.resourceOf(id.Job, id.Host)
 	return o
 }
 
-// Having returns the owner with other own values.
-func (o *Owner) Having(own []string) *Owner {
+// WithValues returns the owner with other own values.
+func (o *Owner) WithValues(own []string) *Owner {
 	other, identity := *o, *o.Identity
 	identity.Own = own
 	other.Identity, other.words = &identity, words{}
 	return &other
 }
 
-// named returns the attributes of the resource for a job and an instance, without those that a target_info of the page
+// resourceOf returns the attributes of the resource for a job and an instance, without those that a target_info of the page
 // replaces.
-func (o *Owner) named(job, instance string) []labels.Label {
+func (o *Owner) resourceOf(job, instance string) []labels.Label {
 	attrs := resourceAttributes(nil, job, instance, o.Tree.KeepIdentity, o.common)
 	if o.Tree.JobAndInstance {
 		for _, l := range []labels.Label{{Name: model.JobLabel, Value: job}, {Name: model.InstanceLabel, Value: instance}} {
@@ -58,7 +58,7 @@ func (o *Owner) fill(m pcommon.Map, r *plan.PlacedResource) {
 	attrs := o.attrs
 	if r.Resource.IsNamed() {
 		job, instance := o.Of(r.Resource)
-		attrs = o.named(job, instance)
+		attrs = o.resourceOf(job, instance)
 	}
 	most := len(attrs)
 	for _, p := range r.Info {

@@ -24,24 +24,24 @@ type Parts struct {
 	rest    choice           // of the current run
 	done    []int32          // points of each metric in earlier runs
 	changed map[int32]choice // the remaining points of metrics that differ from the layout
-	made    *made            // memory of the parts, if it is used again, else nil
+	memory  *recycled        // memory of the parts, if it is used again, else nil
 }
 
 // Loan is passed along with the metrics of a part; nil if they are not used again.
 func (p *Parts) Loan() *handback.Loan {
-	if p.made == nil {
+	if p.memory == nil {
 		return nil
 	}
-	return &p.made.loan
+	return &p.memory.loan
 }
 
 // NewParts prepares the parts of a large page's metrics.
 func NewParts(l *plan.Layout, v *View) *Parts {
-	v.hanging = len(v.Exemplars) > 0
+	v.hasExemplars = len(v.Exemplars) > 0
 	p := &Parts{cursor: cursor{View: v, Layout: l}, Pending: v.Size(l), runs: l.Runs, done: make([]int32, len(l.Metrics))}
 	if v.Owner.Tree.remakes() {
-		p.made = makings.Get().(*made)
-		p.slabs = p.made.slabs
+		p.memory = idleRecycled.Get().(*recycled)
+		p.slabs = p.memory.slabs
 	} else {
 		p.slabs = new(slab.Slabs)
 	}
@@ -68,13 +68,13 @@ func (p *Parts) Next() pmetric.Metrics {
 	}
 	for room := most; room > 0 && p.advance() && (p.rest.count <= room || p.rest.count > most); {
 		var k choice
-		k, p.rest = p.rest.cut(room)
+		k, p.rest = p.rest.split(room)
 		m := &p.Metrics[p.run.Metric]
 		scope := f.scope(m.Scope)
 		out := p.append(scope, m.Family.Base.Kind, k.count)
 		p.metric(m, out, k, false)
-		if p.made != nil {
-			p.made.note(out, m.Scope, scope)
+		if p.memory != nil {
+			p.memory.add(out, m.Scope, scope)
 		}
 		room -= k.count
 		p.Pending -= k.count
@@ -82,12 +82,12 @@ func (p *Parts) Next() pmetric.Metrics {
 			break
 		}
 	}
-	if p.made != nil {
-		p.made.scopes = append(p.made.scopes, f.scopes...)
+	if p.memory != nil {
+		p.memory.scopes = append(p.memory.scopes, f.scopes...)
 	}
 	if p.broken.count > 0 {
 		removeEmpty(md)
-		p.made.lose() // parts are not where isIntact expects them
+		p.memory.abandon() // parts are not where isIntact expects them
 	}
 	isLast := !p.advance()
 	if isLast {
@@ -114,7 +114,7 @@ func (p *Parts) advance() bool {
 			if *done < m.Points {
 				n, _ = slices.BinarySearch(k.list, m.First+*done)
 			}
-			p.rest, p.changed[p.run.Metric] = k.cut(n)
+			p.rest, p.changed[p.run.Metric] = k.split(n)
 		}
 	}
 	return true
@@ -123,19 +123,19 @@ func (p *Parts) advance() bool {
 // After takes back the previous part, which was consumed, and makes the next one, of the same memory if that is used
 // again.
 func (p *Parts) After(consumed pmetric.Metrics) pmetric.Metrics {
-	if p.made != nil {
-		if !p.made.takeBack(consumed, p.Owner) {
-			p.made = makings.Get().(*made)
+	if p.memory != nil {
+		if !p.memory.reclaim(consumed, p.Owner) {
+			p.memory = idleRecycled.Get().(*recycled)
 		}
-		p.slabs = p.made.slabs
+		p.slabs = p.memory.slabs
 	}
 	return p.Next()
 }
 
 // Release takes back the last part, which was consumed, to use its memory again.
 func (p *Parts) Release(consumed pmetric.Metrics) {
-	if p.made != nil {
-		p.made.release(consumed, p.Owner)
-		p.made = nil
+	if p.memory != nil {
+		p.memory.release(consumed, p.Owner)
+		p.memory = nil
 	}
 }

@@ -22,18 +22,18 @@ type pool struct {
 	key   uint64
 	plans int // guarded by the lock of Pools
 
-	mu        sync.Mutex
-	trees     []*Tree
-	most      int // the most trees it keeps
-	each      int // how many plans have a tree of their own, as long as they are few
-	later     int // trees in addition to these, where many come back at once
-	abandoned bool
+	mu            sync.Mutex
+	trees         []*Tree
+	most          int // the most trees it keeps
+	plansWithTree int // how many plans have a tree of their own, as long as they are few
+	later         int // trees in addition to these, where many come back at once
+	abandoned     bool
 
-	since   pcommon.Timestamp // start of the window; 0 until something was filled
-	fills   []fills           // by the number of points of a page, in powers of two
-	idle    int64             // limit of idling
-	idling  int64             // points in trees that are seldom filled, if the pool kept them
-	largest int64             // points of the largest page
+	since     pcommon.Timestamp // start of the window; 0 until something was filled
+	fills     []fills           // by the number of points of a page, in powers of two
+	idleLimit int64             // limit of idling
+	idling    int64             // points in trees that are seldom filled, if the pool kept them
+	largest   int64             // points of the largest page
 }
 
 // fills counts the points filled for pages of one size: in this window, and per second in the last one.
@@ -107,7 +107,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 	delete(ps.of, l)
 	if p.plans--; p.plans > 0 {
 		p.bound()
-		p.forsake(l)
+		p.dropTreeOf(l)
 		return
 	}
 	delete(ps.shared, p.key)
@@ -117,7 +117,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 		p.remove(0)
 	}
 	p.abandoned = true
-	p.weigh()
+	p.countIdling()
 }
 
 // Take returns an idle tree, if there is one. It may be given back.
@@ -164,8 +164,8 @@ func (p *pool) bound() {
 	defer p.mu.Unlock()
 	p.largest = 0                  // the largest page may be that of a plan which has ended
 	p.most = runtime.GOMAXPROCS(0) // the most scrapes that can be filling trees at once
-	if p.each = 0; p.plans <= FewPlans {
-		p.each = p.plans
+	if p.plansWithTree = 0; p.plans <= FewPlans {
+		p.plansWithTree = p.plans
 		p.most += p.plans - 1
 	}
 	for len(p.trees) > p.most+p.later {
@@ -173,8 +173,8 @@ func (p *pool) bound() {
 	}
 }
 
-// forsake drops the trees of a plan that has ended, if each remaining plan has one.
-func (p *pool) forsake(l *plan.Layout) {
+// dropTreeOf drops the trees of a plan that has ended, if each remaining plan has one.
+func (p *pool) dropTreeOf(l *plan.Layout) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := len(p.trees) - 1; i >= 0 && len(p.trees) > p.plans; i-- {
@@ -220,7 +220,7 @@ func (p *pool) take(l *plan.Layout) *Tree {
 			found = i
 		}
 	}
-	if found < 0 || len(p.trees) < p.each && retained.Load()+points <= mostRetained {
+	if found < 0 || len(p.trees) < p.plansWithTree && retained.Load()+points <= mostRetained {
 		return nil
 	}
 	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size(), points) {
@@ -265,17 +265,17 @@ func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 		p.fills = append(p.fills, make([]fills, missing)...)
 	}
 	p.fills[size].now += points
-	p.idle, p.largest = j.Idle, max(p.largest, points)
+	p.idleLimit, p.largest = j.Idle, max(p.largest, points)
 	if j.Later {
 		p.later = laterTrees
 	}
-	p.weigh()
+	p.countIdling()
 	return retained.Load() <= mostRetained && !p.isIdle(points, points)
 }
 
-// weigh computes how many trees the pool would have.
-func (p *pool) weigh() {
-	points := p.largest * int64(max(p.each, 1))
+// countIdling computes how many trees the pool would have.
+func (p *pool) countIdling() {
+	points := p.largest * int64(max(p.plansWithTree, 1))
 	if p.abandoned || !p.isSeldom(points, p.largest) {
 		points = 0
 	}
@@ -292,12 +292,12 @@ func (p *pool) isSeldom(points, largest int64) bool {
 		now += f.now
 		rate += f.rate
 	}
-	return p.idle < 0 || max(rate, float64(now)/window.Seconds()) < busyRate*float64(points)
+	return p.idleLimit < 0 || max(rate, float64(now)/window.Seconds()) < busyRate*float64(points)
 }
 
 // isIdle reports whether a tree with so many points, more of them than before, would be idle.
 func (p *pool) isIdle(more, points int64) bool {
-	if p.since == 0 || retained.Load()+more <= p.idle && idling.Load() <= p.idle {
+	if p.since == 0 || retained.Load()+more <= p.idleLimit && idling.Load() <= p.idleLimit {
 		return false
 	}
 	for _, t := range p.trees {
@@ -309,7 +309,7 @@ func (p *pool) isIdle(more, points int64) bool {
 
 // hasSpare reports whether another idle tree can serve the layout's pages.
 func (p *pool) hasSpare(l *plan.Layout) bool {
-	if p.each == 0 {
+	if p.plansWithTree == 0 {
 		return len(p.trees) > 0
 	}
 	return slices.ContainsFunc(p.trees, func(t *Tree) bool { return t.Layout == l })
@@ -317,9 +317,9 @@ func (p *pool) hasSpare(l *plan.Layout) bool {
 
 // become gives a tree another layout with the same metrics. All its points must be renewed.
 func (t *Tree) become(l *plan.Layout) {
-	t.had = t.had[:0]
+	t.pointCounts = t.pointCounts[:0]
 	for i := range t.Layout.Metrics {
-		t.had = append(t.had, int32(t.chosen(i).count))
+		t.pointCounts = append(t.pointCounts, int32(t.chosen(i).count))
 	}
 	t.Layout, t.lists, t.foreign = l, nil, true
 }

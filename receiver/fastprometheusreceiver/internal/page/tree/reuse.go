@@ -18,21 +18,21 @@ import (
 // A Tree is metrics that were handed out and came back, to be filled again: names, attributes and bounds are already
 // there.
 type Tree struct {
-	metrics      pmetric.Metrics
-	Layout       *plan.Layout
-	lists        [][]int32         // numbers of points by metric, where they differ from the layout
-	owner        *catalog.Identity // the target that it was last filled for
-	version      int               // of that target's own values
-	hasExemplars bool
-	handed       record  // as it was handed out
-	Poisoned     bool    // it was overwritten when it came back
-	foreign      bool    // its points are still another layout's
-	had          []int32 // how many points each metric has, while foreign
-	stowed       int     // points that the last page did not need
-	debt         *Owner  // the target whose values Settle fills in
-	blank        bool    // attributes of points are still overwritten with poison
-	loan         handback.Loan
-	changes      handback.Changes // that are restored
+	metrics            pmetric.Metrics
+	Layout             *plan.Layout
+	lists              [][]int32         // numbers of points by metric, where they differ from the layout
+	owner              *catalog.Identity // the target that it was last filled for
+	version            int               // of that target's own values
+	hasExemplars       bool
+	handed             record  // as it was handed out
+	Poisoned           bool    // it was overwritten when it came back
+	foreign            bool    // its points are still another layout's
+	pointCounts        []int32 // how many points each metric has, while foreign
+	stowed             int     // points that the last page did not need
+	debt               *Owner  // the target whose values Settle fills in
+	attributesPoisoned bool    // attributes of points are still overwritten with poison
+	loan               handback.Loan
+	changes            handback.Changes // that are restored
 }
 
 // Loan is passed along with the tree's metrics.
@@ -45,7 +45,7 @@ func (t *Tree) Send(md pmetric.Metrics, back func()) bool {
 
 // Render makes metrics of a view, in a tree if one is given. They can come back as the returned tree, if there is one.
 func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
-	v.hanging = len(v.Exemplars) > 0
+	v.hasExemplars = len(v.Exemplars) > 0
 	reuse := v.Owner.Tree.Reuse
 	if t != nil && !t.isIntact() {
 		v.Owner.Tree.cameBackChanged()
@@ -58,14 +58,14 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		switch {
 		case t.Poisoned:
 			t.restore(v.Owner, !owes)
-		case t.blank && !owes:
+		case t.attributesPoisoned && !owes:
 			t.restorePoints(v.Owner)
 		}
 		if t.Layout != l {
 			t.become(l)
 		}
-		hanging := v.hanging
-		v.hanging = hanging || t.hasExemplars
+		has := v.hasExemplars
+		v.hasExemplars = has || t.hasExemplars
 		switch {
 		case owes:
 			t.owe(v.Owner)
@@ -85,7 +85,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 			if !owes && changed || moved || t.changes.Points {
 				t.loan.Forget()
 			}
-			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, hanging, false
+			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, has, false
 			if moved {
 				t.record()
 			} else if t.changes.Points && (changed || anew) {
@@ -93,13 +93,13 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 			}
 			return t.metrics, t
 		}
-		v.hanging = hanging
+		v.hasExemplars = has
 	}
 	md, whole := emit(l, v, nil)
 	if !reuse || !whole || len(l.Metrics) == 0 {
 		return md, nil
 	}
-	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hanging, changes: v.Owner.Tree.Changes}
+	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hasExemplars, changes: v.Owner.Tree.Changes}
 	if v.Variation != nil {
 		c := cursor{View: v, Layout: l}
 		for _, ch := range v.Changes {
@@ -135,8 +135,8 @@ func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 				k = c.choose(m, ch, nil, false)
 				t.setList(i, k.list)
 			}
-			k = k.over(int(t.had[i]))
-			moved = moved || k.count != int(t.had[i])
+			k = k.reusing(int(t.pointCounts[i]))
+			moved = moved || k.count != int(t.pointCounts[i])
 		case ch == (plan.Change{}) && l.IsComplete(m, had):
 			k.list = had
 		default:
@@ -147,10 +147,10 @@ func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 		c.metric(m, out, k, true)
 	}
 	if c.broken.count > 0 {
-		return false, moved, c.anew
+		return false, moved, c.moved
 	}
 	c.broken.report(v.Owner, true)
-	return true, moved || c.rebuilt, c.anew
+	return true, moved || c.rebuilt, c.moved
 }
 
 // Move gives a tree another layout, if that has the same metrics.

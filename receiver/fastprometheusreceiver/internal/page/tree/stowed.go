@@ -35,9 +35,9 @@ func prepare[P slab.Point, S slice[P]](c *cursor, dps S, k choice, forget func(P
 	}
 	if k.kept < k.count {
 		if c.stowed != nil && *c.stowed > 0 {
-			k.again = slab.Unstow[S, P](dps, k.count)
-			k.kept += k.again
-			*c.stowed -= k.again
+			k.unstowed = slab.Unstow[S, P](dps, k.count)
+			k.kept += k.unstowed
+			*c.stowed -= k.unstowed
 		}
 		dps.EnsureCapacity(k.count)
 	}

@@ -36,7 +36,7 @@ func TestExemplarsInUsedMemoryAreWhatNewOnesAre(t *testing.T) {
 			c.Exemplars = append(c.Exemplars, plan.PlacedExemplar{Exemplar: x, Point: 3})
 		}
 		c.Exemplars = append(c.Exemplars, plan.PlacedExemplar{Exemplar: ids, Point: 4})
-		c.hang(3, out)
+		c.setExemplars(3, out)
 	}
 	for _, before := range lists {
 		for _, after := range lists {

@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A course follows a page along the lines that were expected: those of its target's plan, or of another target's.
-type course struct {
+// A lineTracker follows a page along the lines that were expected: those of its target's plan, or of another target's.
+type lineTracker struct {
 	plan     *plan.Plan
 	borrowed bool            // the plan is another target's
 	expected []*catalog.Line // the lines of the last page
@@ -34,7 +34,7 @@ type place struct{ begin, end int }
 
 // expect sets the expected lines to those of the plan and, if that is the target's, to how its last page differed from
 // it.
-func (r *course) expect(t *Target) {
+func (r *lineTracker) expect(t *Target) {
 	r.expected = r.plan.Body
 	r.text, r.texts = r.plan.Text(), len(r.expected)
 	r.search = r.plan.Among(nil)
@@ -46,7 +46,7 @@ func (r *course) expect(t *Target) {
 }
 
 // step takes the expected line.
-func (r *course) step(l *catalog.Line) {
+func (r *lineTracker) step(l *catalog.Line) {
 	r.next++
 	r.lost = 0
 	if r.strayed {
@@ -54,10 +54,10 @@ func (r *course) step(l *catalog.Line) {
 	}
 }
 
-// stray takes a line that is not the next expected, and searches the expected lines for the place to continue.
-func (r *course) stray(l *catalog.Line) {
+// deviate takes a line that is not the next expected, and searches the expected lines for the place to continue.
+func (r *lineTracker) deviate(l *catalog.Line) {
 	if !r.strayed {
-		r.leave()
+		r.beginOwnLines()
 	}
 	r.lines = append(r.lines, l)
 	r.lost++
@@ -66,25 +66,25 @@ func (r *course) stray(l *catalog.Line) {
 	}
 }
 
-// leave begins a list of the page's own lines, with those read up to here.
-func (r *course) leave() {
+// beginOwnLines begins a list of the page's own lines, with those read up to here.
+func (r *lineTracker) beginOwnLines() {
 	r.strayed, r.text, r.lost = true, nil, 0
 	r.lines = append(slices.Grow(r.lines[:0], len(r.expected)+len(r.expected)/16), r.expected[:r.next]...)
 }
 
-// seen returns the lines of the page read so far.
-func (r *course) seen() []*catalog.Line {
+// readSoFar returns the lines of the page read so far.
+func (r *lineTracker) readSoFar() []*catalog.Line {
 	if r.strayed {
 		return r.lines
 	}
 	return r.expected[:r.next]
 }
 
-// exchange replaces the page's lines.
-func (r *course) exchange(lines []*catalog.Line) []*catalog.Line {
+// replaceLines replaces the page's lines.
+func (r *lineTracker) replaceLines(lines []*catalog.Line) []*catalog.Line {
 	r.lines, r.strayed = lines, true
 	return lines
 }
 
-// isThrough reports whether the page had all expected lines and no others.
-func (r *course) isThrough() bool { return !r.strayed && r.next == len(r.expected) }
+// isComplete reports whether the page had all expected lines and no others.
+func (r *lineTracker) isComplete() bool { return !r.strayed && r.next == len(r.expected) }

@@ -19,10 +19,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// hang sets the exemplars of a point, in the memory of those that it had.
-func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
+// setExemplars sets the exemplars of a point, in the memory of those that it had.
+func (c *cursor) setExemplars(point int32, out pmetric.ExemplarSlice) {
 	n := 0
-	i := c.hung
+	i := c.nextExemplar
 	if i < len(c.Exemplars) && c.Exemplars[i].Point < point || i > 0 && c.Exemplars[i-1].Point >= point { // skip those of a metric that has changed
 		i, _ = slices.BinarySearchFunc(c.Exemplars, point, func(x plan.PlacedExemplar, p int32) int { return cmp.Compare(x.Point, p) })
 	}
@@ -42,7 +42,7 @@ func (c *cursor) hang(point int32, out pmetric.ExemplarSlice) {
 		fillExemplar(&c.Exemplars[i], out.At(n), c.slabs)
 		n++
 	}
-	c.hung = i
+	c.nextExemplar = i
 	if out.Len() > n {
 		at := 0
 		out.RemoveIf(func(pmetric.Exemplar) bool {
@@ -70,7 +70,7 @@ func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar, slabs *slab.Slab
 	if x.Labels.IsEmpty() {
 		return
 	}
-	attrs := fillAttributes(out.FilteredAttributes(), others(x.Labels))
+	attrs := fillAttributes(out.FilteredAttributes(), countOthers(x.Labels))
 	x.Labels.Range(func(l labels.Label) {
 		switch strings.ToLower(l.Name) {
 		case translator.ExemplarTraceIDKey:
@@ -91,8 +91,8 @@ func fillExemplar(x *plan.PlacedExemplar, out pmetric.Exemplar, slabs *slab.Slab
 	attrs.flush()
 }
 
-// others counts the labels other than trace_id and span_id.
-func others(all labels.Labels) (n int) {
+// countOthers counts the labels other than trace_id and span_id.
+func countOthers(all labels.Labels) (n int) {
 	all.Range(func(l labels.Label) {
 		if !strings.EqualFold(l.Name, translator.ExemplarTraceIDKey) && !strings.EqualFold(l.Name, translator.ExemplarSpanIDKey) {
 			n++
