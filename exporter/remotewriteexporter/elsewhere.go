@@ -30,8 +30,8 @@ func (p *places) leave(id component.ID, left place) {
 	p.of[id] = append(p.without(id, left.where), left)
 }
 
-// besides forgets places that are in use again, and returns what is left in others.
-func (p *places) besides(id component.ID, here ...string) []place {
+// elsewhereThan forgets places that are in use again, and returns what is left in others.
+func (p *places) elsewhereThan(id component.ID, here ...string) []place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	others := p.without(id, here...)
@@ -76,13 +76,13 @@ func (e *remoteWrite) leaveStored() {
 	e.set.Logger.Info("shut down with data in the queue, which is on disk: the next start sends it", left.fields()...)
 }
 
-// tellOfElsewhere logs what exporters of this name left in places that this one does not use.
-func (e *remoteWrite) tellOfElsewhere() {
+// logElsewhere logs what exporters of this name left in places that this one does not use.
+func (e *remoteWrite) logElsewhere() {
 	here := []string{e.stored}
 	if e.stored == e.ownFolder() { // a file of file_storage there is taken over
 		here = append(here, filepath.Join(e.cfg.Queue.Directory, fileStorageName(e.set.ID)))
 	}
-	for _, left := range elsewhere.besides(e.set.ID, here...) {
+	for _, left := range elsewhere.elsewhereThan(e.set.ID, here...) {
 		e.set.Logger.Warn("the queue is in another place than before a reload: what is left there is not sent until the configuration has that place again, "+
 			"and takes its room", left.fields()...)
 	}

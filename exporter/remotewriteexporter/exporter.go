@@ -130,7 +130,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		}
 	}
 	e.intake.start(q, destinations, client != nil)
-	e.tellOfElsewhere()
+	e.logElsewhere()
 	e.unregister = inspect.Register(host, e.inspection())
 	return nil
 }

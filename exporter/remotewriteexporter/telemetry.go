@@ -154,7 +154,7 @@ func (t *telemetry) storageWorks() {
 func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
-	if d.Stranger {
+	if d.Foreign {
 		t.log.Warn("something other than a file had the name of a file of the queue on disk: it was renamed, and is not read", file)
 		return
 	}

@@ -47,7 +47,7 @@ type Block struct {
 	Header
 
 	body []byte
-	lent *lent // memory of the body if it is used again; nil if the body is the block's own
+	lent *sharedBody // memory of the body if it is used again; nil if the body is the block's own
 }
 
 // New makes a block of a compressed body, which must not change from then on.

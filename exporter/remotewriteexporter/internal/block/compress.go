@@ -46,7 +46,7 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 	case promwrite.Identity:
 		return append(dst, raw...), nil
 	case promwrite.Snappy:
-		if f.Version == promwrite.V2 && f.Level <= minLevel && mostly(&known, len(raw)) {
+		if f.Version == promwrite.V2 && f.Level <= minLevel && isMostlyHinted(&known, len(raw)) {
 			return compressSnappy(dst, raw, known), nil
 		}
 		start := len(dst)
@@ -57,7 +57,7 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 		}
 		return dst[:start+len(s2.EncodeSnappy(room, raw))], nil
 	case promwrite.Zstd:
-		if f.Level <= minLevel && (f.Version == promwrite.V2 || mostly(&known, len(raw))) {
+		if f.Level <= minLevel && (f.Version == promwrite.V2 || isMostlyHinted(&known, len(raw))) {
 			return compressFrame(dst, raw, known), nil
 		}
 		return compressZstd(dst, f.Level, raw)
@@ -65,9 +65,9 @@ func CompressKnown(dst []byte, f Format, raw []byte, known frame.Known) ([]byte,
 	return dst, fmt.Errorf("cannot compress as encoding %d: it is unknown", f.Compression)
 }
 
-// HearsEchoes reports whether a format compresses better with echoes than with runs, because it has no short way to
+// UsesEchoes reports whether a format compresses better with echoes than with runs, because it has no short way to
 // repeat a distance. Formats without compression are ordered as if they did.
-func HearsEchoes(f Format) bool {
+func UsesEchoes(f Format) bool {
 	return f.Version == promwrite.V2 && f.Compression != promwrite.Zstd && f.Level <= minLevel
 }
 
@@ -79,8 +79,8 @@ func Reach(f Format) int {
 	return frame.SnappyWindow
 }
 
-// mostly reports whether hints cover at least half of a request: other encoders find more in the rest.
-func mostly(known *frame.Known, size int) bool { return 2*known.Covered() >= size }
+// isMostlyHinted reports whether hints cover at least half of a request: other encoders find more in the rest.
+func isMostlyHinted(known *frame.Known, size int) bool { return 2*known.Covered() >= size }
 
 func compressZstd(dst []byte, level int, raw []byte) ([]byte, error) {
 	level = min(max(level, minLevel), maxLevel)

@@ -15,10 +15,10 @@ import (
 
 // Memory makes blocks whose bodies use the memory of earlier ones that are no longer needed. The garbage collector
 // takes idle memory. Its zero value is ready.
-type Memory struct{ free sync.Pool } // of *lent
+type Memory struct{ free sync.Pool } // of *sharedBody
 
-// lent is the memory of one body. It is used again when its last user releases it, and never if one does not.
-type lent struct {
+// sharedBody is the memory of one body. It is used again when its last user releases it, and never if one does not.
+type sharedBody struct {
 	home  *Memory
 	bytes []byte
 	users atomic.Int32
@@ -31,13 +31,13 @@ const leastPart = 4
 // New makes a block of a copy of a compressed body, held by the caller until Free. If Free is never called, the garbage
 // collector takes the memory.
 func (m *Memory) New(h Header, body []byte) Block {
-	l, _ := m.free.Get().(*lent)
+	l, _ := m.free.Get().(*sharedBody)
 	switch {
 	case l == nil:
-		l = &lent{home: m}
+		l = &sharedBody{home: m}
 	case cap(l.bytes) > leastPart*len(body): // keep it for a larger body
 		m.free.Put(l)
-		l = &lent{home: m}
+		l = &sharedBody{home: m}
 	}
 	if cap(l.bytes) < len(body) {
 		l.bytes = make([]byte, len(body)+len(body)/8) // sizes vary
@@ -62,7 +62,7 @@ func (b Block) Free() {
 	}
 }
 
-func (l *lent) release() {
+func (l *sharedBody) release() {
 	switch n := l.users.Add(-1); {
 	case n < 0:
 		panic(fmt.Sprintf("a body was freed %d times too often", -n))

@@ -102,7 +102,7 @@ func (e *Encoder) add(n int, at func(i int) pmetric.ResourceMetrics, tenant stri
 	for i := range n {
 		w.resourceMetrics(at(i))
 	}
-	w.leave(e)
+	w.store(e)
 	w.s.Commit(t.columns)
 	select {
 	case e.scratches <- w.s:

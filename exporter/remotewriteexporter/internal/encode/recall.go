@@ -84,7 +84,7 @@ func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) rec
 		return r
 	}
 	r.wording = loan.Wording()
-	if n, _ := r.wording.Note(e).(*worded); n != nil && n.of == t && n.removals == e.cache.Removals {
+	if n, _ := r.wording.Note(e).(*targetPoints); n != nil && n.of == t && n.removals == e.cache.Removals {
 		r.words = n.numbers
 		return r
 	}
@@ -110,8 +110,8 @@ func (e *Encoder) recollect(t *account, loan *handback.Loan, points func() int) 
 	return r
 }
 
-// worded remembers the points of a target that shares memory with others.
-type worded struct {
+// targetPoints remembers the points of a target that shares memory with others.
+type targetPoints struct {
 	of       *account
 	removals uint64 // of the cache; valid until it changes
 	numbers  []uint32
@@ -130,10 +130,10 @@ type recalling struct {
 	learns  bool     // found is to be stored with the wording
 }
 
-// leave stores the points that were found, if all are in the cache.
-func (r *recalling) leave(owner any) {
+// store stores the points that were found, if all are in the cache.
+func (r *recalling) store(owner any) {
 	if r.learns && len(r.found) == len(r.points) {
-		r.wording.Leave(owner, &worded{of: r.of, removals: r.removals, numbers: r.found})
+		r.wording.Leave(owner, &targetPoints{of: r.of, removals: r.removals, numbers: r.found})
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *recalling) nextMetric(m pmetric.Metric, s cache.Shape) *recalledMetric 
 		clear(r.metrics[r.metric:])
 		r.metrics = r.metrics[:r.metric]
 		r.forgetPoints()
-		r.doubt()
+		r.recogniseRest()
 	}
 	if len(r.metrics) == maxRecalled {
 		return nil
@@ -168,10 +168,10 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 			return k
 		}
 		r.forgetPoints()
-		r.doubt()
+		r.recogniseRest()
 	}
 	if len(r.points) == maxRecalled {
-		r.doubt()
+		r.recogniseRest()
 		return nil
 	}
 	r.points = append(r.points, recalledPoint{at: m, length: uint32(m.Len())})
@@ -179,8 +179,8 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 	return &r.points[r.point-1]
 }
 
-// doubt has all further points recognised again: some are not what they were.
-func (r *recalling) doubt() {
+// recogniseRest has all further points recognised again: some are not what they were.
+func (r *recalling) recogniseRest() {
 	if r.words != nil {
 		r.loan.Settle()
 		r.wording.Forget()
@@ -234,7 +234,7 @@ func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 			return p
 		}
 	}
-	w.doubt()
+	w.recogniseRest()
 	p, n := w.findPoint(m, bounds)
 	switch {
 	case k == nil:

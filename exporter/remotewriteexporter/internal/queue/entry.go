@@ -56,10 +56,10 @@ func (q *Queue) isForAnyBefore(e *entry, destination int) bool {
 // inMemoryOnly reports, in a queue with a storage, that an entry could not be stored.
 func (e *entry) inMemoryOnly() bool { return e.block != nil && !e.kept }
 
-// others in the list of those done says that the entry is a copy for one destination: all others have had its content.
-const others = "="
+// allOthers in the list of those done says that the entry is a copy for one destination: all others have had its content.
+const allOthers = "="
 
-var copied = []string{others}
+var copied = []string{allOthers}
 
 // hasMark reports whether the storage needs a record of e besides its block.
 func (e *entry) hasMark() bool { return e.only != 0 || len(e.done) > 0 }
@@ -69,7 +69,7 @@ func (e *entry) hasMark() bool { return e.only != 0 || len(e.done) > 0 }
 func (q *Queue) adopt(e *entry, only string) {
 	if at := slices.Index(q.cfg.Destinations, only); at >= 0 {
 		e.only = uint8(at + 1)
-	} else if slices.Contains(e.done, only) || slices.Contains(e.done, others) {
+	} else if slices.Contains(e.done, only) || slices.Contains(e.done, allOthers) {
 		e.done = slices.Clone(q.cfg.Destinations)
 	}
 }

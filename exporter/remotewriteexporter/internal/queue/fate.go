@@ -102,8 +102,8 @@ type openBatches struct {
 	most, open int64 // 0 is no limit
 }
 
-// crowd reports whether the limit is reached.
-func (b *openBatches) crowd() bool { return b.most > 0 && b.open >= b.most }
+// isFull reports whether the limit is reached.
+func (b *openBatches) isFull() bool { return b.most > 0 && b.open >= b.most }
 
 // Take counts a batch as one without a result, and reports whether it is the last that there is room for. The fate of a
 // Push, or Return, ends it.
@@ -111,7 +111,7 @@ func (q *Queue) Take() (isLast bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.batches.open++
-	return q.batches.crowd()
+	return q.batches.isFull()
 }
 
 // Return says that nothing of so many batches was pushed.

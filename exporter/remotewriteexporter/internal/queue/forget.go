@@ -38,20 +38,20 @@ func (q *Queue) forget(finished []*entry) bool {
 		if len(finished) == 0 {
 			return true
 		}
-		err := q.tell(finished)
+		err := q.writeFinished(finished)
 		if err == nil {
 			return true
 		}
 		q.cfg.StorageFailed(err)
 	}
-	q.owe(finished)
+	q.addUndeleted(finished)
 	begun := time.Now()
 	for len(d.undeleted) > 0 {
 		n := len(d.undeleted)
-		err := q.tell(d.undeleted)
+		err := q.writeFinished(d.undeleted)
 		if err != nil && n > forgetAtOnce {
 			n = forgetAtOnce
-			err = q.tell(d.undeleted[:n])
+			err = q.writeFinished(d.undeleted[:n])
 		}
 		if err != nil {
 			if len(finished) > 0 { // else it was already reported
@@ -77,7 +77,7 @@ func (q *Queue) forgetDelivered(finished []*entry) {
 	d.mu.Lock()
 	later := time.Now().Before(d.again)
 	if later {
-		q.owe(finished)
+		q.addUndeleted(finished)
 		q.forgetLater()
 	}
 	d.mu.Unlock()
@@ -88,8 +88,8 @@ func (q *Queue) forgetDelivered(finished []*entry) {
 	q.forget(finished)
 }
 
-// owe records what must still be deleted from the storage; the caller holds disk.mu.
-func (q *Queue) owe(finished []*entry) {
+// addUndeleted records what must still be deleted from the storage; the caller holds disk.mu.
+func (q *Queue) addUndeleted(finished []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range finished {
@@ -117,9 +117,9 @@ func (q *Queue) noteStored(finished []*entry) {
 	}
 }
 
-// tell writes that destinations are done with entries; the caller holds disk.mu. Their state is read under that lock:
+// writeFinished writes that destinations are done with entries; the caller holds disk.mu. Their state is read under that lock:
 // of two destinations that finish a block, the later one writes last.
-func (q *Queue) tell(entries []*entry) error {
+func (q *Queue) writeFinished(entries []*entry) error {
 	var gone int64
 	q.mu.Lock()
 	ops := make([]*storage.Operation, 0, 2*len(entries))

@@ -89,7 +89,7 @@ func (q *Queue) inherit(ctx context.Context, l *Legacy) {
 		some = nil
 	}
 	for _, old := range l.entries {
-		e := q.heirOf(old, l)
+		e := q.inherited(old, l)
 		if e.waiting == 0 {
 			continue
 		}
@@ -101,8 +101,8 @@ func (q *Queue) inherit(ctx context.Context, l *Legacy) {
 	take()
 }
 
-// heirOf returns the entry for one of another queue: without a fate.
-func (q *Queue) heirOf(old *entry, l *Legacy) *entry {
+// inherited returns the entry for one of another queue: without a fate.
+func (q *Queue) inherited(old *entry, l *Legacy) *entry {
 	e := *old
 	e.waiting, e.done = 0, slices.Clone(old.done)
 	if old.only != 0 {

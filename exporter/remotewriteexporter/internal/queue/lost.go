@@ -3,8 +3,8 @@
 
 package queue
 
-// A ledger is a storage that knows how many blocks it should have.
-type ledger interface {
+// A blockCounter is a storage that knows how many blocks it should have.
+type blockCounter interface {
 	// IsDamaged reports whether some of it could not be read.
 	IsDamaged() bool
 	// Promised is the number of blocks there were, at least, when it was last written. It returns false if that is not
@@ -21,7 +21,7 @@ type recovered struct {
 // countLost counts damaged blocks for each destination that waits for them, and returns how many more are lost. If more
 // are damaged than are missing, some were already delivered, and the damage took the record of that: which ones is not
 // known.
-func (q *Queue) countLost(r *recovered, l ledger) (more int) {
+func (q *Queue) countLost(r *recovered, l blockCounter) (more int) {
 	promised := r.sound + len(r.corrupt)
 	if l != nil && l.IsDamaged() {
 		if n, ok := l.Promised(); ok {

@@ -104,7 +104,7 @@ func (q *Queue) store(ctx context.Context, entries []*entry) error {
 		var finished []*entry
 		for i, d := range q.destinations {
 			if d.policy.OnFull == DropOldest {
-				finished = q.dropOldest(i, room, q.mayGo, finished)
+				finished = q.dropOldest(i, room, q.mayDrop, finished)
 			}
 		}
 		q.mu.Unlock()
@@ -175,9 +175,9 @@ func (q *Queue) retain(e *entry) {
 
 func anyBlock(*entry) bool { return true }
 
-// mayGo reports whether all destinations that wait for a block may lose it: otherwise dropping it for one of them frees
+// mayDrop reports whether all destinations that wait for a block may lose it: otherwise dropping it for one of them frees
 // nothing.
-func (q *Queue) mayGo(e *entry) bool {
+func (q *Queue) mayDrop(e *entry) bool {
 	for i, d := range q.destinations {
 		if d.policy.OnFull != DropOldest && q.isFor(e, i) {
 			return false

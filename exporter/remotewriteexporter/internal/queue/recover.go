@@ -24,7 +24,7 @@ func (q *Queue) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the index of the stored queue: %w", err)
 	}
-	l, _ := q.disk.client.(ledger)
+	l, _ := q.disk.client.(blockCounter)
 	isDamaged := l != nil && l.IsDamaged()
 	if raw == nil && !isDamaged {
 		return nil

@@ -37,7 +37,7 @@ func (q *Queue) Blocks(tenants []string) bool {
 
 // full reports whether a destination with the policy Block has no room for one of the tenants; the caller holds mu.
 func (q *Queue) full(tenants []string) bool {
-	if q.cfg.OnFull == Block && q.batches.crowd() {
+	if q.cfg.OnFull == Block && q.batches.isFull() {
 		return true
 	}
 	for _, d := range q.destinations {
@@ -58,7 +58,7 @@ func (q *Queue) full(tenants []string) bool {
 func (q *Queue) Refuses(tenants []string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.cfg.OnFull == DropNewest && q.batches.crowd() {
+	if q.cfg.OnFull == DropNewest && q.batches.isFull() {
 		return true
 	}
 	for _, d := range q.destinations {

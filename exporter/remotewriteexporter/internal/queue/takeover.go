@@ -79,13 +79,13 @@ func TakeOver(ctx context.Context, log Log, earlier Earlier, done func(error)) (
 	}
 	t := &takeover{Log: log, earlier: earlier, done: done, live: map[string]string{}}
 	if record != nil {
-		t.readTold()
+		t.readGone()
 	}
 	if earlier == nil { // it was deleted, and the process ended before recording that
 		return log, 0, log.Batch(ctx, t.forgetLogged()...)
 	}
 	first, next := earlierSpan(earlier)
-	if !t.goesOn(record, first, next) {
+	if !t.resume(record, first, next) {
 		if err := t.begin(ctx, first, next); err != nil {
 			return nil, 0, fmt.Errorf("cannot take over what an earlier version stored: %w", err)
 		}
@@ -110,9 +110,9 @@ func earlierSpan(earlier Earlier) (first, next uint64) {
 	return listingOf(earlier.Keys()).span()
 }
 
-// goesOn reports whether a takeover had begun, and then continues with its numbers. It does not if the earlier version
+// resume reports whether a takeover had begun, and then continues with its numbers. It does not if the earlier version
 // wrote since.
-func (t *takeover) goesOn(record []byte, first, next uint64) bool {
+func (t *takeover) resume(record []byte, first, next uint64) bool {
 	if len(record) != takeoverSize || binary.LittleEndian.Uint64(record) != first || binary.LittleEndian.Uint64(record[8:]) != next {
 		return false
 	}
@@ -161,8 +161,8 @@ func (t *takeover) nextEpoch(ctx context.Context, numbers []uint64) (uint32, err
 	return 0, nil
 }
 
-// readTold finds the earlier values that are gone already.
-func (t *takeover) readTold() {
+// readGone finds the earlier values that are gone already.
+func (t *takeover) readGone() {
 	for _, k := range t.Log.Keys() {
 		if earlier, ok := strings.CutPrefix(k, gonePrefix); ok {
 			t.logged = append(t.logged, earlier)
@@ -239,7 +239,7 @@ func (t *takeover) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	if len(t.unlogged) > 0 && len(t.live) == 0 && !t.stays {
 		return t.finish(ctx, below)
 	}
-	return t.tell(ctx, below)
+	return t.apply(ctx, below)
 }
 
 // read reads an earlier value; a block gets its new epoch. The caller holds mu.
@@ -253,8 +253,8 @@ func (t *takeover) read(now, earlier string) ([]byte, error) {
 	return value, err
 }
 
-// tell applies operations to the log, and records what is gone. The caller holds mu.
-func (t *takeover) tell(ctx context.Context, ops []*storage.Operation) error {
+// apply applies operations to the log, and records what is gone. The caller holds mu.
+func (t *takeover) apply(ctx context.Context, ops []*storage.Operation) error {
 	if len(t.unlogged) == 0 {
 		return t.Log.Batch(ctx, ops...)
 	}
@@ -282,7 +282,7 @@ func (t *takeover) finish(ctx context.Context, ops []*storage.Operation) error {
 	t.done(err)
 	if err != nil { // the next process may succeed
 		t.earlier, t.stays = nothing{}, true
-		return t.tell(ctx, ops)
+		return t.apply(ctx, ops)
 	}
 	t.earlier, t.unlogged = nil, nil
 	return t.Log.Batch(ctx, append(t.forgetLogged(), ops...)...)
@@ -300,13 +300,13 @@ func (t *takeover) forgetLogged() []*storage.Operation {
 
 // IsDamaged reports whether some of the log could not be read.
 func (t *takeover) IsDamaged() bool {
-	l, isLedger := t.Log.(ledger)
+	l, isLedger := t.Log.(blockCounter)
 	return isLedger && l.IsDamaged()
 }
 
 // Promised is how many blocks both should have had at first, if the log knows.
 func (t *takeover) Promised() (blocks int, ok bool) {
-	l, isLedger := t.Log.(ledger)
+	l, isLedger := t.Log.(blockCounter)
 	if !isLedger {
 		return 0, false
 	}

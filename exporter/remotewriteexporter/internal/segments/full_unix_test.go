@@ -121,7 +121,7 @@ func TestAFullDiskPromisesNothing(t *testing.T) {
 	require.Equal(t, values-inFirst-1, promised)
 
 	require.NoError(t, s.Delete(t.Context(), fmt.Sprintf("b%02d", inFirst)))
-	left, err := filepath.Glob(filepath.Join(dir, "*"+untold))
+	left, err := filepath.Glob(filepath.Join(dir, "*"+unrecordedSuffix))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

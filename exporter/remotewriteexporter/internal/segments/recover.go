@@ -16,14 +16,14 @@ import (
 
 const (
 	suffix = ".log"
-	// setAside is the suffix of a damaged file that is kept although it is no longer needed. Only so many are kept.
-	setAside     = ".damaged"
-	mostSetAside = 4
-	// stranger and a number are the suffix of something else that had the name of a file.
-	stranger = ".stranger"
-	// untold is the suffix of a file that was deleted while there was no space to record which values were deleted with
+	// damagedSuffix is the suffix of a damaged file that is kept although it is no longer needed. Only so many are kept.
+	damagedSuffix = ".damaged"
+	mostSetAside  = 4
+	// foreignSuffix and a number are the suffix of something else that had the name of a file.
+	foreignSuffix = ".stranger"
+	// unrecordedSuffix is the suffix of a file that was deleted while there was no space to record which values were deleted with
 	// it.
-	untold = ".gone"
+	unrecordedSuffix = ".gone"
 	// lockName is the lock file.
 	lockName = "lock"
 	// page is the unit in which a disk may lose data.
@@ -39,8 +39,8 @@ func (s *Store) recover() error {
 	}
 	var numbers []uint64
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix+untold) {
-			s.untold = append(s.untold, filepath.Join(s.dir, e.Name()))
+		if strings.HasSuffix(e.Name(), suffix+unrecordedSuffix) {
+			s.unrecorded = append(s.unrecorded, filepath.Join(s.dir, e.Name()))
 			continue
 		}
 		number, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), suffix), 16, 64)
@@ -65,7 +65,7 @@ func (s *Store) recover() error {
 		}
 	}
 	s.findEnd(r, end)
-	if len(s.untold) > 0 { // the last record still counts their values
+	if len(s.unrecorded) > 0 { // the last record still counts their values
 		s.promised = unknown
 	}
 	// Values in files before the first are lost; but without syncs, a power cut may have kept the deletion of a file,
@@ -194,14 +194,14 @@ func (s *Store) apply(g *segment, record []byte, at int, sound bool) {
 // read.
 func (s *Store) moveAway(name string) error {
 	for n := 1; ; n++ {
-		to := fmt.Sprintf("%s%s%d", name, stranger, n)
+		to := fmt.Sprintf("%s%s%d", name, foreignSuffix, n)
 		if _, err := os.Lstat(to); err == nil {
 			continue // of an earlier one
 		}
 		if err := os.Rename(name, to); err != nil {
 			return fmt.Errorf("cannot move away what is not a file of the queue: %w", err)
 		}
-		s.opts.Damaged(Damage{File: to, Stranger: true})
+		s.opts.Damaged(Damage{File: to, Foreign: true})
 		return nil
 	}
 }
@@ -222,12 +222,12 @@ func (s *Store) clearWay(names ...string) error {
 
 // setAside keeps a damaged file under another name, for inspection, and deletes the oldest such files.
 func (s *Store) setAside(number uint64) {
-	old, err := filepath.Glob(filepath.Join(s.dir, "*"+setAside))
+	old, err := filepath.Glob(filepath.Join(s.dir, "*"+damagedSuffix))
 	if err == nil && len(old) >= mostSetAside {
 		slices.Sort(old)
 		for _, name := range old[:len(old)-mostSetAside+1] {
 			_ = os.Remove(name)
 		}
 	}
-	_ = os.Link(s.name(number), s.name(number)+setAside) // if that fails, it is only read
+	_ = os.Link(s.name(number), s.name(number)+damagedSuffix) // if that fails, it is only read
 }

@@ -26,27 +26,27 @@ func (s *Store) reap() {
 	}
 }
 
-// letGo frees the space of files that reap would delete, when there is none to record which values go with them. They
+// freeUnrecorded frees the space of files that reap would delete, when there is none to record which values go with them. They
 // are emptied and renamed, and stay until a record has the number of values without theirs. The caller holds mu.
-func (s *Store) letGo() {
+func (s *Store) freeUnrecorded() {
 	for len(s.segments) > 1 && s.segments[0].values == 0 {
 		name := s.name(s.segments[0].number)
-		if os.Rename(name, name+untold) != nil {
+		if os.Rename(name, name+unrecordedSuffix) != nil {
 			return
 		}
-		_ = os.Truncate(name+untold, 0)
-		s.untold = append(s.untold, name+untold)
+		_ = os.Truncate(name+unrecordedSuffix, 0)
+		s.unrecorded = append(s.unrecorded, name+unrecordedSuffix)
 		s.size -= s.segments[0].size
 		s.segments = s.segments[1:]
 	}
 }
 
-// forgetUntold deletes those names. The caller holds mu.
-func (s *Store) forgetUntold() {
-	for _, name := range s.untold {
+// removeUnrecorded deletes those names. The caller holds mu.
+func (s *Store) removeUnrecorded() {
+	for _, name := range s.unrecorded {
 		_ = os.Remove(name)
 	}
-	s.untold = nil
+	s.unrecorded = nil
 }
 
 // compact copies the needed values of the oldest file to the end of the log, if they are few, or if the log is more

@@ -43,8 +43,8 @@ type Damage struct {
 	Torn bool
 	// Ended says that the log ends here, although more was written.
 	Ended bool
-	// Stranger says that something else had the name of a file, and what it is named now.
-	Stranger bool
+	// Foreign says that something else had the name of a file, and what it is named now.
+	Foreign bool
 }
 
 // unknown stands for a number of values that the log does not tell.
@@ -70,9 +70,9 @@ type Store struct {
 	ends     []int // offsets in buffer of written values
 	closed   bool
 
-	untold   []string // deleted files that no record reflects yet
-	promised int      // counted values by the last valid record; or unknown
-	damaged  bool     // part of the log could not be read
+	unrecorded []string // deleted files that no record reflects yet
+	promised   int      // counted values by the last valid record; or unknown
+	damaged    bool     // part of the log could not be read
 }
 
 // Open reads the log in a folder, which it makes if needed. Nobody else may use the folder.
@@ -207,7 +207,7 @@ func (s *Store) remove(ops []*storage.Operation) error {
 	err := s.write(nil)
 	if err != nil {
 		s.unlogged = before
-		s.letGo()
+		s.freeUnrecorded()
 		for i, key := range keys {
 			if slices.Contains(s.segments, of[i]) {
 				s.unlogged = append(s.unlogged, key)
@@ -256,7 +256,7 @@ func (s *Store) write(ops []*storage.Operation) error {
 		return err
 	}
 	s.unlogged = nil
-	s.forgetUntold()
+	s.removeUnrecorded()
 	for i, op := range ops {
 		if op.Type == storage.Delete {
 			s.forget(op.Key)

@@ -202,7 +202,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 			}})
 			require.NoError(t, err)
 			require.Positive(t, told)
-			require.FileExists(t, file+setAside)
+			require.FileExists(t, file+damagedSuffix)
 			found := 0
 			for key, value := range contents(t, s) {
 				if twin[key] == value {

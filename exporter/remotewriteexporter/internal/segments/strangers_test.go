@@ -25,10 +25,10 @@ func TestAFolderWithTheNameOfAFileStopsNoStart(t *testing.T) {
 	dir := t.TempDir()
 	names := fill(t, dir, true)
 	for _, at := range []string{names[0][:len(names[0])-len("01"+suffix)] + "ff" + suffix, filepath.Join(dir, "0000000000000000"+suffix)} {
-		for _, moved := range []string{at + stranger + "1", at + stranger + "2"} {
+		for _, moved := range []string{at + foreignSuffix + "1", at + foreignSuffix + "2"} {
 			makeStranger(t, at)
 			list, promised := told(t, dir, true)
-			assert.Equal(t, []Damage{{File: moved, Stranger: true}}, list)
+			assert.Equal(t, []Damage{{File: moved, Foreign: true}}, list)
 			assert.Equal(t, 5, promised)
 			assert.FileExists(t, filepath.Join(moved, "theirs"))
 		}
@@ -53,7 +53,7 @@ func TestWhatIsInThePlaceOfAFileIsNotRead(t *testing.T) {
 			s, err := Open(dir, Options{Counted: "b", Sync: true, Damaged: func(d Damage) { list = append(list, d) }})
 			require.NoError(t, err, what)
 			require.Len(t, list, 2, "%s for file %d", what, n)
-			assert.Equal(t, Damage{File: names[n] + stranger + "1", Stranger: true}, list[0])
+			assert.Equal(t, Damage{File: names[n] + foreignSuffix + "1", Foreign: true}, list[0])
 			assert.Equal(t, names[n], list[1].File)
 			promised, ok := s.Promised()
 			assert.True(t, ok)
@@ -77,8 +77,8 @@ func TestAFolderInTheWayOfTheNextFile(t *testing.T) {
 		require.NoError(t, s.Set(t.Context(), key, make([]byte, usual/2)))
 	}
 	require.Len(t, s.segments, 3)
-	assert.Equal(t, []Damage{{File: next + stranger + "1", Stranger: true}}, list)
-	assert.FileExists(t, filepath.Join(next+stranger+"1", "theirs"))
+	assert.Equal(t, []Damage{{File: next + foreignSuffix + "1", Foreign: true}}, list)
+	assert.FileExists(t, filepath.Join(next+foreignSuffix+"1", "theirs"))
 	assert.Len(t, contents(t, s), 3)
 }
 
@@ -91,8 +91,8 @@ func TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart(t *testing.T) {
 		require.NoError(t, os.Remove(at))
 		makeStranger(t, at)
 		list, _ := told(t, dir, true)
-		assert.Equal(t, []Damage{{File: at + stranger + "1", Stranger: true}}, list)
-		assert.FileExists(t, filepath.Join(at+stranger+"1", "theirs"))
+		assert.Equal(t, []Damage{{File: at + foreignSuffix + "1", Foreign: true}}, list)
+		assert.FileExists(t, filepath.Join(at+foreignSuffix+"1", "theirs"))
 		assert.FileExists(t, at)
 		assert.Len(t, contents(t, open(t, dir)), 5)
 	}

@@ -124,9 +124,9 @@ func (r *Run) skip(at int) {
 	}
 }
 
-// likeOf is the distance to the stretch of another run that is like this one, 0 if there is none within reach. A match
+// likeDistance is the distance to the stretch of another run that is like this one, 0 if there is none within reach. A match
 // may begin a little before the stretch, and must be within src there, too.
-func (r *Run) likeOf(stretch, reach int) int {
+func (r *Run) likeDistance(stretch, reach int) int {
 	like := r.Like + stretch*r.Drift
 	if r.Like == 0 || like <= r.Length || like >= reach || like > r.At+stretch*r.Length-minMatch {
 		return 0
@@ -142,8 +142,8 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 	}
 	literals, match := anchor, at // of the next sequence
 	for i := 0; i < n; i++ {
-		like := r.likeOf(i, Window)
-		if literals == at && match == at && r.Number == 0 && e.repeatAsThere(src, at, length, words, like) { // fast path
+		like := r.likeDistance(i, Window)
+		if literals == at && match == at && r.Number == 0 && e.repeatAsOther(src, at, length, words, like) { // fast path
 			at += length
 			literals, match = at, at
 			continue
@@ -156,7 +156,7 @@ func (e *Encoder) repeat(src []byte, r *Run, n, anchor int) int {
 			if i += done; i == n {
 				break
 			}
-			like = r.likeOf(i, Window)
+			like = r.likeDistance(i, Window)
 		}
 		for _, word := range words {
 			p := at + int(word)
@@ -286,10 +286,10 @@ func (e *Encoder) repeatPairs(src []byte, r *Run, at, match, like, n int) (done 
 	return done
 }
 
-// repeatAsThere encodes a stretch that equals the one before up to the first difference, and from there, or from after
+// repeatAsOther encodes a stretch that equals the one before up to the first difference, and from there, or from after
 // the differences in that word, equals another run, if the last stretch was encoded like that: then both distances are
 // known. It returns false for other stretches.
-func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like int) bool {
+func (e *Encoder) repeatAsOther(src []byte, at, length int, words []uint16, like int) bool {
 	if like == 0 || e.recent.last != uint32(like) || e.recent.before != uint32(length) {
 		return false
 	}
@@ -301,9 +301,9 @@ func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like
 		}
 		first, end := p+bits.TrailingZeros64(d)>>3, at+length
 		there := first
-		if !isAsThere(src, there, end, like) {
+		if !matchesAt(src, there, end, like) {
 			there = p + 8 - bits.LeadingZeros64(d)>>3
-			if !isAsThere(src, there, end, like) {
+			if !matchesAt(src, there, end, like) {
 				return false
 			}
 		}
@@ -321,8 +321,8 @@ func (e *Encoder) repeatAsThere(src []byte, at, length int, words []uint16, like
 	return false
 }
 
-// isAsThere reports whether src[at:end] is a match at a distance, and long enough.
-func isAsThere(src []byte, at, end, distance int) bool {
+// matchesAt reports whether src[at:end] is a match at a distance, and long enough.
+func matchesAt(src []byte, at, end, distance int) bool {
 	return end >= at+minLike && string(src[at:end]) == string(src[at-distance:end-distance])
 }
 

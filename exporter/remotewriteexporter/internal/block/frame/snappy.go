@@ -138,7 +138,7 @@ func (e *Snappy) repeat(r *Run, anchor int) int {
 	src, at, length := e.src, r.At, r.Length
 	literals, match := anchor, at // what is to be written, and where the copy after it begins
 	for i := range r.Count {
-		like := r.likeOf(i, SnappyWindow)
+		like := r.likeDistance(i, SnappyWindow)
 		for _, word := range r.words[:r.used] {
 			p := at + int(word)
 			d := binary.LittleEndian.Uint64(src[p:]) ^ binary.LittleEndian.Uint64(src[p-length:])

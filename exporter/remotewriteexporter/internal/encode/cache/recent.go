@@ -25,9 +25,9 @@ const (
 	mostRecent   = 1 << 16
 )
 
-// few returns the entries where the set may be, the latest first, and the entry that it would get. points is the number
+// candidates returns the entries where the set may be, the latest first, and the entry that it would get. points is the number
 // of all points.
-func (r *recent) few(values ids, points int) ([]packed, packed) {
+func (r *recent) candidates(values ids, points int) ([]packed, packed) {
 	if n := len(*r); n == 0 || n < mostRecent && n < points/pointsForSet {
 		*r = make(recent, max(fewRecent, 2*n))
 	}

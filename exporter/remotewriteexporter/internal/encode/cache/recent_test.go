@@ -14,7 +14,7 @@ import (
 func TestRecentSetsAreForgotten(t *testing.T) {
 	var r recent
 	set := func(points int) *packed {
-		few, _ := r.few(ids{1, 2}, points)
+		few, _ := r.candidates(ids{1, 2}, points)
 		return &few[0]
 	}
 	for range 10 {

@@ -52,7 +52,7 @@ func (c *Cache) IsDropped(s *Series) bool { return s == &c.out[outDropped].serie
 func (c *Cache) fillByRules(t *Tenant, p *Point, f *Form) {
 	layouts := f.layouts
 	if f.single {
-		n, out := c.ruled(t, f.Family.Schema, layouts[0], p.Values)
+		n, out := c.applyRules(t, f.Family.Schema, layouts[0], p.Values)
 		p.One, layouts = n, layouts[1:]
 		if out != nil && len(layouts) == 0 {
 			p.Parts = out.parts
@@ -64,7 +64,7 @@ func (c *Cache) fillByRules(t *Tenant, p *Point, f *Form) {
 	}
 	parts := make([]*Series, 0, len(layouts))
 	for _, l := range layouts {
-		if n, out := c.ruled(t, f.Family.Schema, l, p.Values); out != nil {
+		if n, out := c.applyRules(t, f.Family.Schema, l, p.Values); out != nil {
 			parts = append(parts, &out.series)
 		} else {
 			parts = append(parts, c.Series.One(n))
@@ -74,8 +74,8 @@ func (c *Cache) fillByRules(t *Tenant, p *Point, f *Form) {
 	*c.Parts.One(p.Parts) = parts
 }
 
-// ruled returns the series that rules make of a layout and values, or their outcome. The table must be locked.
-func (c *Cache) ruled(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome) {
+// applyRules returns the series that rules make of a layout and values, or their outcome. The table must be locked.
+func (c *Cache) applyRules(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome) {
 	r := c.Row(&Series{Layout: n, Values: values})
 	text := c.Symbols.Snapshot()
 	list, size := c.ruling[:0], 0
@@ -105,13 +105,13 @@ func (c *Cache) ruled(t *Tenant, s *Schema, n, values uint32) (uint32, *outcome)
 	case !c.rules.Valid(after):
 		return 0, &c.out[outUnusable]
 	}
-	n, values = c.relabelled(t, &r, values, after)
+	n, values = c.layoutOfResult(t, &r, values, after)
 	return c.seriesOf(t, n, values), nil
 }
 
-// relabelled returns the layout and the values of a row's labels after rules: the point's own values if none has
+// layoutOfResult returns the layout and the values of a row's labels after rules: the point's own values if none has
 // changed, or new ones, so that points that differ in nothing else still share a layout.
-func (c *Cache) relabelled(t *Tenant, r *Row, values uint32, after labels.Labels) (n, newValues uint32) {
+func (c *Cache) layoutOfResult(t *Tenant, r *Row, values uint32, after labels.Labels) (n, newValues uint32) {
 	text := c.Symbols.Snapshot()
 	find := func(name, value string) (l LabelRef, same bool) {
 		i, ok := slices.BinarySearchFunc(r.Layout.Labels, name, func(l LabelRef, name string) int { return cmp.Compare(text[l.Name], name) })

@@ -261,7 +261,7 @@ func (c *Cache) targetInfo(t *Tenant, m pcommon.Map) *Series {
 	if c.rules == nil {
 		return c.Series.One(c.seriesOf(t, l, 0))
 	}
-	n, out := c.ruled(t, t.None.schema, l, 0)
+	n, out := c.applyRules(t, t.None.schema, l, 0)
 	if out != nil {
 		return &out.series
 	}

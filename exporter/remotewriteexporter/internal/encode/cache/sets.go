@@ -48,7 +48,7 @@ func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
 	if len(values) > math.MaxUint16 {
 		return n
 	}
-	few, is := s.recent.few(values, points)
+	few, is := s.recent.candidates(values, points)
 	for _, was := range few {
 		if was.width == is.width && was.tag == is.tag && slices.Equal(of.Run(was.number), values) {
 			of.GiveBack(n)

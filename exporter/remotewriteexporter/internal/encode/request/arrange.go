@@ -38,16 +38,16 @@ type group struct {
 // layoutRank is the number of a layout's group within the flush of an epoch.
 type layoutRank struct{ epoch, group uint32 }
 
-// isApart reports whether the slots of the group are written together, in turns.
-func (g *group) isApart() bool { return g.resources >= minRun }
+// isGrouped reports whether the slots of the group are written together, in turns.
+func (g *group) isGrouped() bool { return g.resources >= minRun }
 
-// comesTogether reports whether a slot's group is apart.
-func (a *arrangement) comesTogether(slot uint32) bool {
-	return len(a.groups) > 0 && a.groups[a.of[slot]].isApart()
+// isGrouped reports whether a slot's group is apart.
+func (a *arrangement) isGrouped(slot uint32) bool {
+	return len(a.groups) > 0 && a.groups[a.of[slot]].isGrouped()
 }
 
-// asTheyCame arranges n slots in their own order.
-func (a *arrangement) asTheyCame(n int) {
+// keepOrder arranges n slots in their own order.
+func (a *arrangement) keepOrder(n int) {
 	a.groups = a.groups[:0]
 	a.order, a.position = resize(a.order, n), resize(a.position, n)
 	for i := range n {
@@ -60,14 +60,14 @@ func (a *arrangement) asTheyCame(n int) {
 func (a *arrangement) byLayout(series []*cache.Series, layouts int, place func(slot uint32) uint32) {
 	n := len(series)
 	if !a.group(series, layouts, place) {
-		a.asTheyCame(n)
+		a.keepOrder(n)
 		return
 	}
 	a.collect()
 	a.order, a.position = a.order[:0], resize(a.position, n)
 	for slot, k := range a.of {
 		switch g := &a.groups[k]; {
-		case !g.isApart():
+		case !g.isGrouped():
 			a.order = append(a.order, uint32(slot))
 		case g.begin < g.end: // its first slot
 			a.inTurn(a.slots[g.begin:g.end], g.ranks)
@@ -93,7 +93,7 @@ func (a *arrangement) group(series []*cache.Series, layouts int, place func(slot
 		if at := place(uint32(slot)); g.size == 0 || at != g.last {
 			g.last, g.rank = at, 0
 			g.resources++
-			apart = apart || g.isApart()
+			apart = apart || g.isGrouped()
 		}
 		a.of[slot], a.ranks[slot] = l.group, g.rank
 		g.size++
@@ -118,14 +118,14 @@ func (a *arrangement) begin(layouts int) {
 func (a *arrangement) collect() {
 	begin := uint32(0)
 	for i := range a.groups {
-		if g := &a.groups[i]; g.isApart() {
+		if g := &a.groups[i]; g.isGrouped() {
 			g.begin, g.end = begin, begin
 			begin += g.size
 		}
 	}
 	a.slots = resize(a.slots, int(begin))
 	for slot, k := range a.of {
-		if g := &a.groups[k]; g.isApart() {
+		if g := &a.groups[k]; g.isGrouped() {
 			a.slots[g.end] = uint32(slot)
 			g.end++
 		}

@@ -51,8 +51,8 @@ type grid struct {
 	slots []uint32
 }
 
-// apart returns where the slots of grids begin in an order of n slots.
-func (g *grids) apart(n int) int {
+// splitOff returns where the slots of grids begin in an order of n slots.
+func (g *grids) splitOff(n int) int {
 	if len(g.list) == 0 {
 		return n
 	}
@@ -69,7 +69,7 @@ func (g *grids) release(usual int) {
 func (w *Writer) findGrids(b *column.Buffer) {
 	w.grids.list = w.grids.list[:0]
 	w.grids.tails = resize(w.grids.tails, len(w.refs.resources))
-	if !block.HearsEchoes(w.format) || b.Unlisted || w.sheet.inOrder || len(w.refs.resources) < minGrid || len(b.Series) < minGrid {
+	if !block.UsesEchoes(w.format) || b.Unlisted || w.sheet.inOrder || len(w.refs.resources) < minGrid || len(b.Series) < minGrid {
 		return
 	}
 	w.grids.grid = resize(w.grids.grid, len(b.Series))
@@ -79,7 +79,7 @@ func (w *Writer) findGrids(b *column.Buffer) {
 	}
 	rows := uint32(0)
 	for _, slot := range w.sheet.order {
-		if w.grids.grid[slot] != noGrid && !w.sheet.comesTogether(slot) {
+		if w.grids.grid[slot] != noGrid && !w.sheet.isGrouped(slot) {
 			if w.grids.grid[slot] = w.gridOf(b, slot); w.grids.grid[slot] > 0 {
 				g := &w.grids.list[w.grids.grid[slot]-1]
 				g.rows++
@@ -102,7 +102,7 @@ func (w *Writer) gridOf(b *column.Buffer, slot uint32) uint32 {
 	}
 	start := cells[0].Extra&column.IsHistogram == 0 && b.Start(&cells[0]) != 0
 	r := w.cache.Row(b.Series[slot])
-	like, ok := likeBehind(&r, start)
+	like, ok := tailHash(&r, start)
 	if !ok {
 		return 0
 	}
@@ -136,9 +136,9 @@ func (w *Writer) gridOf(b *column.Buffer, slot uint32) uint32 {
 	return uint32(at + 1)
 }
 
-// likeBehind returns a hash of what follows the number in a series' messages, without the values of resources. It
+// tailHash returns a hash of what follows the number in a series' messages, without the values of resources. It
 // returns false if there are no such values, nothing before them, or too much in all.
-func likeBehind(r *cache.Row, start bool) (like uint64, ok bool) {
+func tailHash(r *cache.Row, start bool) (like uint64, ok bool) {
 	labels := r.Layout.Labels
 	if len(labels) > maxGridLabels {
 		return 0, false
@@ -175,7 +175,7 @@ func (w *Writer) moveGrids(b *column.Buffer) {
 	w.grids.begin = len(kept)
 	for i := range w.grids.list {
 		slots := w.grids.list[i].slots
-		slices.SortStableFunc(slots, func(x, y uint32) int { return cmp.Compare(w.likeNumbers(b, x), w.likeNumbers(b, y)) })
+		slices.SortStableFunc(slots, func(x, y uint32) int { return cmp.Compare(w.numberKey(b, x), w.numberKey(b, y)) })
 		kept = append(kept, slots...)
 	}
 	w.sheet.order = kept
@@ -184,8 +184,8 @@ func (w *Writer) moveGrids(b *column.Buffer) {
 	}
 }
 
-// likeNumbers is a sort key of slots by their numbers: first those that are equal for all resources.
-func (w *Writer) likeNumbers(b *column.Buffer, slot uint32) uint64 {
+// numberKey is a sort key of slots by their numbers: first those that are equal for all resources.
+func (w *Writer) numberKey(b *column.Buffer, slot uint32) uint64 {
 	cells := w.sheet.cells(b, slot)
 	if cells[0].Bits == cells[1].Bits {
 		return 0
@@ -205,7 +205,7 @@ func (w *Writer) writeGrids(b *column.Buffer) {
 // area writes rows of a grid, from column first to end, in the largest possible squares.
 func (w *Writer) area(b *column.Buffer, rows []uint32, first, end int) {
 	for len(rows) > 0 && first < end {
-		k := primeOf(min(len(rows), end-first))
+		k := largestPrime(min(len(rows), end-first))
 		if k < minGrid {
 			for _, slot := range rows {
 				w.writeSlot(b, slot, w.sheet.cells(b, slot)[first:end])
@@ -221,8 +221,8 @@ func (w *Writer) area(b *column.Buffer, rows []uint32, first, end int) {
 	}
 }
 
-// primeOf returns the largest prime number up to n for which there is a square, 0 if there is none.
-func primeOf(n int) int {
+// largestPrime returns the largest prime number up to n for which there is a square, 0 if there is none.
+func largestPrime(n int) int {
 	for i := len(primes) - 1; i >= 0; i-- {
 		if int(primes[i]) <= n {
 			return int(primes[i])
@@ -241,8 +241,8 @@ var primes = [...]uint8{7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 6
 // number of columns is prime, each column comes once in a cycle, and each cell of the square once in all cycles.
 type square struct {
 	cells   []uint32 // offset in sorted of each row
-	heads   cuttings
-	tails   cuttings
+	heads   pieces
+	tails   pieces
 	columns []gridColumn
 }
 
@@ -252,17 +252,17 @@ type gridColumn struct {
 	time, start int64
 }
 
-// cuttings are parts of messages, one after another.
-type cuttings struct {
+// pieces are parts of messages, one after another.
+type pieces struct {
 	bytes []byte
 	ends  []uint32
 }
 
-func (p *cuttings) clear() { p.bytes, p.ends = p.bytes[:0], append(p.ends[:0], 0) }
+func (p *pieces) clear() { p.bytes, p.ends = p.bytes[:0], append(p.ends[:0], 0) }
 
-func (p *cuttings) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
+func (p *pieces) end() { p.ends = append(p.ends, uint32(len(p.bytes))) }
 
-func (p *cuttings) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
+func (p *pieces) one(i int) []byte { return p.bytes[p.ends[i]:p.ends[i+1]] }
 
 // square writes as many columns of rows as there are rows.
 func (w *Writer) square(b *column.Buffer, rows []uint32, first int) {
@@ -313,7 +313,7 @@ func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	longest := 0
 	for _, slot := range rows {
 		r := w.cache.Row(b.Series[slot])
-		w.prefix.turn(&r, first.place)
+		w.prefix.setSeries(&r, first.place)
 		p := &w.prefix
 		if p.cut == 0 {
 			return false
@@ -331,7 +331,7 @@ func (w *Writer) prepareSquare(b *column.Buffer, rows []uint32) bool {
 	r := w.cache.Row(b.Series[rows[0]])
 	for j := range s.columns {
 		c := &s.columns[j]
-		w.prefix.turn(&r, c.place)
+		w.prefix.setSeries(&r, c.place)
 		p := &w.prefix
 		if p.cut == 0 {
 			return false

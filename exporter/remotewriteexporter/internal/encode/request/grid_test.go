@@ -32,13 +32,13 @@ func TestEachStepIsAnotherPlace(t *testing.T) {
 
 func TestPrimesOfSquares(t *testing.T) {
 	assert.Equal(t, minGrid, int(primes[0]))
-	assert.Zero(t, primeOf(minGrid-1))
+	assert.Zero(t, largestPrime(minGrid-1))
 	for n := minGrid; n < 300; n++ {
 		want := min(n, 127)
 		for divisible(want) {
 			want--
 		}
-		require.Equal(t, want, primeOf(n))
+		require.Equal(t, want, largestPrime(n))
 	}
 }
 

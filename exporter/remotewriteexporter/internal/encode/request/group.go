@@ -13,26 +13,26 @@ import (
 // writeGroup appends a message for each of the first slots that come together, in 2.0: for as many as have the same
 // layout and rank, exactly one number, and the length of the first message. It returns how many.
 func (w *Writer) writeGroup(b *column.Buffer, slots []uint32) int {
-	if !w.sheet.comesTogether(slots[0]) || !w.sheet.single(b, slots[0]) {
+	if !w.sheet.isGrouped(slots[0]) || !w.sheet.single(b, slots[0]) {
 		return 0
 	}
 	s, c := w.cache.Row(b.Series[slots[0]]), w.sheet.cell(b, slots[0])
 	room := min(len(slots), max(w.sampleLimit-w.points(), 0))
-	if room == 0 || w.full(len(w.body), &s, c.Of) {
+	if room == 0 || w.mayOverflow(len(w.body), &s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.prefix.turn(&s, c.Of)
+	w.prefix.setSeries(&s, c.Of)
 	p := w.partLabels(b, &s, slots)
 	p.place = c.Of
-	number, shift := w.open(b, &s, c, p.cut)
+	number, shift := w.appendFirst(b, &s, c, p.cut)
 	message := w.body[begin:]
 	done := 1
 	if len(message) <= maxMessage && number.Fixed() {
 		done += w.repeatSeries(b, &s, message, shift, number, p, slots[1:room])
 	}
 	if done >= minRun {
-		w.Hints.tell(&w.prefix, begin, len(message), done, shift, number, alike{place: c.Of, who: p.who, bits: c.Bits}, &p)
+		w.Hints.addMessages(&w.prefix, begin, len(message), done, shift, number, runTraits{place: c.Of, point: p.who, bits: c.Bits}, &p)
 	}
 	w.head.Samples += done
 	return done
@@ -90,7 +90,7 @@ func (w *Writer) repeatSeries(b *column.Buffer, like *cache.Row, message []byte,
 		}
 		start := b.Start(c)
 		next := cache.Row{Series: s, Layout: like.Layout}
-		if !number.Fits(c.Time, start) || w.full(len(body), &next, c.Of) {
+		if !number.Fits(c.Time, start) || w.mayOverflow(len(body), &next, c.Of) {
 			break
 		}
 		if s.Values != 0 {

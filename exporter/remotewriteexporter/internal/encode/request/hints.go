@@ -18,26 +18,26 @@ type hints struct {
 	Known frame.Known
 	reach int // how far back the format can refer
 
-	alikes []alikePlace
-	epoch  uint32 // of alikes; counts requests
-	spans  []span // scratch
-	told   []span // of the latest runs
+	latest      []latestRun
+	epoch       uint32 // of latest; counts requests
+	spans       []span // scratch
+	latestSpans []span // of the latest runs
 }
 
 // begin drops the hints about the request before.
 func (h *hints) begin(reach int) {
 	if h.epoch++; h.epoch == 0 { // after 4 billion requests an old stamp would look new
-		clear(h.alikes)
+		clear(h.latest)
 		h.epoch = 1
 	}
 	h.reach = reach
 	h.Known.Random = frame.Stretch{}
-	h.Known.Runs, h.Known.Echoes, h.told = h.Known.Runs[:0], h.Known.Echoes[:0], h.told[:0]
+	h.Known.Runs, h.Known.Echoes, h.latestSpans = h.Known.Runs[:0], h.Known.Echoes[:0], h.latestSpans[:0]
 }
 
-// tell adds a hint about count messages, the first of which is at begin. They are of one series, or, with a group's
+// addMessages adds a hint about count messages, the first of which is at begin. They are of one series, or, with a group's
 // labels, each of another one of the layout. If they may differ in too many places, there is no hint.
-func (h *hints) tell(p *prefix, begin, length, count, shift int, number wire.Number, a alike, of *parting) {
+func (h *hints) addMessages(p *prefix, begin, length, count, shift int, number wire.Number, a runTraits, of *parting) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1, Number: number.Value}
 	a.length, a.value = length, number.Value
 	h.spans = append(h.spans[:0], span{number.Value, number.Value + 8*number.Words()})
@@ -52,17 +52,17 @@ func (h *hints) tell(p *prefix, begin, length, count, shift int, number wire.Num
 			h.spans = append(h.spans, span{x.at, x.at + x.size})
 		}
 	}
-	if !h.isTold(&r) && !h.differ(&r, number.Value) {
+	if !h.repeatPlaces(&r) && !h.setPlaces(&r, number.Value) {
 		return
 	}
-	h.note(r, a)
+	h.addRun(r, a)
 }
 
-// isTold reports whether messages may differ in the same places as those of the last run, as is usual, and then copies
+// repeatPlaces reports whether messages may differ in the same places as those of the last run, as is usual, and then copies
 // the places to the run.
-func (h *hints) isTold(r *frame.Run) bool {
+func (h *hints) repeatPlaces(r *frame.Run) bool {
 	last := len(h.Known.Runs) - 1
-	if last < 0 || !slices.Equal(h.spans, h.told) {
+	if last < 0 || !slices.Equal(h.spans, h.latestSpans) {
 		return false
 	}
 	r.DifferAs(&h.Known.Runs[last])
@@ -72,9 +72,9 @@ func (h *hints) isTold(r *frame.Run) bool {
 // span is a part of a message.
 type span struct{ at, end int }
 
-// differ sets the places where a run's messages may differ, including a number. It returns false if there are too many.
-func (h *hints) differ(r *frame.Run, number int) bool {
-	h.told = append(h.told[:0], h.spans...)
+// setPlaces sets the places where a run's messages may differ, including a number. It returns false if there are too many.
+func (h *hints) setPlaces(r *frame.Run, number int) bool {
+	h.latestSpans = append(h.latestSpans[:0], h.spans...)
 	spans := h.spans
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
 	covered := 0 // up to this offset
@@ -93,15 +93,15 @@ func (h *hints) differ(r *frame.Run, number int) bool {
 		}
 		covered = at + 8*words
 		if !r.Differ(at, words) {
-			h.told = h.told[:0] // a value that no run has
+			h.latestSpans = h.latestSpans[:0] // a value that no run has
 			return false
 		}
 	}
 	return true
 }
 
-// tellTexts is tell for 1.0.
-func (h *hints) tellTexts(texts []text, begin, length, count int, number wire.Number, c *column.Sample) {
+// addTexts is addMessages for 1.0.
+func (h *hints) addTexts(texts []text, begin, length, count int, number wire.Number, c *column.Sample) {
 	r := frame.Run{At: begin + length, Length: length, Count: count - 1}
 	end := 0 // of what is covered so far
 	differ := func(at, size int) bool {
@@ -118,7 +118,7 @@ func (h *hints) tellTexts(texts []text, begin, length, count int, number wire.Nu
 	if !differ(number.Value, length-max(number.Value, end)) {
 		return
 	}
-	h.note(r, alike{length: length, value: number.Value, place: c.Of, bits: c.Bits})
+	h.addRun(r, runTraits{length: length, value: number.Value, place: c.Of, bits: c.Bits})
 }
 
 // echo adds a hint about bytes that occurred before.

@@ -17,10 +17,10 @@ func (w *Writer) writeSeries(b *column.Buffer, s *cache.Row, place uint32, cells
 	v2 := w.format.Version == promwrite.V2
 	m, content := wire.Begin(w.body, wire.SeriesV1)
 	if v2 {
-		w.prefix.turn(s, place)
+		w.prefix.setSeries(s, place)
 		m = append(m[:len(w.body)], w.prefix.bytes...) // which is as long at its beginning
 	} else {
-		w.spell(s, cells[0].Time)
+		w.prepareSeries(s, cells[0].Time)
 		m = w.spelling.append(m, s, w.refs.resources[place])
 	}
 	before := w.points()
@@ -62,8 +62,8 @@ func (w *Writer) writeSeries(b *column.Buffer, s *cache.Row, place uint32, cells
 	w.body = wire.End(m, content)
 }
 
-// spell prepares a series of 1.0, and adds the metadata of its metric if that is due.
-func (w *Writer) spell(s *cache.Row, time int64) {
+// prepareSeries prepares a series of 1.0, and adds the metadata of its metric if that is due.
+func (w *Writer) prepareSeries(s *cache.Row, time int64) {
 	if w.spelling.series == s.Series {
 		return
 	}

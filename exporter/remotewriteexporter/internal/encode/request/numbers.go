@@ -21,7 +21,7 @@ const (
 // writeNumbers appends series messages with one number each and nothing else, as far as cells allow and there is room.
 // It returns how many.
 func (w *Writer) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells []column.Sample) int {
-	if w.sheet.isExemplary(slot) {
+	if w.sheet.hasExemplars(slot) {
 		return 0
 	}
 	done, room := 0, min(len(cells), max(w.sampleLimit-w.points(), 0))
@@ -45,30 +45,30 @@ func (w *Writer) writeNumbers(b *column.Buffer, slot uint32, s *cache.Row, cells
 // cells beyond the room to see whether the last is the only one of its resource.
 func (w *Writer) writeRun(b *column.Buffer, s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
-	if !lone(cells) || w.full(len(w.body), s, c.Of) {
+	if !isOnlyNumber(cells) || w.mayOverflow(len(w.body), s, c.Of) {
 		return 0
 	}
 	begin := len(w.body)
-	w.prefix.turn(s, c.Of)
+	w.prefix.setSeries(s, c.Of)
 	cut := 0
 	if len(cells) >= minRun {
 		cut = w.prefix.cut
 	}
-	number, shift := w.open(b, s, c, cut)
+	number, shift := w.appendFirst(b, s, c, cut)
 	message := w.body[begin:]
 	done := 1
 	if len(message) <= maxMessage && number.Fixed() {
 		done += w.repeat(b, s, message, shift, number, cells[1:], room-1)
 	}
 	if done >= minRun {
-		w.Hints.tell(&w.prefix, begin, len(message), done, shift, number, alike{place: c.Of, bits: c.Bits}, nil)
+		w.Hints.addMessages(&w.prefix, begin, len(message), done, shift, number, runTraits{place: c.Of, bits: c.Bits}, nil)
 	}
 	return done
 }
 
-// open appends a message with a number, after the prefix. If similar ones follow, the number may be between the labels,
+// appendFirst appends a message with a number, after the prefix. If similar ones follow, the number may be between the labels,
 // at a cut: shift is how far the labels after it have moved.
-func (w *Writer) open(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
+func (w *Writer) appendFirst(b *column.Buffer, s *cache.Row, c *column.Sample, cut int) (number wire.Number, shift int) {
 	begin := len(w.body)
 	var body []byte
 	if cut > 0 {
@@ -105,14 +105,14 @@ func (w *Writer) appendSplit(dst []byte, c *column.Sample, start int64, cut int)
 // timestamps, up to room. Values of the resource are shift bytes further on than in the prefix. It returns how many.
 func (w *Writer) repeat(b *column.Buffer, s *cache.Row, message []byte, shift int, number wire.Number, cells []column.Sample, room int) int {
 	body, first, last := w.body, w.head.MinTime, w.head.MaxTime
-	done, safe := 0, w.surely(s, len(message))
+	done, safe := 0, w.roomFor(s, len(message))
 	for ; done < room; done++ {
 		c := &cells[done]
-		if !lone(cells[done:]) { // checked first: the extra of a histogram is no index of starts
+		if !isOnlyNumber(cells[done:]) { // checked first: the extra of a histogram is no index of starts
 			break
 		}
 		start := b.Start(c)
-		if !number.Fits(c.Time, start) || done >= safe && w.full(len(body), s, c.Of) {
+		if !number.Fits(c.Time, start) || done >= safe && w.mayOverflow(len(body), s, c.Of) {
 			break
 		}
 		at := len(body)
@@ -129,18 +129,18 @@ func (w *Writer) repeat(b *column.Buffer, s *cache.Row, message []byte, shift in
 	return done
 }
 
-// lone reports whether the first cell is a number, and the only one of its resource.
-func lone(cells []column.Sample) bool {
+// isOnlyNumber reports whether the first cell is a number, and the only one of its resource.
+func isOnlyNumber(cells []column.Sample) bool {
 	return cells[0].Extra&column.IsHistogram == 0 && (len(cells) == 1 || cells[1].Of != cells[0].Of)
 }
 
-// full reports whether there may be no room for a number of a series of the resource at a place, after length bytes.
-func (w *Writer) full(length int, s *cache.Row, place uint32) bool {
+// mayOverflow reports whether there may be no room for a number of a series of the resource at a place, after length bytes.
+func (w *Writer) mayOverflow(length int, s *cache.Row, place uint32) bool {
 	return len(w.refs.symbols)+len(w.meta)+length-w.room+int(s.Series.Weight)+maxNumber+w.sheet.weights[place] > w.rawLimit
 }
 
-// surely is for how many more messages of a length there is certainly room, whatever resources their series are of.
-func (w *Writer) surely(s *cache.Row, length int) int {
+// roomFor is for how many more messages of a length there is certainly room, whatever resources their series are of.
+func (w *Writer) roomFor(s *cache.Row, length int) int {
 	left := w.rawLimit - w.size() - int(s.Series.Weight) - maxNumber - w.sheet.heaviest
 	return max(left, 0) / (length + w.sheet.heaviest)
 }

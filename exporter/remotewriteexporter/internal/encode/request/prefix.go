@@ -65,9 +65,9 @@ func (x *hole) put(message []byte, ref uint32) bool {
 	return true
 }
 
-// turn changes the prefix to that of a series of the resource at a place.
-func (p *prefix) turn(s *cache.Row, place uint32) {
-	if p.layout != s.Layout && !p.adapt(s.Layout) {
+// setSeries changes the prefix to that of a series of the resource at a place.
+func (p *prefix) setSeries(s *cache.Row, place uint32) {
+	if p.layout != s.Layout && !p.adaptTo(s.Layout) {
 		p.compose(s, place)
 		return
 	}
@@ -90,9 +90,9 @@ func (p *prefix) turn(s *cache.Row, place uint32) {
 	}
 }
 
-// adapt changes the prefix to that of another layout, if that differs only in values of its own with the same length:
+// adaptTo changes the prefix to that of another layout, if that differs only in values of its own with the same length:
 // as those of buckets do, and of metrics without labels. It returns false if the prefix must be made anew.
-func (p *prefix) adapt(to *cache.Layout) bool {
+func (p *prefix) adaptTo(to *cache.Layout) bool {
 	if p.layout == nil || p.layout.Schema != to.Schema || len(p.layout.Labels) != len(to.Labels) {
 		return false
 	}

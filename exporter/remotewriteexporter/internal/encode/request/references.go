@@ -42,8 +42,8 @@ func (r *references) takeResources(list []*cache.ResourceLabels) {
 // release drops references to the cache.
 func (r *references) release() { r.text, r.resources = nil, nil }
 
-// look takes a snapshot of the symbols.
-func (r *references) look() {
+// takeSnapshot takes a snapshot of the symbols.
+func (r *references) takeSnapshot() {
 	r.text = r.all.Snapshot()
 	if n := len(r.text); n > len(r.local) {
 		r.local = append(r.local, make([]uint32, n-len(r.local))...)

@@ -43,7 +43,7 @@ func TestSymbolsAreNumberedInEachRequest(t *testing.T) {
 	for i := range 100 {
 		ids = append(ids, refs.all.Intern(fmt.Sprint("text ", i)))
 	}
-	refs.look()
+	refs.takeSnapshot()
 	for request := range 300 {
 		refs.begin(promwrite.V2)
 		if request == 100 {

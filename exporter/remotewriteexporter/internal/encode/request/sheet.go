@@ -71,7 +71,7 @@ func (sh *sheet) layOut(b *column.Buffer, version promwrite.Version, layouts int
 	if version == promwrite.V2 && !b.Unlisted { // samples of a series that is there twice stay in their order
 		sh.byLayout(b.Series, layouts, func(slot uint32) uint32 { return sh.cell(b, slot).Of })
 	} else {
-		sh.asTheyCame(len(b.Series))
+		sh.keepOrder(len(b.Series))
 	}
 }
 
@@ -147,17 +147,17 @@ func (sh *sheet) sort(b *column.Buffer) {
 
 // single reports whether a slot has one number, and no exemplar.
 func (sh *sheet) single(b *column.Buffer, slot uint32) bool {
-	return b.Counts[slot] == 1 && sh.cell(b, slot).Extra&column.IsHistogram == 0 && !sh.isExemplary(slot)
+	return b.Counts[slot] == 1 && sh.cell(b, slot).Extra&column.IsHistogram == 0 && !sh.hasExemplars(slot)
 }
 
-// isExemplary reports whether a slot, or one before it, has exemplars that are not written yet.
-func (sh *sheet) isExemplary(slot uint32) bool {
+// hasExemplars reports whether a slot, or one before it, has exemplars that are not written yet.
+func (sh *sheet) hasExemplars(slot uint32) bool {
 	return len(sh.exemplars) > 0 && sh.position[sh.exemplars[0].Slot] <= sh.position[slot]
 }
 
 // exemplarsOf removes and returns those of a series and a resource; they come in the order of runs.
 func (sh *sheet) exemplarsOf(slot uint32, r *cache.ResourceLabels) []column.Exemplar {
-	if !sh.isExemplary(slot) {
+	if !sh.hasExemplars(slot) {
 		return nil
 	}
 	before := func(x *column.Exemplar) bool {

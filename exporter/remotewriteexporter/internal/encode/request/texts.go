@@ -12,10 +12,10 @@ import (
 // writeTexts is writeRun for 1.0.
 func (w *Writer) writeTexts(s *cache.Row, cells []column.Sample, room int) int {
 	c := &cells[0]
-	if !lone(cells) || w.full(len(w.body), s, c.Of) {
+	if !isOnlyNumber(cells) || w.mayOverflow(len(w.body), s, c.Of) {
 		return 0
 	}
-	w.spell(s, c.Time)
+	w.prepareSeries(s, c.Time)
 	begin := len(w.body)
 	body, content := wire.Begin(w.body, wire.SeriesV1)
 	body = w.spelling.appendNoting(body, begin, s, w.refs.resources[c.Of])
@@ -34,7 +34,7 @@ func (w *Writer) writeTexts(s *cache.Row, cells []column.Sample, room int) int {
 	message := w.body[begin:]
 	done := 1 + w.repeatTexts(s, message, number, cells[1:], room-1)
 	if done >= minRun {
-		w.Hints.tellTexts(w.spelling.texts, begin, len(message), done, number, c)
+		w.Hints.addTexts(w.spelling.texts, begin, len(message), done, number, c)
 	}
 	return done
 }
@@ -45,7 +45,7 @@ func (w *Writer) repeatTexts(s *cache.Row, message []byte, number wire.Number, c
 	done := 0
 	for ; done < room; done++ {
 		c := &cells[done]
-		if !lone(cells[done:]) || !number.Fits(c.Time, 0) || w.full(len(body), s, c.Of) {
+		if !isOnlyNumber(cells[done:]) || !number.Fits(c.Time, 0) || w.mayOverflow(len(body), s, c.Of) {
 			break
 		}
 		at := len(body)

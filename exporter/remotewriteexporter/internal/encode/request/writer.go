@@ -59,7 +59,7 @@ func NewWriter(
 // Write writes the contents of a buffer, whose samples it may reorder.
 func (w *Writer) Write(b *column.Buffer, f block.Format, shard int, tenant string) {
 	w.format, w.shard, w.tenant = f, shard, tenant
-	w.refs.look()
+	w.refs.takeSnapshot()
 	w.sheet.layOut(b, f.Version, w.cache.Layouts.Size())
 	w.refs.takeResources(w.sheet.resources)
 	w.findGrids(b)
@@ -68,7 +68,7 @@ func (w *Writer) Write(b *column.Buffer, f block.Format, shard int, tenant strin
 	w.sampleLimit = w.limits.PerRequest(b.Samples.Len())
 	w.wantIDs(b)
 	w.begin()
-	for order := w.sheet.order[:w.grids.apart(len(w.sheet.order))]; len(order) > 0; {
+	for order := w.sheet.order[:w.grids.splitOff(len(w.sheet.order))]; len(order) > 0; {
 		if n := w.writeGroup(b, order); n > 0 {
 			order = order[n:]
 			continue
@@ -108,7 +108,7 @@ func (w *Writer) begin() {
 // seriesRun writes all samples of one series and one resource.
 func (w *Writer) seriesRun(b *column.Buffer, slot uint32, s *cache.Row, place uint32, cells []column.Sample) {
 	if len(cells) > 1 {
-		cells = w.tidy(s, cells)
+		cells = w.sortCells(s, cells)
 	}
 	exemplars := w.sheet.exemplarsOf(slot, w.refs.resources[place])
 	for len(cells) > 0 {
@@ -155,9 +155,9 @@ func (w *Writer) sizeOf(b *column.Buffer, s *cache.Row, place uint32, cells []co
 	return size
 }
 
-// tidy sorts the cells of a series by time, if needed, and drops those with the same time as another: a series has one
+// sortCells sorts the cells of a series by time, if needed, and drops those with the same time as another: a series has one
 // value at a time, a number or a histogram.
-func (w *Writer) tidy(s *cache.Row, cells []column.Sample) []column.Sample {
+func (w *Writer) sortCells(s *cache.Row, cells []column.Sample) []column.Sample {
 	ascending := true
 	for i := 1; i < len(cells); i++ {
 		ascending = ascending && cells[i].Time > cells[i-1].Time

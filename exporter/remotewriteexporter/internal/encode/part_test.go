@@ -207,7 +207,7 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 					require.Equal(t, canonical(want), canonical(got), "round %d", round)
 				}
 				for _, part := range loan.Parts() {
-					if n, _ := part.Note(e).(*whole); n != nil && len(n.points) > 0 {
+					if n, _ := part.Note(e).(*knownPart); n != nil && len(n.points) > 0 {
 						wholes++
 					}
 				}

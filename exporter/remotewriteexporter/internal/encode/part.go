@@ -17,20 +17,20 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// whole has all recognised points of a part of a loan: of metrics that a receiver uses together again and again, among
+// knownPart has all recognised points of a part of a loan: of metrics that a receiver uses together again and again, among
 // others each time. It is stored with the part.
 //
 // As with a recollection, the encoder does not rely on the receiver alone: the part is taken as a whole if the same
 // metrics come with the same numbers of points and attributes, and the same properties. A point that is no longer a
 // float is taken separately.
-type whole struct {
+type knownPart struct {
 	of       *account
 	removals uint64 // of the cache; valid until it changes
 	schema   *cache.Schema
 	scope    *cache.Scope
 	scraped  bool
-	metrics  []wholeMetric
-	points   []wholePoint
+	metrics  []partMetric
+	points   []partPoint
 	slots    []uint32 // slots of the points' series in the buffer, plus one; 0 if there is none yet
 
 	// The generation in which all points were last seen, and the number of ended points then.
@@ -40,8 +40,8 @@ type whole struct {
 	buffer uint64
 }
 
-// wholeMetric is a metric with these properties, and the end of its points.
-type wholeMetric struct {
+// partMetric is a metric with these properties, and the end of its points.
+type partMetric struct {
 	name, unit, help string
 	family           *cache.Family
 	monotonic        bool
@@ -52,7 +52,7 @@ type wholeMetric struct {
 // lookEvery says that a part whose points lack attributes is checked once in so many times.
 const lookEvery = 64
 
-type wholePoint struct {
+type partPoint struct {
 	point  *cache.Point
 	series *cache.Series
 	length int32 // number of its attributes
@@ -78,7 +78,7 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	looks := !at.Owed || part.Turn()%lookEvery == 0
 	if stands {
 		if n := w.knownWhole(part, at, looks); n != nil && len(n.metrics) > 0 && (!looks || at.Begins(at.Metrics)) { // fast path
-			w.takeOwed(n, at)
+			w.takeDeferred(n, at)
 			return 1
 		}
 		at.Unfold()
@@ -89,25 +89,25 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 		at.Settle()
 		return 0
 	}
-	n := w.wholeOf(part, at, all, from, looks)
+	n := w.partOf(part, at, all, from, looks)
 	if n == nil {
 		at.Settle()
 		return 0
 	}
 	switch {
 	case at.Owed:
-		w.takeOwed(n, at)
+		w.takeDeferred(n, at)
 	case len(w.s.Shards) == 1:
-		w.see(n)
-		w.addWhole(n, at, all, from)
+		w.markSeen(n)
+		w.addPart(n, at, all, from)
 		w.before = n.points[len(n.points)-1].point
 	default:
-		w.see(n)
+		w.markSeen(n)
 		first := 0
 		for i := range n.metrics {
 			m := &n.metrics[i]
 			w.family = m.family
-			w.wholeMetric(m, n.points[first:m.end], at.Points[first:m.end], all, from+i)
+			w.addPartMetric(m, n.points[first:m.end], at.Points[first:m.end], all, from+i)
 			first = m.end
 		}
 		w.before = n.points[len(n.points)-1].point
@@ -115,36 +115,36 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	return len(n.metrics)
 }
 
-// takeOwed takes the points of a part whose attributes were left out.
-func (w *walk) takeOwed(n *whole, at *pdataslab.Stretch) {
-	w.see(n)
+// takeDeferred takes the points of a part whose attributes were left out.
+func (w *walk) takeDeferred(n *knownPart, at *pdataslab.Stretch) {
+	w.markSeen(n)
 	if len(w.s.Shards) == 1 { // fast path
-		w.addOwed(n, at)
+		w.addDeferred(n, at)
 	} else {
 		for i := range n.points {
 			k, f := &n.points[i], &at.Floats[i]
 			w.s.Add(k.series, f.At, math.Float64bits(f.Value), w.startOf(k, f))
 			w.latest = max(w.latest, f.At)
 		}
-		w.endWhole(n)
+		w.endPart(n)
 	}
 	w.before = n.points[len(n.points)-1].point
 }
 
 // knownWhole returns what is known about a part, without metrics if these must be taken one by one; nil if nothing is
 // known.
-func (w *walk) knownWhole(part *handback.Part, at *pdataslab.Stretch, looks bool) *whole {
-	n, _ := part.Note(w.e).(*whole)
+func (w *walk) knownWhole(part *handback.Part, at *pdataslab.Stretch, looks bool) *knownPart {
+	n, _ := part.Note(w.e).(*knownPart)
 	if n != nil && n.of == w.t && n.removals == w.c.Removals && n.schema == w.schema && n.scope == w.scope && n.scraped == w.scraped &&
-		(!looks && n.sweeps == w.c.Sweeps || n.says(at, w.c.Sweeps)) {
+		(!looks && n.sweeps == w.c.Sweeps || n.isUnchanged(at, w.c.Sweeps)) {
 		return n
 	}
 	return nil
 }
 
-// wholeOf returns what is known about a part, after recognising its points if needed; nil if it must be taken one by
+// partOf returns what is known about a part, after recognising its points if needed; nil if it must be taken one by
 // one.
-func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *whole {
+func (w *walk) partOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.MetricSlice, from int, looks bool) *knownPart {
 	n := w.knownWhole(part, at, looks)
 	if n != nil {
 		if len(n.metrics) == 0 { // it could not be taken as a whole, which may change with the cache
@@ -152,7 +152,7 @@ func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.M
 		}
 		return n
 	}
-	n = &whole{of: w.t, removals: w.c.Removals, schema: w.schema, scope: w.scope, scraped: w.scraped}
+	n = &knownPart{of: w.t, removals: w.c.Removals, schema: w.schema, scope: w.scope, scraped: w.scraped}
 	if !w.recognise(n, at, all, from) {
 		n.metrics, n.points = nil, nil
 	}
@@ -163,9 +163,9 @@ func (w *walk) wholeOf(part *handback.Part, at *pdataslab.Stretch, all pmetric.M
 	return n
 }
 
-// says reports whether metrics still have the same properties. Their families are checked once after each sweep, since
+// isUnchanged reports whether metrics still have the same properties. Their families are checked once after each sweep, since
 // only sweeps remove any.
-func (n *whole) says(at *pdataslab.Stretch, sweeps cache.Mark) bool {
+func (n *knownPart) isUnchanged(at *pdataslab.Stretch, sweeps cache.Mark) bool {
 	looked := n.sweeps == sweeps
 	n.sweeps = sweeps
 	for i := range n.metrics {
@@ -180,10 +180,10 @@ func (n *whole) says(at *pdataslab.Stretch, sweeps cache.Mark) bool {
 }
 
 // recognise finds the points of a part. It returns false if one must be recognised each time.
-func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) bool {
+func (w *walk) recognise(n *knownPart, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) bool {
 	family, before, last := w.family, w.before, w.last
 	defer func() { w.family, w.before, w.last = family, before, last }()
-	n.metrics, n.points = make([]wholeMetric, 0, len(at.Metrics)), make([]wholePoint, 0, len(at.Points))
+	n.metrics, n.points = make([]partMetric, 0, len(at.Metrics)), make([]partPoint, 0, len(at.Points))
 	for i := range at.Metrics {
 		m := all.At(from + i)
 		f := w.findFamily(m, cache.ShapeOf(m))
@@ -203,9 +203,9 @@ func (w *walk) recognise(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlic
 				return false
 			}
 			w.before = p
-			n.points = append(n.points, wholePoint{point: p, series: w.c.Series.One(p.One), length: int32(attributes.Len()), counts: monotonic})
+			n.points = append(n.points, partPoint{point: p, series: w.c.Series.One(p.One), length: int32(attributes.Len()), counts: monotonic})
 		}
-		known := wholeMetric{name: m.Name(), unit: m.Unit(), help: m.Description(), family: f, end: len(n.points)}
+		known := partMetric{name: m.Name(), unit: m.Unit(), help: m.Description(), family: f, end: len(n.points)}
 		known.monotonic, known.temporality = monotonic, temporality
 		n.metrics = append(n.metrics, known)
 	}
@@ -219,9 +219,9 @@ func numbersOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
-// see records that all points of a part are in use. That is done once in a generation, and again if any point has ended
+// markSeen records that all points of a part are in use. That is done once in a generation, and again if any point has ended
 // since, which may be one of these.
-func (w *walk) see(n *whole) {
+func (w *walk) markSeen(n *knownPart) {
 	endings := w.c.Ages.EverEnded()
 	if n.seen == w.seen && n.endings == endings {
 		return
@@ -234,9 +234,9 @@ func (w *walk) see(n *whole) {
 	}
 }
 
-// addWhole adds the points of a part to the only column. The slots of its series are known as long as the buffer is the
+// addPart adds the points of a part to the only column. The slots of its series are known as long as the buffer is the
 // same.
-func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) {
+func (w *walk) addPart(n *knownPart, at *pdataslab.Stretch, all pmetric.MetricSlice, from int) {
 	if w.s.Points > 0 { // they came before
 		w.s.Commit(w.t.columns)
 	}
@@ -259,16 +259,16 @@ func (w *walk) addWhole(n *whole, at *pdataslab.Stretch, all pmetric.MetricSlice
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
-// addOwed adds the points of a part whose attributes were left out to the only column. Nobody has read the points, so
+// addDeferred adds the points of a part whose attributes were left out to the only column. Nobody has read the points, so
 // they are not checked.
-func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
+func (w *walk) addDeferred(n *knownPart, at *pdataslab.Stretch) {
 	if w.s.Points > 0 { // they came before
 		w.s.Commit(w.t.columns)
 	}
 	c := &w.t.columns[0]
 	b := c.Lock()
 	defer c.Unlock()
-	n.know(b)
+	n.useBuffer(b)
 	b.Begin(w.s.Labels)
 	latest := w.latest
 	for first := 0; first < len(n.slots); {
@@ -291,25 +291,25 @@ func (w *walk) addOwed(n *whole, at *pdataslab.Stretch) {
 		first += len(room)
 	}
 	w.latest = latest
-	w.endWhole(n)
+	w.endPart(n)
 }
 
 // startOf returns the start timestamp of a point, if it may have one.
-func (w *walk) startOf(k *wholePoint, f *pdataslab.Float) int64 {
+func (w *walk) startOf(k *partPoint, f *pdataslab.Float) int64 {
 	if f.Start == 0 || !k.counts {
 		return 0
 	}
 	return w.startMillis(f.Start)
 }
 
-// endWhole records that a part was taken.
-func (w *walk) endWhole(n *whole) {
+// endPart records that a part was taken.
+func (w *walk) endPart(n *knownPart) {
 	w.hits += uint64(len(n.points))
 	w.family = n.metrics[len(n.metrics)-1].family
 }
 
-// know makes slots refer to a buffer.
-func (n *whole) know(b *column.Buffer) {
+// useBuffer makes slots refer to a buffer.
+func (n *knownPart) useBuffer(b *column.Buffer) {
 	if n.buffer != b.Number {
 		n.buffer = b.Number
 		n.slots = slices.Grow(n.slots[:0], len(n.points))[:len(n.points)]
@@ -318,11 +318,11 @@ func (n *whole) know(b *column.Buffer) {
 }
 
 // addPlain adds the points from one to the first that is not a float, and returns the index of that.
-func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
+func (w *walk) addPlain(n *knownPart, at *pdataslab.Stretch, from int) (next int) {
 	c := &w.t.columns[0]
 	b := c.Lock()
 	defer c.Unlock()
-	n.know(b)
+	n.useBuffer(b)
 	b.Begin(w.s.Labels)
 	time, millisOf := uint64(0), int64(0)
 	for i := from; i < len(n.points); i++ {
@@ -351,8 +351,8 @@ func (w *walk) addPlain(n *whole, at *pdataslab.Stretch, from int) (next int) {
 	return len(n.points)
 }
 
-// wholeMetric adds the points of a metric, which are all recognised.
-func (w *walk) wholeMetric(m *wholeMetric, known []wholePoint, points []*pdataslab.Number, all pmetric.MetricSlice, at int) {
+// partMetric adds the points of a metric, which are all recognised.
+func (w *walk) addPartMetric(m *partMetric, known []partPoint, points []*pdataslab.Number, all pmetric.MetricSlice, at int) {
 	time, millisOf := uint64(0), int64(0)
 	for i, q := range points {
 		k := &known[i]
