@@ -10,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/racetest"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
 // TestAClockThatIsAheadTakesNothingFromOthers: who is forgotten for want of memory, and began half an hour from now by its own clock, adds only what it
@@ -73,4 +75,44 @@ func TestWhatComesBackIsPaidForByItsOwn(t *testing.T) {
 		require.Equal(t, r.Overflow.All.Used.Load(), paid())
 	}
 	r.next = r.sink
+}
+
+// TestABeginningInTheFutureOutlivesARestart: who said its end, was forgotten for want of memory and comes back soon, with the beginning that it had half an
+// hour from now, adds only what it grows by, to the next process, too.
+func TestABeginningInTheFutureOutlivesARestart(t *testing.T) {
+	host, config := newMemory(), withStorage(func(*Config) {})
+	a := newAbsent(t, cumulative, config)
+	a.keep(host)
+	const fast, many = 30 * time.Minute, 64 // some in each part
+	ahead := a.clock.Add(fast)
+	say := func(i int, n int64) pmetric.Metrics {
+		a.clock = a.clock.Add(time.Millisecond)
+		return a.timed(aSeries(10+i), ahead, a.clock.Add(fast), n)
+	}
+	for i := range many {
+		a.consume(say(i, 10))
+		ended := say(i, 0)
+		amount.Silence(onlyMetricOf(ended), 0)
+		a.consume(ended)
+	}
+	a.Overflow.Budget = a.Overflow.All.Used.Load() / 2 // memory is short
+	a.stay(101)
+	for range 2 { // of which the second has not heard of it itself
+		a.flush(t.Context())
+		require.NoError(t, a.Save(t.Context()))
+		require.NoError(t, a.SaveLedger(t.Context(), true))
+		a.Storage = nil
+		after := newRig(t, func(c *Config) { overflowing(1)(c); config(c) })
+		require.NoError(t, after.begin(host))
+		after.clock = a.clock
+		a.rig = after
+	}
+	total := a.total()
+	for i := range many {
+		a.consume(say(i, 12))
+	}
+	forgotten := a.unaccounted("baseline")
+	require.Positive(t, forgotten)
+	require.Equal(t, total+2*(many-forgotten), a.total())
+	a.Storage = nil
 }

@@ -26,7 +26,7 @@ import (
 // is killed. What such a one added up since then nobody has seen, and cumulative inputs say it again. It is closed, and has
 // the deltas that could not be sent, when the process ends as it should:
 //
-//	magic | closed | certain | outputs | rule names | members | those with series of their own | CRC-32
+//	magic | closed | certain | outputs | rule names | members | those with series of their own | beginnings in the future | CRC-32
 
 // SealedLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
 // bounds must not change on the way; when they have, it begins anew, and holds all the third time.
@@ -60,6 +60,7 @@ type ledger struct {
 	n       uint64
 	own     []byte
 	owning  uint64
+	ahead   []pcommon.Timestamp // beginnings in the future of members that were forgotten
 }
 
 // newLedger begins one, of outputs that were added to and whose total is kept, or that are sent by who comes next.
@@ -101,11 +102,7 @@ func (l *ledger) add(o *Overflow, i int) {
 		if p := out.Subtotals[i]; p != nil {
 			out.Sum.add(out, p, false)
 			l.certain = max(l.certain, p.certain)
-			for _, start := range p.ahead {
-				if start < o.flushed { // by now
-					l.certain = max(l.certain, start+1)
-				}
-			}
+			l.doubt(p.ahead, o.flushed)
 		}
 	}
 	for fp, m := range o.Shards[i].Members {
@@ -133,6 +130,17 @@ func (l *ledger) add(o *Overflow, i int) {
 	}
 }
 
+// doubt notes beginnings of members that were forgotten: those that are not in the future any more are like all others.
+func (l *ledger) doubt(all []pcommon.Timestamp, now pcommon.Timestamp) {
+	for _, start := range all {
+		if start < now {
+			l.certain = max(l.certain, start+1)
+		} else {
+			l.ahead = append(l.ahead, start)
+		}
+	}
+}
+
 // whole says whether the bounds of all are what they were when it was begun.
 func (l *ledger) whole() bool {
 	for i, out := range l.outputs {
@@ -145,6 +153,7 @@ func (l *ledger) whole() bool {
 
 // seal writes what was noted.
 func (o *Overflow) seal(l *ledger, closed bool) []byte {
+	l.doubt(slices.Collect(maps.Keys(o.ahead)), o.flushed)
 	dst := store.AppendFlags([]byte(store.Magic), closed)
 	dst = store.AppendTimes(dst, max(o.Certain, min(l.certain, o.flushed))) // a beginning may lie in the future
 	outputs, encoded := uint64(0), []byte(nil)
@@ -162,6 +171,9 @@ func (o *Overflow) seal(l *ledger, closed bool) []byte {
 	}
 	dst = append(binary.AppendUvarint(dst, l.n), l.members...)
 	dst = append(binary.AppendUvarint(dst, l.owning), l.own...)
+	slices.Sort(l.ahead)
+	l.ahead = slices.Compact(l.ahead)
+	dst = store.AppendTimes(binary.AppendUvarint(dst, uint64(len(l.ahead))), l.ahead...)
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst))
 }
 
@@ -207,6 +219,12 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 	}
 	if err := o.restoreOwn(r); err != nil {
 		return err
+	}
+	if r.Err == nil && len(r.Rest) > 0 { // that of an earlier version ends before
+		o.ahead = make(map[pcommon.Timestamp]bool)
+		for range r.Count(8) {
+			o.ahead[r.Time()] = true
+		}
 	}
 	o.restRestored()
 	if closed && r.Err == nil {

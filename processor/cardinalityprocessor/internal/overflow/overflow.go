@@ -47,8 +47,9 @@ type Overflow struct {
 	Outputs  map[uint64]*Output
 	Order    []*Output // the same, by age, so that what is sent does not depend on a map
 	Accounts map[payer]*purse
-	Begin    pcommon.Timestamp // no new cumulative output may begin earlier
-	Certain  pcommon.Timestamp // what began before may have been counted by a process that was killed, or whose notes are not whole
+	Begin    pcommon.Timestamp          // no new cumulative output may begin earlier
+	Certain  pcommon.Timestamp          // what began before may have been counted by a process that was killed, or whose notes are not whole
+	ahead    map[pcommon.Timestamp]bool // beginnings in the future that may have been, by another process
 }
 
 // overflowShard has the members of a part of all fingerprints.

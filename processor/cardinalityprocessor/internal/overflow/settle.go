@@ -379,7 +379,7 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 // process that was killed.
 func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {
 	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle &&
-		!slices.Contains(p.ahead, start)
+		!slices.Contains(p.ahead, start) && !o.ahead[start]
 }
 
 // agree brings a value, and a subtotal of the output if it needs be, to the bounds that all inputs have.
