@@ -30,7 +30,7 @@ func (v *Bucketed) Read(m pmetric.Metric, i int, known *Bounds) (partial bool, l
 		if !Finite(v.zeroThreshold) || v.zeroThreshold < 0 {
 			return false, LossNotFinite
 		}
-		if v.scale < minScale || v.scale > maxScale {
+		if v.scale < minScale || v.scale > maxScale || !v.Positive.numbered() || !v.negative.numbered() {
 			return false, LossBounds
 		}
 	default:

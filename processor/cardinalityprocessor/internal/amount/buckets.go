@@ -4,6 +4,7 @@
 package amount
 
 import (
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -58,6 +59,11 @@ func (b *buckets) width(o *buckets) int64 {
 		return int64(len(o.Counts))
 	}
 	return max(b.end(), o.end()) - min(b.offset, o.offset)
+}
+
+// numbered reports whether the numbers of all buckets are such as can be said.
+func (b *buckets) numbered() bool {
+	return len(b.Counts) == 0 || b.offset >= math.MinInt32 && b.end()-1 <= math.MaxInt32
 }
 
 func (b *buckets) end() int64 { return b.offset + int64(len(b.Counts)) }

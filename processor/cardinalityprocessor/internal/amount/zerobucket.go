@@ -49,6 +49,9 @@ func (b *buckets) cut(first int64) (all, last uint64) {
 		last = b.Counts[n-1]
 	}
 	b.offset, b.Counts = b.offset+n, slices.Clone(b.Counts[n:]) // and no memory of the others
+	if len(b.Counts) == 0 {
+		*b = buckets{}
+	}
 	return all, last
 }
 
