@@ -27,6 +27,9 @@ import (
 //	magic | closed | stamp | parts | retired | states | aggregates | CRC-32
 //	magic | stamp | feeders | CRC-32
 
+// MaxParts is in how many parts feeders are saved at most.
+const MaxParts = 1 << maxFeederShardBits
+
 // savedFeeders are those of a shard as they were when it was drained.
 type savedFeeders struct {
 	keys       []uint64
@@ -216,7 +219,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 		return 0, false
 	}
 	l.closed, l.stamp = r.Byte() == 1, r.Word()
-	parts = int(min(r.Uvarint(), 1<<maxFeederShardBits))
+	parts = int(min(r.Uvarint(), MaxParts))
 	l.retired = r.Time()
 	for range r.Count(minSavedState) {
 		s := &State{name: r.String(), identity: r.Word()}

@@ -96,6 +96,14 @@ func (g *Gate) Load(ctx context.Context) error {
 	if !whole { // series whose place is not known have sent everything themselves
 		g.Overflow.Doubt()
 	}
+	if g.Storage.Later > 0 {
+		for i := range aggregate.MaxParts { // which are not looked for otherwise
+			if _, err := g.Storage.Get(ctx, feedersKey(i)); err != nil {
+				return fmt.Errorf("cannot read the snapshot: %w", err)
+			}
+		}
+		g.Logger.Warn("The snapshot is of a later version: it is kept beside that of this one", zap.Int("parts", g.Storage.Later))
+	}
 	if g.Storage.Foreign > 0 {
 		g.Logger.Warn("Ignoring the snapshot: it has another key or is of an earlier version", zap.Int("parts", g.Storage.Foreign))
 	}

@@ -12,6 +12,8 @@ import (
 	"hash/crc32"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -64,6 +66,7 @@ type Keyed struct {
 	saved bool // the key was saved
 
 	Foreign int // values that were made without it; who loads knows
+	Later   int // values that a later version has saved; they are kept
 }
 
 // Open reads the key. If there is no valid one, it uses the given key.
@@ -75,6 +78,8 @@ func Open(ctx context.Context, client storage.Client, key siphash.Key) (*Keyed, 
 	k := &Keyed{Client: client, Key: key}
 	if found, ok := parseKey(saved); ok {
 		k.Key, k.saved = found, true
+	} else if err = k.keepLater(ctx, SnapshotKeyOf, saved, saved, KeyMagic); err != nil {
+		return nil, err
 	}
 	binary.LittleEndian.PutUint64(k.mark[:], k.Key.String(KeyMagic))
 	return k, nil
@@ -89,9 +94,42 @@ func (k *Keyed) Get(ctx context.Context, name string) ([]byte, error) {
 	rest, ok := bytes.CutPrefix(value, k.mark[:])
 	if !ok {
 		k.Foreign++
+		rest = value[min(KeyMarkSize, len(value)):]
+	}
+	if err := k.keepLater(ctx, name, value, rest, Magic); err != nil {
+		return nil, err
+	}
+	if !ok || isLater(rest, Magic) {
 		return nil, nil
 	}
 	return rest, nil
+}
+
+// laterSuffix is added to the name of what a later version has saved, when this one writes its own there.
+const laterSuffix = ".later"
+
+// keepLater keeps a value beside, if its content was saved by a later version. Whoever has gone back to this one may want to go there again.
+func (k *Keyed) keepLater(ctx context.Context, name string, value, content []byte, magic string) error {
+	if !isLater(content, magic) {
+		return nil
+	}
+	if err := k.Client.Set(ctx, name+laterSuffix, value); err != nil {
+		return fmt.Errorf("cannot keep what a later version has saved as %q: %w", name, err)
+	}
+	k.Later++
+	return nil
+}
+
+// isLater reports whether something begins with a magic of a greater number: that at its end.
+func isLater(saved []byte, magic string) bool {
+	at := strings.LastIndexByte(magic, ' ') + 1
+	line, _, ok := bytes.Cut(saved, []byte{'\n'})
+	if !ok || len(line) <= at || string(line[:at]) != magic[:at] {
+		return false
+	}
+	now, _ := strconv.ParseUint(magic[at:len(magic)-1], 10, 32)
+	other, err := strconv.ParseUint(string(line[at:]), 10, 32)
+	return err == nil && other > now
 }
 
 // Set saves the key first, if needed.
