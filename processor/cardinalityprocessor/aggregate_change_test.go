@@ -20,14 +20,14 @@ import (
 )
 
 // TestAggregatesAreExactWhateverTheRuleWas: a rule that is changed while the process runs, while it is down, or before it is killed, makes
-// of counters what they have said, all its versions together.
+// of counters what they have said, all its versions together. While it is gone inputs pass by themselves, with all of their value.
 func TestAggregatesAreExactWhateverTheRuleWas(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
 	for seed := range seeds(t, 24) {
 		changeLife(t, seed, seen)
 	}
-	for _, what := range []string{"reload", "restart", "kill", "reset", "busy"} {
+	for _, what := range []string{"reload", "restart", "kill", "reset", "busy", "gone", "back"} {
 		require.Positive(t, seen[what], what)
 	}
 }
@@ -41,6 +41,7 @@ type changing struct {
 	seen   map[string]int
 	host   *memory
 	rule   AggregateConfig
+	gone   bool // the rule is
 	kills  bool // else inputs begin anew: what they said since the last flush is missing after a kill
 	inputs []*changingInput
 	want   int64 // of those that began anew
@@ -74,13 +75,23 @@ func changeLife(t *testing.T, seed uint64, seen map[string]int) {
 	require.Equal(t, c.want, c.got, "seed %d", seed)
 }
 
-func (c *changing) version() AggregateConfig { return versions[c.random.IntN(len(versions))] }
+func (c *changing) version() AggregateConfig {
+	if c.kills {
+		return versions[c.random.IntN(len(versions))]
+	}
+	if c.gone = c.random.IntN(4) == 0; c.gone {
+		c.seen["gone"]++
+	}
+	return versions[c.random.IntN(len(versions)-1)] // not the one whose series look like those that come in
+}
 
 func (c *changing) config() func(*Config) {
 	rule := c.rule
 	return withStorage(func(cfg *Config) {
 		cfg.Exempt = []MatchConfig{{Metric: "exempt"}}
-		cfg.Rules = []RuleConfig{{Name: "a", Aggregate: &rule}}
+		if cfg.Rules = nil; !c.gone {
+			cfg.Rules = []RuleConfig{{Name: "a", Aggregate: &rule}}
+		}
 	})
 }
 
@@ -114,6 +125,7 @@ func (c *changing) step() {
 		cfg := *c.cfg
 		c.config()(&cfg)
 		c.Apply(&cfg)
+		c.ruled()
 	}
 }
 
@@ -133,11 +145,42 @@ func (c *changing) say(in *changingInput) bool {
 		require.ErrorIs(c.t, c.front.ConsumeMetrics(c.t.Context(), md), errBusy)
 		return false
 	}
-	c.piped.seen = c.count // what passes by itself
+	before := in.accepted
+	c.piped.seen = func(md pmetric.Metrics) {
+		c.pass(in, before, md)
+		c.count(md)
+	}
 	require.NoError(c.t, c.front.ConsumeMetrics(c.t.Context(), md))
 	c.piped.seen = func(pmetric.Metrics) {}
 	in.accepted = in.value
 	return true
+}
+
+// ruled has inputs that were not heard of begin now: what began before the rule was in force is missing.
+func (c *changing) ruled() {
+	for _, in := range c.inputs {
+		if in.accepted == 0 && !c.kills {
+			in.start = c.clock
+		}
+	}
+}
+
+// pass notes that an input passes by itself: what an aggregate has said of it since it last did is said once more.
+func (c *changing) pass(in *changingInput, before int64, md pmetric.Metrics) {
+	for id, p := range allPoints(md) {
+		switch {
+		case id != in.identity():
+		case amount.WhenAt(p.metric, p.at).NoValue:
+			c.seen["back"]++
+		default:
+			c.want += before - c.last[streamOf(id, p)]
+		}
+	}
+}
+
+// streamOf tells series of one identity apart that began anew.
+func streamOf(id string, p placed) string {
+	return fmt.Sprint(id, " ", uint64(amount.WhenAt(p.metric, p.at).Start))
 }
 
 func (c *changing) deliver(accept bool) {
@@ -177,6 +220,7 @@ func (c *changing) again(host *memory) {
 	c.clock = now
 	c.Overflow.Begin = pcommon.NewTimestampFromTime(now)
 	require.NoError(c.t, c.begin(host))
+	c.ruled()
 }
 
 func (c *changing) count(md pmetric.Metrics) {
@@ -184,8 +228,8 @@ func (c *changing) count(md pmetric.Metrics) {
 		if p.metric.Name() == "exempt" || amount.WhenAt(p.metric, p.at).NoValue {
 			continue
 		}
-		n, start := reading(p.metric, p.at)
-		stream := fmt.Sprint(id, " ", uint64(start))
+		n, _ := reading(p.metric, p.at)
+		stream := streamOf(id, p)
 		require.GreaterOrEqual(c.t, n, c.last[stream], "seed %d: %s", c.seed, stream)
 		c.got += n - c.last[stream]
 		c.last[stream] = n

@@ -204,36 +204,39 @@ type Begun struct {
 	Last        amount.Bucketed
 }
 
-// Earlier returns what a series last said to another version of the rule.
-func (a *Aggregator) Earlier(s *State, fp uint64, epoch uint32) *Begun {
+// Earlier returns what a series last said to another version of the rule, and whether any has made one of the same identity.
+func (a *Aggregator) Earlier(s *State, fp uint64, epoch uint32) (last *Begun, made bool) {
 	for _, before := range s.before {
-		if b := a.lastOf(ident.Settled(ident.Mix(fp, before)), epoch); b != nil {
-			return b
+		b, of := a.lastOf(ident.Settled(ident.Mix(fp, before)), epoch)
+		if last == nil {
+			last = b
 		}
+		made = made || of != nil && of.identity == fp && slices.Contains(of.names(), of.Metric.Name())
 	}
-	return nil
+	return last, made
 }
 
-// lastOf returns what a feeder said last, nil if there is none of the key. It is not forgotten soon.
-func (a *Aggregator) lastOf(key uint64, epoch uint32) *Begun {
+// lastOf returns what a feeder said last, and to which aggregate, nil if there is none of the key. It is not forgotten soon.
+func (a *Aggregator) lastOf(key uint64, epoch uint32) (*Begun, *Aggregate) {
 	sh := &a.Shards[a.ShardOf(key)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	rows := sh.rows.Load()
 	row := rows.find(key)
 	if row == noRow || rows.feeder(row).flags&feederBegun == 0 {
-		return nil
+		return nil, nil
 	}
 	rows.row(row).seen.Store(epoch)
 	f := rows.feeder(row)
 	b := &Begun{Start: f.start, Time: f.time}
-	if of := sh.portions[f.portion].of; of.shape() == amount.ShapeNumber {
+	of := sh.portions[f.portion].of
+	if of.shape() == amount.ShapeNumber {
 		b.Last.Numeric = f.number()
 	} else if of.Class == amount.ClassCumulative {
 		h := &sh.histograms[f.bits]
 		b.Last = amount.Bucketed{Value: h.last, Bounds: h.bounds}
 	}
-	return b
+	return b, of
 }
 
 func (g *Aggregate) shape() amount.Shape { return g.form }

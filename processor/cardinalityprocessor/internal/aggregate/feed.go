@@ -22,6 +22,7 @@ type Feeding struct {
 
 	Aggregator *Aggregator
 	epoch      uint32
+	now        pcommon.Timestamp
 	latest     pcommon.Timestamp
 }
 
@@ -35,7 +36,7 @@ func (a *Aggregator) Feed(g *Gathered, epoch uint32, now time.Time) {
 	if len(g.Intakes) == 0 {
 		return
 	}
-	f := &Feeding{Gathered: g, Aggregator: a, epoch: epoch, latest: latestOf(now)}
+	f := &Feeding{Gathered: g, Aggregator: a, epoch: epoch, now: pcommon.NewTimestampFromTime(now), latest: latestOf(now)}
 	var begins [1<<maxFeederShardBits + 1]uint32 // in byShard, by shard; and where the last one ends
 	for i := range f.Intakes {
 		begins[a.ShardOf(f.Intakes[i].Key)+1]++
@@ -119,7 +120,7 @@ func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 		return f.histogram(s, feeder, p, in)
 	case in.Flags&IntakeNothing != 0:
 		if p.class != amount.ClassDelta {
-			p.rest(feeder)
+			return p.ends(feeder, in)
 		}
 		return amount.LossNone
 	}
@@ -141,6 +142,20 @@ func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 		f.keep(feeder, p, in)
 		return amount.LossNone
 	}
+}
+
+// anew reports whether a feeder says that it has begun anew.
+func (f *Feeding) anew(feeder *feeder, in *Intake) bool {
+	return amount.Anew(in.Start, feeder.start, feeder.time, f.now)
+}
+
+// ends is for a feeder that says its end, unless it has said something later.
+func (p *portion) ends(feeder *feeder, in *Intake) amount.Loss {
+	if in.Time != 0 && in.Time < feeder.time {
+		return amount.LossOld
+	}
+	p.rest(feeder)
+	return amount.LossNone
 }
 
 // Bear adds a feeder, and returns its row.
@@ -189,15 +204,15 @@ func (f *Feeding) counter(feeder *feeder, p *portion, in *Intake, v amount.Numer
 	if !begins && in.Time <= feeder.time {
 		return amount.LossOld
 	}
-	last := feeder.number()
+	last, anew := feeder.number(), f.anew(feeder, in)
 	lost := amount.LossNone
 	switch {
 	case passes: // its own series has said it
 		v = amount.Numeric{IsFloat: v.IsFloat}
 	case begins && in.Birth > 0 && f.Births[in.Birth-1].Whole:
-	case begins, in.Start != feeder.start && in.Start == in.Time: // of unknown beginning
+	case begins, anew && in.Start == in.Time: // of unknown beginning
 		v, lost = amount.Numeric{IsFloat: v.IsFloat}, amount.LossBaseline
-	case in.Start == feeder.start && !v.Below(&last):
+	case !anew && !v.Below(&last):
 		v.SubNumber(&last)
 	default: // it began anew
 	}
@@ -217,7 +232,7 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 	switch {
 	case in.Flags&IntakeNothing != 0:
 		if counts {
-			p.rest(feeder)
+			return p.ends(feeder, in)
 		}
 		return amount.LossNone
 	case counts && !begins && in.Time <= feeder.time:
@@ -252,15 +267,16 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 	h.cost = HistogramCost + v.Cost()
 	passes := in.Birth > 0 && f.Births[in.Birth-1].Passes
 	f.difference.Reset()
+	anew := f.anew(feeder, in)
 	switch grown, ok := v.MinusIn(&f.difference, last); {
 	case passes:
 		p.add(v.None(), both)
 	case begins && in.Birth > 0 && f.Births[in.Birth-1].Whole:
 		lost = p.addAll(&v, both)
-	case begins, in.Start != feeder.start && in.Start == in.Time:
+	case begins, anew && in.Start == in.Time:
 		p.add(v.None(), both)
 		lost = amount.LossBaseline
-	case in.Start == feeder.start && ok:
+	case !anew && ok:
 		if !v.HasSum { // the next one may have it again
 			v.Sum, v.HasSum = last.Sum, last.HasSum
 		}

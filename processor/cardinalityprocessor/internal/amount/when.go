@@ -5,6 +5,7 @@ package amount
 
 import (
 	"math"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -36,6 +37,16 @@ func WhenAt(m pmetric.Metric, i int) When {
 		return When{dp.StartTimestamp(), dp.Timestamp(), dp.Flags().NoRecordedValue()}
 	}
 }
+
+// Anew reports whether a beginning that comes with a value is a new one: not if it lies before what was said last, by who had another one then.
+// Some senders work out when they began each time, and of two that send the same series each has a beginning of its own. Whether
+// it began anew all the same, the value says. Of a clock that was ahead when something was said last, nothing can be told.
+func Anew(start, last, said, now pcommon.Timestamp) bool {
+	return start != last && (start >= said || said > now+isAhead)
+}
+
+// isAhead is by how much a clock has to be ahead to be known for it.
+const isAhead = pcommon.Timestamp(time.Minute)
 
 // Ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
 func Ends(dp pmetric.NumberDataPoint) bool {

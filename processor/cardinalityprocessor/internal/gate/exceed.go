@@ -106,7 +106,7 @@ func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
 	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // a series with a place is not looked up here
 		return ruling{}, false, false, false
 	}
-	of, asks, owns := b.g.Overflow.Held(&b.staged, b.fps, i, amount.WhenAt(b.at.m, i), b.Moment.Epoch())
+	of, asks, owns := b.g.Overflow.Held(&b.staged, b.fps, i, amount.WhenAt(b.at.m, i), b.Moment.Epoch(), pcommon.Timestamp(b.Now))
 	if of.Limit == nil {
 		return ruling{}, false, false, of.Anew
 	}

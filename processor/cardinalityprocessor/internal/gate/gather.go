@@ -171,9 +171,12 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	aggregator, overflow := b.g.Aggregator, b.g.Overflow
 	a.Limit.Alive.Match(b.Now)
 	count := b.gathered.Of(a.Index)
-	earlier := aggregator.Earlier(a.State, fp, b.Moment.Epoch())
-	placed := !a.KeepInput && earlier == nil && b.g.Limiter.Peek(fp) // what was aggregated has none, but what was made of it may
-	if in.Flags&aggregate.IntakeNothing != 0 {                       // it ends, and nothing has begun
+	earlier, made := aggregator.Earlier(a.State, fp, b.Moment.Epoch())
+	placed := !a.KeepInput && !made && b.g.Limiter.Peek(fp) // it goes by itself, or what was made of it has the place
+	if placed {
+		earlier = nil // an earlier version has let it pass, or was gone for a time
+	}
+	if in.Flags&aggregate.IntakeNothing != 0 { // it ends, and nothing has begun
 		if !placed {
 			b.withhold(a, i)
 		}
@@ -185,13 +188,13 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	attributes := amount.AttributesAt(m, i)
 	scope, metric, identity := b.identify(a, attributes)
 	of := aggregate.Birth{Passes: placed && class == amount.ClassCumulative, Stays: placed && class != amount.ClassDelta, Begun: earlier}
-	if !a.KeepInput && !placed && earlier == nil && class.Keeps() {
+	if !a.KeepInput && !placed && class.Keeps() {
 		seen := overflow.View(fp)
 		switch {
-		case seen.Member == nil:
+		case seen.Member == nil || earlier != nil && (made || seen.Time <= earlier.Time):
 		case seen.Own != nil || seen.Pinned: // it has just been on its way to the overflow
 			return 0
-		case seen.Start == in.Start:
+		case !amount.Anew(in.Start, seen.Start, seen.Time, pcommon.Timestamp(b.Now)):
 			of.Ousts = fp
 			of.Begun = &aggregate.Begun{Start: seen.Start, Time: seen.Time, Last: amount.Bucketed{Value: seen.Last, Bounds: seen.Bounds}}
 			if class == amount.ClassUpDown {

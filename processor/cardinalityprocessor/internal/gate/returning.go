@@ -42,7 +42,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 		return b.tolled(i, s)
 	case anew && (b.NoValue || start == since):
 		return b.tolled(i, s)
-	case !b.NoValue && start != v.Start: // it is no member any more once the batch is accepted: what it said before may come again with it
+	case !b.NoValue && amount.Anew(start, v.Start, v.Time, pcommon.Timestamp(b.Now)): // it is no member any more once the batch is accepted: what it said before may come again with it
 		b.began(fp, start)
 		return b.tolled(i, s)
 	case v.Own == nil:

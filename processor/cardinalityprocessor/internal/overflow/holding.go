@@ -29,6 +29,7 @@ type hold struct {
 	member *Member // nil if there is none
 	limit  *policy.Limit
 	start  pcommon.Timestamp
+	time   pcommon.Timestamp
 	cost   int64
 	tried  uint32
 	reason policy.Reason
@@ -49,7 +50,7 @@ type Held struct {
 // Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
 // whether it should ask for a place, and whether it had one and says by itself what it grows by. The series is that of a point of the metric at
 // hand, whose fingerprints are given. What it knows of others of these is forgotten by Unhold.
-func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32) (v Held, asks, owns bool) {
+func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32, now pcommon.Timestamp) (v Held, asks, owns bool) {
 	all := &s.holding
 	all.using = nil
 	if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where all is dropped, nobody is a member
@@ -65,7 +66,7 @@ func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uin
 	}
 	all.asked = i + 1
 	h := &all.holds[i-all.begin]
-	if h.member == nil || w.Start != h.start && !w.NoValue { // the end may come without a beginning
+	if h.member == nil || !w.NoValue && amount.Anew(w.Start, h.start, h.time, now) { // the end may come without a beginning
 		return Held{Anew: h.member != nil}, false, false
 	}
 	v = Held{Limit: h.limit, Reason: h.reason, Output: h.member.Output}
@@ -137,7 +138,7 @@ func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done boo
 
 // look records what there is to know of a member, whose shard is locked.
 func (h *hold) look(s *Staged, m *Member) {
-	h.member, h.limit, h.reason, h.start, h.cost = m, m.Limit, m.Reason, m.Start, m.Cost
+	h.member, h.limit, h.reason, h.start, h.time, h.cost = m, m.Limit, m.Reason, m.Start, m.Time, m.Cost
 	h.own, h.asks, h.tried = m.own != nil, m.exact && m.Time != 0, m.tried
 	if !h.own && !m.Output.gone.Load() {
 		h.pinned = true

@@ -170,7 +170,7 @@ func (x *settling) own() {
 	case m.gone || m.own == nil: // another batch came first
 		return
 	case x.NoValue:
-		if !m.rests {
+		if !m.rests && (x.Time == 0 || x.Time >= m.Time) {
 			o.rest(x.shard, x.FP, m)
 		}
 		return

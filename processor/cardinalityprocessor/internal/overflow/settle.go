@@ -29,6 +29,8 @@ type Settlement struct {
 // that come after it too old.
 const MostAhead = time.Hour
 
+func (c *Settlement) now() pcommon.Timestamp { return pcommon.NewTimestampFromTime(c.Now) }
+
 func (c *Settlement) latest() pcommon.Timestamp {
 	return pcommon.NewTimestampFromTime(c.Now.Add(MostAhead))
 }
@@ -227,11 +229,14 @@ func (x *settling) member() amount.Loss {
 		out = m.Output
 	}
 	switch {
-	case m != nil && m.own != nil && x.Start == m.Start: // it says so by itself
+	case m != nil && m.own != nil && !x.anew(m): // it says so by itself
 		return amount.LossOld
 	case !out.fits(x.output.kind()):
 		return amount.LossKind
 	case x.NoValue:
+		if m != nil && x.Time != 0 && x.Time < m.Time {
+			return amount.LossOld
+		}
 		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
 			o.rest(x.shard, x.FP, m)
 		}
@@ -271,12 +276,15 @@ func (x *settling) member() amount.Loss {
 	}
 	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
 	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), p.bounds, x.Epoch
-	m.ahead = x.Start > pcommon.NewTimestampFromTime(x.Now)
+	m.ahead = x.Start > x.now()
 	m.Last.Keep(&v)
 	m.exact = exact == p.bounds
 	x.grew(out, p, bare)
 	return lost
 }
+
+// anew reports whether a member says that it has begun anew.
+func (x *settling) anew(m *Member) bool { return amount.Anew(x.Start, m.Start, m.Time, x.now()) }
 
 // disagrees forgets what was known of an input that has just said its value by itself, which could not be noted: what comes next would be
 // compared with what it said before.
@@ -340,7 +348,7 @@ func (x *settling) goesOn(out *Output, p *subtotal, v *amount.Value, m *Member) 
 	x.difference.Reset()
 	grown, ok := v.MinusIn(&x.difference, last)
 	switch {
-	case ok && x.Start == m.Start:
+	case ok && !x.anew(m):
 		if !v.HasSum { // the next one may have it again
 			v.Sum, v.HasSum = last.Sum, last.HasSum
 		}

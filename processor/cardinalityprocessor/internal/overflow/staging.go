@@ -238,7 +238,7 @@ func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bo
 		case m.Output.gone.Load(): // it rests, and has nothing to go on with
 			o.forget(sh, add.FP, m)
 			add.member = nil
-		case m.own != nil && add.Start == m.Start: // just now: it says so by itself
+		case m.own != nil && !amount.Anew(add.Start, m.Start, m.Time, pcommon.Timestamp(x.Now)): // just now: it says so by itself
 			return amount.LossOld, false
 		default:
 			out = m.Output
