@@ -45,61 +45,22 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 		return nil, n
 	}
 	b.number(p)
-	was, now := b.Mark(), b.Mark()
+	before := b.Mark()
 	for _, l := range h.Diff.Extras {
-		l.Epoch = was
+		l.Epoch = before
 	}
 	room.Missing, room.Absent = room.Missing.none(len(p.Lines)), room.Absent.none(len(p.Lines))
 	x := &Variation{difference: d, missing: room.Missing, Absent: room.Absent}
-	d.missing(x.missing)
-	extras := d.Extras
-	for _, e := range d.edits {
-		gone, came := p.Lines[e.at:e.at+e.gone], extras[:e.extra]
-		extras = extras[e.extra:]
-		if !b.inOrder(p, &e, came) {
-			return nil, n
-		}
-		for i, l := range gone {
-			n.add(l, -1)
-			if l.Kind != catalog.DroppedLine && !p.Layout.isMissing(p.owner[int(e.at)+i], x.missing) {
-				return nil, n
-			}
-		}
-		for _, l := range came {
-			if l.Epoch == b.markEpoch || l.Epoch == now {
-				return nil, n // the line is elsewhere on the page, too
-			}
-			switch {
-			case l.Epoch == was:
-				x.Carried++
-			case l.Kind == catalog.SeriesLine:
-				n.Added++
-			default:
-			}
-			l.Epoch = now
-			n.add(l, 1)
-			if l.Kind != catalog.DroppedLine && (!b.fits(p, l) || t.Pin == nil && l.Point.Form.Keys.Contested) {
-				return nil, n
-			}
-		}
+	if !b.varyLines(p, x, t, before, &n) {
+		return nil, n
 	}
 	if len(d.Extras) > len(p.Lines)/16 && h.Carried+x.Carried > len(p.Lines) {
 		return nil, n // a plan of its own is cheaper by now
 	}
-	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
 	isEnding := h.Alive && !b.cfg.NoStaleMarkers
 	timed, timedExtras := h.Diff.splitBits(h.Timed, len(p.Body))
-	for i, l := range h.Diff.Extras {
-		if l.Epoch == was {
-			room.Lost = append(room.Lost, l)
-		}
-		if !isEnding || l.Kind != catalog.SeriesLine || l.Epoch != was || timedExtras.Has(int32(i)) {
-			continue
-		}
-		if !b.fits(p, l) {
-			return nil, n // it did, but others have had lines of the same series since
-		}
-		room.Gone = append(room.Gone, l)
+	if !b.endExtras(p, h, room, before, isEnding, timedExtras) {
+		return nil, n
 	}
 	x.Ended = len(room.Gone)
 	back, ok := h.markAbsent(p, x, isEnding, timed)
@@ -110,22 +71,85 @@ func (b *Book) Vary(p *Plan, d difference, t *catalog.Identity, h *History, room
 	if h.Plan != p {
 		n.Added = n.Samples - n.Dropped
 	}
-	x.Extra = b.Scratch.Lay(len(p.Lines), d.Extras, nil, room.Gone, math.MaxInt64)
+	if !b.layExtras(p, x, room.Gone) || !x.find(p.Layout) {
+		return nil, n
+	}
+	return x, n
+}
+
+// varyLines goes through the lines that are missing and those that came, and counts them. Extra lines of the last page
+// have the epoch before. It returns false if a line changes the meaning of others.
+func (b *Book) varyLines(p *Plan, x *Variation, t *catalog.Identity, before uint32, n *Tally) bool {
+	now := b.Mark()
+	x.difference.missing(x.missing)
+	extras := x.Extras
+	for _, e := range x.edits {
+		gone, came := p.Lines[e.at:e.at+e.gone], extras[:e.extra]
+		extras = extras[e.extra:]
+		if !b.inOrder(p, &e, came) {
+			return false
+		}
+		for i, l := range gone {
+			n.add(l, -1)
+			if l.Kind != catalog.DroppedLine && !p.Layout.isMissing(p.owner[int(e.at)+i], x.missing) {
+				return false
+			}
+		}
+		for _, l := range came {
+			if l.Epoch == b.markEpoch || l.Epoch == now {
+				return false // the line is elsewhere on the page, too
+			}
+			switch {
+			case l.Epoch == before:
+				x.Carried++
+			case l.Kind == catalog.SeriesLine:
+				n.Added++
+			default:
+			}
+			l.Epoch = now
+			n.add(l, 1)
+			if l.Kind != catalog.DroppedLine && (!b.fits(p, l) || t.Pin == nil && l.Point.Form.Keys.Contested) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// endExtras finds the extra lines of the last page that this one lacks, and those of them that get a stale marker.
+func (b *Book) endExtras(p *Plan, h *History, room *VaryingRoom, before uint32, isEnding bool, timed lineSet) bool {
+	room.Gone, room.Lost = room.Gone[:0], room.Lost[:0]
+	for i, l := range h.Diff.Extras {
+		if l.Epoch != before {
+			continue
+		}
+		room.Lost = append(room.Lost, l)
+		if !isEnding || l.Kind != catalog.SeriesLine || timed.Has(int32(i)) {
+			continue
+		}
+		if !b.fits(p, l) {
+			return false // it did, but others have had lines of the same series since
+		}
+		room.Gone = append(room.Gone, l)
+	}
+	return true
+}
+
+// layExtras lays out the extra lines and those that end. It returns false if a series among the former has no point.
+func (b *Book) layExtras(p *Plan, x *Variation, gone []*catalog.Line) bool {
+	x.Extra = b.Scratch.Lay(len(p.Lines), x.Extras, nil, gone, math.MaxInt64)
 	placed := 0
-	for _, at := range x.Extra.Owners(len(p.Lines), len(d.Extras)) {
+	for _, at := range x.Extra.Owners(len(p.Lines), len(x.Extras)) {
 		if at >= 0 {
 			placed++
 		}
 	}
-	for _, l := range d.Extras {
+	for _, l := range x.Extras {
 		if l.Kind == catalog.SeriesLine {
 			placed--
 		}
 	}
-	if placed != 0 || !x.find(p.Layout) {
-		return nil, n
-	}
-	return x, n
+	return placed == 0
 }
 
 // SlotUse returns how a plan's page uses slots, nil if that is not known.

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/slab"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
@@ -33,83 +34,98 @@ func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) 
 
 // metric fills a metric, which exists already or is empty.
 func (c *cursor) metric(m *plan.PlacedMetric, out pmetric.Metric, k choice, there bool) {
-	b := m.Family.Base
 	if !there {
-		out.SetName(b.Out)
-		out.SetDescription(b.Help)
-		out.SetUnit(b.OutUnit)
-		about := fillOnce(out.Metadata(), 1, c.slabs)
-		about.put(translator.MetricMetadataTypeKey, string(b.PromType))
+		c.describe(m.Family, out)
 	}
-	switch b.Kind {
+	switch m.Family.Base.Kind {
 	case pmetric.MetricTypeHistogram:
-		if !there {
-			h := out.Histogram()
-			if out.Type() != pmetric.MetricTypeHistogram {
-				h = out.SetEmptyHistogram()
-			}
-			h.SetAggregationTemporality(cumulative)
-		}
-		dps := out.Histogram().DataPoints()
-		k = prepare(c, dps, k, forgetHistogram)
-		for i := range k.count {
-			at := k.at(i)
-			p := c.point(at)
-			if !c.isConsistent(p, b.Custom) {
-				c.broken.add(b.Out)
-				continue // if the point exists already, the tree cannot be used any more
-			}
-			dp := c.buckets(dps, p, i, k.kept, b.Custom)
-			c.attributes(at, k, i, dp.Attributes())
-			c.histogram(at, b.Custom, dp, c.mayHaveExemplars(k))
-		}
+		c.histograms(m.Family, k, out.Histogram().DataPoints())
 	case pmetric.MetricTypeSummary:
-		if !there && out.Type() != pmetric.MetricTypeSummary {
-			out.SetEmptySummary()
-		}
-		dps := out.Summary().DataPoints()
-		k = prepare(c, dps, k, forgetSummary)
-		for i := range k.count {
-			at := k.at(i)
-			p := c.point(at)
-			dp := c.quantiles(dps, p, i, k.kept)
-			c.attributes(at, k, i, dp.Attributes())
-			c.summary(p, dp)
-		}
+		c.summaries(k, out.Summary().DataPoints())
 	case pmetric.MetricTypeExponentialHistogram:
-		if !there {
-			out.SetEmptyExponentialHistogram().SetAggregationTemporality(cumulative)
-		}
-		dps := out.ExponentialHistogram().DataPoints()
-		k = prepare(c, dps, k, forgetExponential)
-		for i := range k.count {
-			at := k.at(i)
-			p := c.point(at)
-			if n, ok := c.Natives[p.At]; ok && !n.Stale() && !n.Counts() {
-				c.broken.add(b.Out)
-				continue
-			}
-			fresh := pmetric.NewExponentialHistogramDataPoint()
-			fillPoint(fresh.Attributes(), p.Point, c.ownerOf(at), c.slabs)
-			c.exponential(at, fresh)
-			fresh.MoveTo(next(dps, i, k.kept))
-			c.moved = c.moved || i < k.kept
-		}
+		c.exponentials(m.Family, k, out.ExponentialHistogram().DataPoints())
 	case pmetric.MetricTypeSum:
-		if !there {
-			s := out.Sum()
-			if out.Type() != pmetric.MetricTypeSum {
-				s = out.SetEmptySum()
-			}
-			s.SetAggregationTemporality(cumulative)
-			s.SetIsMonotonic(b.Monotonic)
-		}
 		c.numbers(k, out.Sum().DataPoints())
 	default:
-		if !there && out.Type() != pmetric.MetricTypeGauge {
+		c.numbers(k, out.Gauge().DataPoints())
+	}
+}
+
+// describe sets all of an empty metric except its points. Its type may be set already.
+func (c *cursor) describe(f *catalog.Family, out pmetric.Metric) {
+	b := f.Base
+	out.SetName(b.Out)
+	out.SetDescription(b.Help)
+	out.SetUnit(b.OutUnit)
+	about := fillOnce(out.Metadata(), 1, c.slabs)
+	about.put(translator.MetricMetadataTypeKey, string(b.PromType))
+	switch b.Kind {
+	case pmetric.MetricTypeHistogram:
+		h := out.Histogram()
+		if out.Type() != pmetric.MetricTypeHistogram {
+			h = out.SetEmptyHistogram()
+		}
+		h.SetAggregationTemporality(cumulative)
+	case pmetric.MetricTypeSummary:
+		if out.Type() != pmetric.MetricTypeSummary {
+			out.SetEmptySummary()
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		out.SetEmptyExponentialHistogram().SetAggregationTemporality(cumulative)
+	case pmetric.MetricTypeSum:
+		sum := out.Sum()
+		if out.Type() != pmetric.MetricTypeSum {
+			sum = out.SetEmptySum()
+		}
+		sum.SetAggregationTemporality(cumulative)
+		sum.SetIsMonotonic(b.Monotonic)
+	default:
+		if out.Type() != pmetric.MetricTypeGauge {
 			out.SetEmptyGauge()
 		}
-		c.numbers(k, out.Gauge().DataPoints())
+	}
+}
+
+func (c *cursor) histograms(f *catalog.Family, k choice, dps pmetric.HistogramDataPointSlice) {
+	k = prepare(c, dps, k, forgetHistogram)
+	for i := range k.count {
+		at := k.at(i)
+		p := c.point(at)
+		if !c.isConsistent(p, f.Base.Custom) {
+			c.broken.add(f.Base.Out)
+			continue // if the point exists already, the tree cannot be used any more
+		}
+		dp := c.buckets(dps, p, i, k.kept, f.Base.Custom)
+		c.attributes(at, k, i, dp.Attributes())
+		c.histogram(at, f.Base.Custom, dp, c.mayHaveExemplars(k))
+	}
+}
+
+func (c *cursor) summaries(k choice, dps pmetric.SummaryDataPointSlice) {
+	k = prepare(c, dps, k, forgetSummary)
+	for i := range k.count {
+		at := k.at(i)
+		p := c.point(at)
+		dp := c.quantiles(dps, p, i, k.kept)
+		c.attributes(at, k, i, dp.Attributes())
+		c.summary(p, dp)
+	}
+}
+
+func (c *cursor) exponentials(f *catalog.Family, k choice, dps pmetric.ExponentialHistogramDataPointSlice) {
+	k = prepare(c, dps, k, forgetExponential)
+	for i := range k.count {
+		at := k.at(i)
+		p := c.point(at)
+		if n, ok := c.Natives[p.At]; ok && !n.Stale() && !n.Counts() {
+			c.broken.add(f.Base.Out)
+			continue
+		}
+		fresh := pmetric.NewExponentialHistogramDataPoint()
+		fillPoint(fresh.Attributes(), p.Point, c.ownerOf(at), c.slabs)
+		c.exponential(at, fresh)
+		fresh.MoveTo(next(dps, i, k.kept))
+		c.moved = c.moved || i < k.kept
 	}
 }
 
