@@ -110,15 +110,8 @@ func (d *Decoder) Reset() {
 	d.Series = reuse(d.Series)
 	d.Metadata = reuse(d.Metadata)
 	d.symbols = reuse(d.symbols)
-	d.labels = reuse(d.labels)
-	d.samples = reuse(d.samples)
-	d.exemplars = reuse(d.exemplars)
-	d.exemplarLabels = reuse(d.exemplarLabels)
-	d.histograms = reuse(d.histograms)
-	d.positive.reset()
-	d.negative.reset()
-	d.customValues = reuse(d.customValues)
 	d.refs = reuse(d.refs)
+	d.nextSeries()
 }
 
 func (b *buckets) reset() {

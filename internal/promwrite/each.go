@@ -125,7 +125,7 @@ func (d *Decoder) giveLast() error {
 	return d.do(&d.one)
 }
 
-// nextSeries forgets the series before.
+// nextSeries forgets what belongs to the last series.
 func (d *Decoder) nextSeries() {
 	d.labels = reuse(d.labels)
 	d.samples = reuse(d.samples)
