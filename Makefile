@@ -52,10 +52,10 @@ check: lint $(CHECKS) ## Run the checks that are not tests
 unit: $(patsubst %,test/%,$(filter-out e2e,$(ALL))) ## Run the tests of every module, each on its own
 
 .PHONY: e2e
-e2e: build bin/packaging .tools/.ci test/e2e ## Run the built binaries as processes and look at them from outside
+e2e: build bin/packaging .tools/.ci test/e2e ## Run the built binaries as processes and test them from outside
 
 .PHONY: e2e-prometheus
-e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, ship to it and ask it what arrived (PROMETHEUS=path takes another, VICTORIAMETRICS=path adds one)
+e2e-prometheus: bin/godwit-agent ## Build a Prometheus server, send to it and check what arrived (PROMETHEUS=path takes another, VICTORIAMETRICS=path adds one)
 	@$(if $(PROMETHEUS),,$(MAKE) --no-print-directory -C benchmarks $(ROOT)/bin/rivals/prometheus)
 	@cd e2e && PROMETHEUS=$(abspath $(or $(PROMETHEUS),bin/rivals/prometheus)) GOWORK=off $(GO) test -run 'Prometheus$$|VictoriaMetrics$$' -count 1 -v .
 
@@ -87,19 +87,19 @@ hostile: bin/godwit-agent bin/godwit-gateway ## Run every bad target, client, al
 	@cd e2e && GODWIT_HOSTILE=$(or $(DURATION),5s) GOWORK=off $(GO) test -run '^TestHostile|^TestAllocatorsWriteNoFiles$$' -count 1 -parallel 2 -timeout 0 -v .
 
 .PHONY: lives
-lives: ## Have the cardinality processor's random tests run COUNT (default 800) lives each, of seeds that nobody has seen; an hour or more
+lives: ## Run the cardinality processor's random tests with COUNT (default 800) new seeds each; an hour or more
 	@cd processor/cardinalityprocessor && GODWIT_LIVES=$(or $(COUNT),800) CGO_ENABLED=0 GOWORK=off $(GO) test -count 1 -timeout 0 .
 
 .PHONY: race
 race: build bin/packaging .tools/.ci $(ALL:%=race/%) ## Run all tests with the race detector, which takes hours, and fail where there is no C compiler
 
 .PHONY: lint
-lint: .tools/.lint lint/benchmarks lint/packaging $(KUBERNETES:%=lint/%) ## Run golangci-lint in the workspace, once for all modules, and in what stands apart
+lint: .tools/.lint lint/benchmarks lint/packaging $(KUBERNETES:%=lint/%) ## Run golangci-lint, once for the workspace, and for each module outside it
 	@$(GO) list -deps work >/dev/null # it resolves as a whole
 	@$(MAKE) --no-print-directory -f Makefile.Common lint GOWORK=$(ROOT)/go.work PACKAGES="$(MODULES:%=./%/...)"
 
 .PHONY: count
-count: ## Say how many tests the last run ran
+count: ## Print how many tests the last run had
 	@internal/tools/count-tests.sh bin/tests
 
 ##@ Change
@@ -114,7 +114,7 @@ generate: tools $(MODULES:%=generate/%) $(DISTRIBUTIONS:%=ocb/%) ## Regenerate c
 tidy: tools $(MODULES:%=tidy/%) $(DISTRIBUTIONS:%=tidy-distribution/%) $(APART:%=tidy-apart/%) ## Run go mod tidy in every module
 
 .PHONY: web
-web: ## Build the console's page again (node and npm): its assets are committed
+web: ## Rebuild the console's page (node and npm): its assets are committed
 	@$(MAKE) --no-print-directory -C extension/consoleextension/web
 
 .PHONY: change
@@ -131,7 +131,7 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 .PHONY: release
-release: check-release cross bin/packaging ## Make archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z, which is what versions.yaml says (GODWIT_SIGNING_KEY signs, PLATFORMS=linux/amd64 is for one)
+release: check-release cross bin/packaging ## Build archives, packages, images, SBOMs and checksums in bin/release: make release VERSION=vX.Y.Z, the version in versions.yaml (GODWIT_SIGNING_KEY signs, PLATFORMS=linux/amd64 is for one)
 	@bin/packaging -version $(VERSION) -commit "$$(git rev-parse HEAD)" -date "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" \
 		-platforms $(subst $(empty) $(empty),$(comma),$(strip $(PLATFORMS)))
 	@echo "bin/release:"; ls -l bin/release
@@ -165,7 +165,7 @@ bin/packaging:
 # benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
 .PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-scaling bench-compare report
 bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); half an hour, WORKLOADS=node,ksm under 15 minutes
-bench-repeat: ## Run one agent of each party twice in turn, and tell how far the runs lie apart; 8 minutes
+bench-repeat: ## Run one agent of each party twice in turn, and print how far the runs differ; 8 minutes
 bench-growth: ## Measure how cost grows with targets, page size and churn; 20 minutes
 bench-gogc: ## Measure what garbage collection costs our agent and our gateway, in CPU and in memory; under 15 minutes
 bench-limit: ## Measure series limits on and off next to rivals (VMAGENT=path, SHORT=1); under 15 minutes
@@ -174,7 +174,7 @@ bench-aggregate: ## Measure aggregation next to vmagent's (VMAGENT=path, SHORT=1
 bench-stream: ## Measure streaming next to unary OTLP, over 0 to 200 ms (SHORT=1 tries it out); under 15 minutes
 bench-handoff: ## Compare a channel, a mutex and a ring between goroutines
 bench-micro: ## Run every module's Go benchmarks, ready for benchstat
-bench-scaling: ## Say what the limiter takes for a point, with one processor and with two
+bench-scaling: ## Measure the limiter's time per point, with one processor and with two
 bench-compare: ## Compare the Go benchmarks with another commit: make bench-compare BASE=rev
 report: ## Render the results' tables and charts, and the README's
 bench-scrape bench-repeat bench-growth bench-limit: build
@@ -203,7 +203,7 @@ check-versions: ## Fail when versions.yaml, go.work, manifests and go.mod files 
 	@internal/tools/check-versions.sh
 
 .PHONY: check-words
-check-words: ## Fail when people would read a word of CONTRIBUTING.md's left column
+check-words: ## Fail when user-visible text has a word of CONTRIBUTING.md's left column
 	@internal/tools/check-words.sh
 
 .PHONY: check-headers
