@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
-// The types of the Collector's graph, as in go.opentelemetry.io/collector/service v0.159.0: their fields are listed in
-// full where another one could mean another way for metrics to go.
+// The types of the Collector's graph, as in go.opentelemetry.io/collector/service v0.159.0: their fields are listed
+// completely where an additional one could mean another way for metrics to go.
 const graphPackage = "go.opentelemetry.io/collector/service/internal/graph"
 
 const (
@@ -53,14 +53,14 @@ var graphLayout = map[string][]string{
 	},
 }
 
-// ErrUnknown says that the host is not the Collector's, or not of the version that is known.
+// ErrUnknown says that the host is not the Collector's, or not of the known version.
 var ErrUnknown = errors.New("does not show its pipelines in a way that is known")
 
-// A Pipeline is what metrics meet in one.
+// A Pipeline is the components that metrics pass in one pipeline.
 type Pipeline struct {
 	Name       string
 	Processors []Node
-	Exporters  []Node // and connectors
+	Exporters  []Node // including connectors
 }
 
 // A Node is a component of a pipeline.
@@ -83,7 +83,7 @@ func (n Node) String() string {
 	return fmt.Sprintf("%s %q", kind, n.ID)
 }
 
-// AddressOf returns where a pointer points to, 0 of anything else.
+// AddressOf returns the address that a pointer has, 0 for anything else.
 func AddressOf(v reflect.Value) uintptr {
 	if v.Kind() != reflect.Pointer {
 		return 0
@@ -91,9 +91,9 @@ func AddressOf(v reflect.Value) uintptr {
 	return v.Pointer()
 }
 
-// Behind finds the pipelines of metrics that a receiver is in. Nothing is written, and no value is taken out of a field
-// that is not exported but strings, types and addresses, so no unsafe is needed. The Collector starts receivers one after
-// the other, and changes the graph only between that, so there is nobody to race with.
+// Behind finds the metrics pipelines that a receiver is in. It writes nothing, and reads only strings, types and
+// addresses from unexported fields, so no unsafe is needed. The Collector starts receivers one after the other, and
+// changes the graph only before and after, so there is no race.
 func Behind(host component.Host, receiver component.ID) ([]Pipeline, error) {
 	wrapper, ok := pointed(reflect.ValueOf(host), "HostWrapper")
 	if !ok {
@@ -128,7 +128,7 @@ func Behind(host component.Host, receiver component.ID) ([]Pipeline, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, ErrUnknown // it asks from within one
+		return nil, ErrUnknown // it is called from within a pipeline
 	}
 	inorder.Sort(found, func(a, b Pipeline) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
@@ -169,7 +169,7 @@ func (p *Pipeline) read(nodes reflect.Value, receiver string) (leads, ok bool) {
 	return leads, true
 }
 
-// readNode reads a component that an interface holds, if it is of a type.
+// readNode reads a component in an interface, if it has the expected type.
 func readNode(v reflect.Value, name string) (n Node, ok bool) {
 	if v.Kind() != reflect.Interface || v.IsNil() {
 		return Node{}, false
@@ -190,7 +190,7 @@ func readNode(v reflect.Value, name string) (n Node, ok bool) {
 	return n, true
 }
 
-// readID reads an identifier of a component or a pipeline: a type, which is a string in a struct, and a name.
+// readID reads the ID of a component or a pipeline: a type, which is a string in a struct, and a name.
 func readID(v reflect.Value, of, name string) (kind, named string, ok bool) {
 	if v.Kind() != reflect.Struct || v.NumField() != 2 {
 		return "", "", false
@@ -210,7 +210,7 @@ func join(kind, name string) string {
 	return kind + "/" + name
 }
 
-// pointed returns the struct of the graph that a pointer points to, if its fields are as they should be.
+// pointed returns the struct of the graph behind a pointer, if its fields are as expected.
 func pointed(v reflect.Value, name string) (reflect.Value, bool) {
 	if !v.IsValid() || v.Kind() != reflect.Pointer || v.IsNil() || !isStruct(v.Elem(), name) {
 		return reflect.Value{}, false

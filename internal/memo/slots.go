@@ -5,13 +5,13 @@ package memo
 
 import "sync/atomic"
 
-// slots is a hash table of which nothing is ever removed. Who reads it does not wait for who adds.
+// slots is a hash table from which nothing is removed. Readers do not wait for those who add.
 type slots[T any] struct {
-	all  []slot[T] // a power of two, of which a third is free
-	used int       // for who adds
+	all  []slot[T] // a power of two, a third of it free
+	used int       // guarded by those who add
 }
 
-// slot is written once: the hash before the thing, and read the other way round.
+// slot is written once: first the hash, then the thing; it is read in the opposite order.
 type slot[T any] struct {
 	hash  uint64
 	thing atomic.Pointer[T]
@@ -55,7 +55,7 @@ func (s *slots[T]) put(hash uint64, v *T) {
 	s.all[i].thing.Store(v)
 }
 
-// grown returns the same with more room.
+// grown returns a larger copy.
 func (s *slots[T]) grown() *slots[T] {
 	n := newSlots[T](2 * s.used)
 	for i := range s.all {

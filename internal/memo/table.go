@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Generation is how long one lasts: what is not asked for in two is forgotten.
+	// Generation is the length of a generation: what is not asked for in two of them is forgotten.
 	Generation = 5 * time.Minute
-	// Shortage is how long one lasts where something had no room.
+	// Shortage is the length of a generation in which something found no room.
 	Shortage = time.Minute
 )
 
@@ -22,7 +22,7 @@ type Table[T any] struct {
 	size   func(*T) int
 	tables atomic.Pointer[generations[T]]
 
-	// mu guards all below, and is held by whoever changes slots.
+	// mu guards the fields below, and is held to change slots.
 	mu    sync.Mutex
 	newer int // bytes of the newer generation
 	older int // bytes of what only the older one has
@@ -32,18 +32,18 @@ type Table[T any] struct {
 	unkept atomic.Int64
 }
 
-// generations are where things are. What is asked for is moved to the newer one.
+// generations are the two tables. What is asked for is moved to the newer one.
 type generations[T any] struct{ newer, older *slots[T] }
 
-// New makes a table of things that take up limit bytes at the most, together with what it needs itself to find them. size says how
-// many a thing does.
+// New makes a table of things that take at most limit bytes, including the table itself. size returns the size of a
+// thing.
 func New[T any](limit int, size func(*T) int) *Table[T] {
 	t := &Table[T]{limit: limit, size: size, began: time.Now()}
 	t.tables.Store(&generations[T]{newSlots[T](0), newSlots[T](0)})
 	return t
 }
 
-// Find returns the thing with a hash of which is says so, or nil.
+// Find returns the thing with a hash for which is returns true, or nil.
 func (t *Table[T]) Find(hash uint64, is func(*T) bool) *T {
 	g := t.tables.Load()
 	if v := g.newer.find(hash, is); v != nil {
@@ -56,10 +56,10 @@ func (t *Table[T]) Find(hash uint64, is func(*T) bool) *T {
 	return v
 }
 
-// slotSize is what finding a thing takes, on average.
+// slotSize is what the table takes per thing, on average.
 const slotSize = 32
 
-// Add remembers a thing that was not found. If somebody else has done so meanwhile, it returns that; nil if there is no room.
+// Add adds a thing that was not found. If it was added concurrently, it returns that one; nil if there is no room.
 func (t *Table[T]) Add(hash uint64, v *T, is func(*T) bool) *T {
 	size := t.size(v) + slotSize
 	t.mu.Lock()
@@ -77,7 +77,7 @@ func (t *Table[T]) Add(hash uint64, v *T, is func(*T) bool) *T {
 	return v
 }
 
-// Full says that something had no room a while ago, so that it is not worth to make another thing for Add.
+// Full reports that something found no room lately, so that making another thing for Add is useless.
 func (t *Table[T]) Full() bool {
 	if !t.short.Load() {
 		return false
@@ -86,13 +86,13 @@ func (t *Table[T]) Full() bool {
 	return true
 }
 
-// move takes a thing of the older generation into the newer one.
+// move moves a thing of the older generation to the newer one.
 func (t *Table[T]) move(hash uint64, v *T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.tables.Load()
 	same := func(o *T) bool { return o == v }
-	if g.older.find(hash, same) == nil || g.newer.find(hash, same) != nil { // it has gone, or was moved, meanwhile
+	if g.older.find(hash, same) == nil || g.newer.find(hash, same) != nil { // it is gone, or was moved, meanwhile
 		return
 	}
 	size := t.size(v) + slotSize
@@ -111,7 +111,7 @@ func (t *Table[T]) put(hash uint64, v *T) {
 	g.newer.put(hash, v)
 }
 
-// Age begins a new generation if it is time. Call it now and then.
+// Age begins a new generation if it is time. It must be called now and then.
 func (t *Table[T]) Age(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +125,7 @@ func (t *Table[T]) Age(now time.Time) {
 	t.tables.Store(&generations[T]{newSlots[T](g.newer.used), g.newer})
 }
 
-// Stats says how many things there are, how many bytes they take up, and how many had no room so far.
+// Stats returns the number of things, the bytes that they take, and how many found no room so far.
 func (t *Table[T]) Stats() (things, bytes int, unkept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

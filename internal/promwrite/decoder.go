@@ -9,27 +9,27 @@ import (
 	"math"
 )
 
-// maxRetained bounds, in elements, each slice a Decoder keeps between requests: one huge request must not pin
-// memory for ever. It is above what a request of 8 MiB, the largest that senders make on purpose, needs.
+// maxRetained limits, in elements, each slice that a Decoder keeps between requests: one huge request must not hold
+// memory for ever. Requests of 8 MiB, the largest that senders intend, need less.
 const maxRetained = 1 << 20
 
-// minSize is the fewest bytes that a series or a histogram takes up, on average over a body. Real ones, with a label and
-// a time, take more; empty ones of two bytes would let a body grow a hundredfold in memory.
+// minSize is the least average size of a series or a histogram in a body. Real ones, with a label and a time, take
+// more; empty ones of two bytes would let a body grow a hundredfold in memory.
 const minSize = 12
 
 var errDense = errors.New("more series or histograms than a body of this size can hold")
 
 // A Decoder decodes requests. Its zero value is ready; use one per goroutine.
 type Decoder struct {
-	// MaxText limits the text that references of a request of 2.0 stand for, however often they stand for the same; 0 does not. What refers to
-	// a symbol has to be looked through, and may be written out by others, each time.
+	// MaxText limits the text that references of a 2.0 request stand for, counting repetitions; 0 is no limit. Each
+	// reference costs time, and may be written out by consumers.
 	MaxText int
 
 	Series   []Series   // valid until the next Decode
 	Metadata []Metadata // 1.0 only; valid until the next Decode
 
-	// The slices inside Series are cut from these. Each repeated field has one of its own, so that a series'
-	// part of it is contiguous in whatever order the fields arrive.
+	// The slices in Series are parts of these. Each repeated field has a slice of its own, so that a series' part of it
+	// is contiguous in whatever order the fields arrive.
 	symbols        []string
 	labels         []Label
 	samples        []Sample
@@ -40,17 +40,17 @@ type Decoder struct {
 	negative       buckets
 	customValues   []float64
 
-	text  int      // what references stood for so far, in bytes
+	text  int      // bytes that references stood for so far
 	most  int      // how many series, and how many histograms, the body can hold
 	count int      // series so far
 	dense int      // histograms so far
-	refs  []uint64 // scratch: the label references of one message
+	refs  []uint64 // memory for the label references of one message
 
-	do   func(*Series) error // what Each gives series to; nil for Decode
-	one  Series              // what it gives
-	rest string              // the message from there on
-	skip int                 // how much of that is done with, if more than the series
-	// unmeasured says that nothing may be decoded whose memory is not bounded: see EachUsual.
+	do   func(*Series) error // receives series from Each; nil for Decode
+	one  Series              // the series passed to do
+	rest string              // the message from that series on
+	skip int                 // bytes of it to skip, beyond the series
+	// unmeasured says that nothing of unlimited size may be decoded: see EachUsual.
 	unmeasured bool
 }
 
@@ -60,13 +60,13 @@ type buckets struct {
 	counts []float64
 }
 
-// Decode reads one request, decompressed, into d.Series and d.Metadata. After an error these hold nothing.
-// body may be reused as soon as Decode has returned.
+// Decode decodes one decompressed request into d.Series and d.Metadata. After an error these are empty. body may be
+// reused as soon as Decode has returned.
 func (d *Decoder) Decode(version Version, body []byte) error {
 	return d.DecodeMeasured(version, string(body), Size{})
 }
 
-// DecodeMeasured is Decode for a message that was measured. What is decoded refers to msg.
+// DecodeMeasured is Decode for a message that was measured. The result refers to msg.
 func (d *Decoder) DecodeMeasured(version Version, msg string, size Size) error {
 	d.begin(len(msg))
 	d.expect(&size)
@@ -89,13 +89,13 @@ func (d *Decoder) decode(version Version, msg string) (err error) {
 	return nil
 }
 
-// begin begins a request of so many bytes.
+// begin begins a request of the given length.
 func (d *Decoder) begin(length int) {
 	d.Reset()
 	d.most, d.count, d.dense, d.text = length/minSize+1, 0, 0, 0
 }
 
-// add closes a series.
+// add completes a series.
 func (d *Decoder) add(s Series) error {
 	if d.count == d.most {
 		return errDense
@@ -120,7 +120,7 @@ func (b *buckets) reset() {
 	b.counts = reuse(b.counts)
 }
 
-// reuse empties s, and refers no longer to what its elements referred to.
+// reuse empties s, and clears the references of its elements.
 func reuse[T any](s []T) []T {
 	if cap(s) > maxRetained {
 		return nil
@@ -129,7 +129,7 @@ func reuse[T any](s []T) []T {
 	return s[:0]
 }
 
-// since is what was appended to s after it was of length start, closed against further appends.
+// since returns what was appended to s since it had the length start, with no capacity beyond that.
 func since[T any](s []T, start int) []T {
 	if start == len(s) {
 		return nil
@@ -137,7 +137,7 @@ func since[T any](s []T, start int) []T {
 	return s[start:len(s):len(s)]
 }
 
-// at says where in an enclosing message decoding stopped.
+// at says where in the enclosing message decoding stopped.
 func at(what string, index int, err error) error {
 	return fmt.Errorf("%s %d: %w", what, index, err)
 }

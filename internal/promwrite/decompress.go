@@ -11,11 +11,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrTooLarge is in the chain of an error about a body that decompresses to more than the limit.
+// ErrTooLarge matches the error for a body that decompresses to more than the limit.
 var ErrTooLarge = errors.New("decoded size is over the limit")
 
-// A Decompressor turns bodies into plain bytes, never more than its limit. Use one per goroutine; it
-// runs none itself, so there is nothing to close.
+// A Decompressor decompresses bodies up to a limit. Use one per goroutine; it starts none, so there is nothing to
+// close.
 type Decompressor struct {
 	limit int
 	zstd  *zstd.Decoder
@@ -33,7 +33,7 @@ func NewDecompressor(limit int) (*Decompressor, error) {
 	return &Decompressor{limit: limit, zstd: decoder}, nil
 }
 
-// Size is the most bytes that a body decompresses to as far as it says itself, and the limit where it does not say.
+// Size is the size that a body claims to decompress to, or the limit if it makes no claim.
 func (d *Decompressor) Size(encoding Encoding, src []byte) int {
 	size := d.limit
 	switch encoding {
@@ -49,8 +49,8 @@ func (d *Decompressor) Size(encoding Encoding, src []byte) int {
 	return min(size, d.limit)
 }
 
-// Decompress decodes src into dst's memory, growing it as needed. What it returns is valid until dst is used
-// again; of an uncompressed body it is src itself.
+// Decompress decodes src into dst's memory, growing it as needed. The result is valid until dst is used again; for an
+// uncompressed body it is src itself.
 func (d *Decompressor) Decompress(dst []byte, encoding Encoding, src []byte) ([]byte, error) {
 	switch encoding {
 	case Identity:
@@ -59,7 +59,7 @@ func (d *Decompressor) Decompress(dst []byte, encoding Encoding, src []byte) ([]
 		}
 		return src, nil
 	case Snappy:
-		// Snappy declares its decoded size up front, and s2 allocates what is declared.
+		// Snappy states its decoded size in advance, and s2 allocates that.
 		size, err := s2.DecodedLen(src)
 		if err != nil {
 			return nil, d.corrupt(encoding, src, err)

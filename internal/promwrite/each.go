@@ -8,12 +8,12 @@ import (
 	"math"
 )
 
-// Each decodes a request that was measured, one series after another, in memory for one, and gives each to do. The series is valid until do returns, and
-// nothing of the request is in d.Series. Metadata is as Decode has it.
+// Each decodes a request that was measured, one series after another, in memory for one, and passes each to do. The
+// series is valid until do returns; d.Series stays empty. Metadata is as after Decode.
 //
-// Labels of a series in the form that senders give to nearly all, numbers and no exemplars behind labels that are short, stay as they
-// came: of the series of a sender most are known, and comparing is cheaper than decoding. DecodeLabels decodes them; that these are
-// no labels is an error for do to return. What d yields refers to msg.
+// The labels of a series in the usual form, numbers without exemplars after short labels, stay encoded: most series of
+// a sender are known, and comparing is cheaper than decoding. DecodeLabels decodes them; do must return its error if
+// they are invalid. Series refer to msg.
 func (d *Decoder) Each(version Version, msg string, size Size, do func(*Series) error) error {
 	d.begin(len(msg))
 	d.Metadata, d.symbols = withRoom(d.Metadata, size.Metadata), withRoom(d.symbols, size.Symbols)
@@ -26,9 +26,9 @@ func (d *Decoder) each(version Version, msg string, do func(*Series) error) erro
 	return d.decode(version, msg)
 }
 
-// EachUsual is Each for a request that was not measured. It needs no more than UsualMemory, and ends with an error at what could need more:
-// at a series that is not in the form of nearly all, at metadata that is no series', and where there are more symbols than in most requests.
-// What do got until then came as Each has it, and the request may be measured still.
+// EachUsual is Each for a request that was not measured. It needs at most UsualMemory, and stops with an error at
+// anything that could need more: a series in another form than the usual one, metadata outside of a series, or more
+// symbols than most requests have. What do received before is as from Each, and the request may then be measured.
 func (d *Decoder) EachUsual(version Version, msg string, do func(*Series) error) error {
 	d.begin(len(msg))
 	d.unmeasured = true
@@ -38,27 +38,28 @@ func (d *Decoder) EachUsual(version Version, msg string, do func(*Series) error)
 var errUnusual = errors.New("what comes has to be measured before")
 
 const (
-	// maxUsualSymbols is twice what a request of ten thousand series has that senders make.
+	// maxUsualSymbols is twice what a usual request of ten thousand series has.
 	maxUsualSymbols = 1 << 14
-	// maxUsualLabels is how many bytes the labels of a series may have, each of which takes two or more.
+	// maxUsualLabels limits the bytes of a series' labels, each of which takes two or more.
 	maxUsualLabels = 4 << 10
-	// maxUsualSamples is how many a series may have, each of which takes leastSample bytes or more: a time of one byte.
+	// maxUsualSamples limits the samples of a series, each of which takes leastSample bytes or more, with a time of one
+	// byte.
 	maxUsualSamples = 1 << 12
 	leastSample     = 4
 )
 
-// UsualMemory is about the most bytes that a Decoder needs for EachUsual of a message of a length, beside the message itself.
+// UsualMemory is about the most memory that EachUsual needs for a message of a length, besides the message itself.
 func UsualMemory(length int) int {
 	return min(maxUsualSymbols, length/2)*symbolSize + min(maxUsualLabels, length)/2*labelSize + min(maxUsualSamples, length/leastSample)*sampleSize
 }
 
-// Skip says, while Each waits for what it gave a usual series to, that so many series, the first bytes of that one's Rest, are done with.
+// Skip says, while do handles a usual series, that so many further series, the first bytes of its Rest, are done.
 func (d *Decoder) Skip(series, bytes int) {
 	d.count += series - 1
 	d.skip = bytes
 }
 
-// skipped is what comes next: rest, which is what follows a series, or less.
+// skipped returns what comes next: rest, which follows the series, or less.
 func (d *Decoder) skipped(rest string) string {
 	if d.skip == 0 {
 		return rest
@@ -116,7 +117,7 @@ func (d *Decoder) giveUsual() error {
 	return nil
 }
 
-// giveLast gives the series that was decoded last.
+// giveLast passes on the series that was decoded last.
 func (d *Decoder) giveLast() error {
 	last := len(d.Series) - 1
 	d.one = d.Series[last]
@@ -143,12 +144,12 @@ const (
 	metadataTag = 5<<3 | wireBytes
 )
 
-// isShort reports whether a message begins with a field of bytes of a tag, whose length takes one byte.
+// isShort reports whether a message begins with a field of this tag whose length takes one byte.
 func isShort(msg string, tag byte) bool {
 	return len(msg) > 1 && msg[0] == tag && msg[1] < 0x80 && 2+int(msg[1]) <= len(msg)
 }
 
-// usualV1 decodes a series of labels, then samples. It returns false where that is not all.
+// usualV1 decodes a series of labels followed by samples. It returns false if there is anything else.
 func (d *Decoder) usualV1(msg string, s *Series) bool {
 	rest := msg
 	for isShort(rest, labelsTag) {
@@ -159,7 +160,7 @@ func (d *Decoder) usualV1(msg string, s *Series) bool {
 	return rest == "" && len(s.Samples) > 0
 }
 
-// usualV2 decodes a series of labels, then samples, then metadata. It returns false where that is not all.
+// usualV2 decodes a series of labels followed by samples and metadata. It returns false if there is anything else.
 func (d *Decoder) usualV2(msg string, s *Series) bool {
 	if !isShort(msg, labelsTag) {
 		return false
@@ -176,8 +177,8 @@ func (d *Decoder) usualV2(msg string, s *Series) bool {
 	return d.metadataV2(&field{wire: wireBytes, data: rest[2:]}, s) == nil
 }
 
-// usualSamples decodes the samples at the head of a message that have a value, then a time, then, in 2.0, a time at which they started
-// if they have one. A value of zero may be left out. It returns what follows.
+// usualSamples decodes the samples at the start of a message that have a value followed by a time and, in 2.0, possibly
+// a start time. A zero value may be left out. It returns what follows.
 func (d *Decoder) usualSamples(msg string, s *Series, starts bool) (rest string) {
 	d.samples = d.samples[:0]
 	for isShort(msg, samplesTag) {
@@ -213,8 +214,8 @@ func (d *Decoder) usualSamples(msg string, s *Series, starts bool) (rest string)
 	return msg
 }
 
-// DecodeLabels decodes the labels of a series that Each has left as they came. They are valid until the next series, as parts of what
-// is encoded.
+// DecodeLabels decodes the labels of a series that Each has left encoded. They are valid until the next series, and
+// refer to the message.
 func (d *Decoder) DecodeLabels(version Version, s *Series) (err error) {
 	d.labels = reuse(d.labels)
 	if version == V2 {
@@ -240,7 +241,7 @@ func (d *Decoder) DecodeLabels(version Version, s *Series) (err error) {
 	return nil
 }
 
-// NextLabel decodes the first of encoded labels of 2.0, and returns what follows. It returns false where that is none.
+// NextLabel decodes the first of encoded 2.0 labels, and returns the rest. It returns false if there is none.
 func (d *Decoder) NextLabel(encoded string) (l Label, rest string, ok bool) {
 	name, n, err := uvarint(encoded)
 	if err != nil {

@@ -8,19 +8,20 @@ import (
 	"math/bits"
 )
 
-// Size is what a request holds, counted without decoding it, so that memory can be found for it first: a small body can
-// stand for very much. What is inside exemplars and histograms is counted in bytes, all else exactly.
+// Size is the number of things in a request, counted without decoding them, so that memory can be reserved first: a
+// small body can stand for very much. The content of exemplars and histograms is counted in bytes, everything else
+// exactly.
 type Size struct {
 	Series, Labels, Samples, Exemplars, Histograms, Metadata, Symbols int
-	// PointLabels sums up, over all samples and histograms, the labels of their series.
+	// PointLabels is the sum, over all samples and histograms, of the labels of their series.
 	PointLabels int
 	// LongestSeries is the most labels that a series has.
 	LongestSeries int
-	// HistogramBytes and ExemplarBytes are what these messages take up in the body.
+	// HistogramBytes and ExemplarBytes are the sizes of these messages in the body.
 	HistogramBytes, ExemplarBytes int
 }
 
-// Bytes of memory that a decoded thing takes up.
+// Memory of decoded things in bytes.
 const (
 	symbolSize    = 16
 	labelSize     = 32
@@ -30,20 +31,20 @@ const (
 	metadataSize  = 56
 	seriesSize    = 168
 	histogramSize = 256
-	// A bucket of a histogram takes a byte or more of the message, a label of an exemplar two.
+	// A bucket of a histogram takes at least a byte of the message, a label of an exemplar two.
 	histogramByteSize = 8
 	exemplarByteSize  = labelSize/2 + referenceSize
 )
 
-// Memory is about how many bytes a Decoder needs for the request, beside the message itself.
+// Memory is about how many bytes a Decoder needs for the request, besides the message itself.
 func (s *Size) Memory() int {
 	return s.Symbols*symbolSize + s.Labels*labelSize + s.LongestSeries*2*referenceSize + s.Series*seriesSize +
 		s.Samples*sampleSize + s.Exemplars*exemplarSize + s.Histograms*histogramSize + s.Metadata*metadataSize +
 		s.HistogramBytes*histogramByteSize + s.ExemplarBytes*exemplarByteSize
 }
 
-// Measure counts what a request, decompressed, holds. It looks no deeper into messages than it must: what it finds no fault
-// with Decode may still refuse.
+// Measure counts what a decompressed request has. It looks into messages only as far as needed: Decode may still refuse
+// what it accepts.
 func Measure(version Version, msg string) (Size, error) {
 	var s Size
 	var f field
@@ -135,7 +136,7 @@ func (s *Size) seriesV2(msg string) (err error) {
 	return nil
 }
 
-// shortSamples counts the samples at the head of a message whose lengths take a byte each, and returns what follows.
+// shortSamples counts the samples at the start of a message whose lengths take one byte each, and returns what follows.
 func (s *Size) shortSamples(msg string) (rest string, n int) {
 	for isShort(msg, samplesTag) {
 		n++
@@ -170,7 +171,7 @@ func packedVarints(data string) (n int) {
 	return n
 }
 
-// expect makes room for what was measured, so that nothing grows piece by piece.
+// expect reserves memory by what was measured, so that nothing grows step by step.
 func (d *Decoder) expect(s *Size) {
 	d.Series = withRoom(d.Series, s.Series)
 	d.Metadata = withRoom(d.Metadata, s.Metadata)
@@ -181,7 +182,7 @@ func (d *Decoder) expect(s *Size) {
 	d.histograms = withRoom(d.histograms, min(s.Histograms, d.most))
 }
 
-// withRoom is s, which is empty, with room for n elements.
+// withRoom returns s, which is empty, with capacity for n elements.
 func withRoom[T any](s []T, n int) []T {
 	if n > cap(s) {
 		return make([]T, 0, n)

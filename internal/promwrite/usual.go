@@ -5,7 +5,7 @@ package promwrite
 
 import "math"
 
-// SeriesAt returns the first series of a message, if that begins with one whose length takes one byte or two, and what follows.
+// SeriesAt returns the series at the start of a message, if its length takes one or two bytes, and what follows.
 func SeriesAt(version Version, msg string) (series, rest string, ok bool) {
 	tag := byte(1<<3 | wireBytes)
 	if version == V2 {
@@ -27,15 +27,15 @@ func SeriesAt(version Version, msg string) (series, rest string, ok bool) {
 	return msg[at : at+n], msg[at+n:], true
 }
 
-// Bytes that samples take up, with their field, whose times take six: those between 1971 and 2109.
+// Sizes of samples with their field, when their times take six bytes: those between 1971 and 2109.
 const (
 	usualSample  = 18
-	startedField = 7 // more, with when it started
+	startedField = 7 // additional size with a start time
 	zeroSample   = usualSample - 9
 )
 
-// SampleAt decodes the sample that a message begins with, if its times take six bytes each, and returns what follows. Some senders leave out a
-// value of zero.
+// SampleAt decodes the sample at the start of a message, if its times take six bytes each, and returns what follows.
+// Some senders leave out a value of zero.
 func SampleAt(version Version, msg string) (s Sample, rest string, ok bool) {
 	size := usualSample // without a start
 	switch {
@@ -59,18 +59,18 @@ func SampleAt(version Version, msg string) (s Sample, rest string, ok bool) {
 	return s, "", false
 }
 
-// SampleReader decodes samples one after the other, of which most have the time of the one before: those of a scrape.
+// SampleReader decodes consecutive samples, most of which have the same time as the one before: those of a scrape.
 type SampleReader struct {
 	Version Version
 
-	encoded uint64 // the time of the last one, as it came, and timeIsKnown
+	encoded uint64 // the last time as encoded, and timeIsKnown
 	time    int64
 }
 
-// usualHead is how a sample begins that has a value and a time, and nothing else: its field, its length, and the tag of its value.
+// usualHead is the start of a sample with only a value and a time: its field, its length, and the tag of its value.
 const usualHead = samplesTag | (usualSample-2)<<8 | (1<<3|wireFixed64)<<16
 
-// timeIsKnown is above the seven bytes of a time with its tag.
+// timeIsKnown is a bit above the seven bytes of a time with its tag.
 const timeIsKnown = 1 << 56
 
 // Next does what [SampleAt] does.
@@ -96,7 +96,8 @@ func time6(b uint64) (v int64, ok bool) {
 	return int64(b&0x7f | b>>1&(0x7f<<7) | b>>2&(0x7f<<14) | b>>3&(0x7f<<21) | b>>4&(0x7f<<28) | b>>5&(0x7f<<35)), true
 }
 
-// RefsAt returns the packed references of labels that a series of 2.0 begins with, if their length takes a byte, and what follows.
+// RefsAt returns the packed label references at the start of a 2.0 series, if their length takes one byte, and what
+// follows.
 func RefsAt(msg string) (refs, rest string, ok bool) {
 	if !isShort(msg, labelsTag) {
 		return "", "", false
@@ -105,7 +106,7 @@ func RefsAt(msg string) (refs, rest string, ok bool) {
 	return msg[2:end], msg[end:], true
 }
 
-// MetadataOf decodes what is left of a series of 2.0 behind its samples, into one that has none.
+// MetadataOf decodes the rest of a 2.0 series, after its samples, into a series without metadata.
 func (d *Decoder) MetadataOf(msg string, s *Series) bool {
 	if msg == "" {
 		return true
@@ -113,7 +114,7 @@ func (d *Decoder) MetadataOf(msg string, s *Series) bool {
 	return isShort(msg, metadataTag) && 2+int(msg[1]) == len(msg) && d.metadataV2(&field{wire: wireBytes, data: msg[2:]}, s) == nil
 }
 
-// RefAt returns the number of bytes of the reference that encoded labels begin with, 0 if it is none, and the symbol.
+// RefAt returns the size of the reference at the start of encoded labels, 0 if it is invalid, and its symbol.
 func (d *Decoder) RefAt(encoded string) (n int, symbol string) {
 	ref, n, err := uvarint(encoded)
 	if err != nil || ref >= uint64(len(d.symbols)) {
@@ -122,7 +123,7 @@ func (d *Decoder) RefAt(encoded string) (n int, symbol string) {
 	return n, d.symbols[ref]
 }
 
-// RefOf returns the reference that encoded labels begin with, and the number of its bytes, 0 if it is none.
+// RefOf returns the reference at the start of encoded labels, and its size, 0 if it is invalid.
 func RefOf(encoded string) (ref uint64, n int) {
 	ref, n, err := uvarint(encoded)
 	if err != nil {
@@ -136,8 +137,8 @@ func (d *Decoder) Says(ref uint64, text string) bool {
 	return ref < uint64(len(d.symbols)) && d.symbols[ref] == text
 }
 
-// MetadataRefs returns the references to help and unit in what is left of a series of 2.0 behind its samples, if each field of that is there once
-// or not at all.
+// MetadataRefs returns the references to help and unit in the rest of a 2.0 series, after its samples, if each field is
+// there at most once.
 func MetadataRefs(msg string) (help, unit uint64, ok bool) {
 	if msg == "" {
 		return 0, 0, true

@@ -43,7 +43,7 @@ func (d *Decoder) requestV2(msg string) error {
 	}
 	for msg != "" {
 		d.rest = msg
-		msg, _ = f.next(msg) // the first pass found no fault
+		msg, _ = f.next(msg) // the first pass found no error
 		if f.number == 5 {
 			if err = d.oneV2(&f); err != nil {
 				return at("series", d.count, err)
@@ -54,7 +54,7 @@ func (d *Decoder) requestV2(msg string) error {
 	return nil
 }
 
-// usualRequestV2 does the same in one pass, as all senders put symbols first.
+// usualRequestV2 does the same in one pass, since all senders put symbols first.
 func (d *Decoder) usualRequestV2(msg string) error {
 	var f field
 	var err error
@@ -97,7 +97,8 @@ func (d *Decoder) addSymbol(f *field) error {
 	return nil
 }
 
-// checkSymbols looks at the first one: metadata says "none" with reference 0, so a table that starts otherwise would make texts up.
+// checkSymbols checks the first symbol: reference 0 means none in metadata, so a table that starts with another text
+// would be misread.
 func (d *Decoder) checkSymbols() error {
 	if len(d.symbols) > 0 && d.symbols[0] != "" {
 		return errFirstSymbol
@@ -140,8 +141,8 @@ func (d *Decoder) seriesV2(f *field) error {
 				return at("histogram", len(d.histograms)-histograms, err)
 			}
 		case 4:
-			// The series' own references are still in the scratch slice, perhaps not all of them:
-			// an exemplar's go behind them, and away again.
+			// The series' own references may still be in the memory: those of an exemplar are appended, and removed
+			// again.
 			if err = d.exemplarV2(f); err != nil {
 				return at("exemplar", len(d.exemplars)-exemplars, err)
 			}
@@ -180,7 +181,7 @@ func (d *Decoder) appendLabels(dst []Label, refs []uint64) ([]Label, error) {
 	return dst, nil
 }
 
-// Spell counts so many bytes of text that references stand for. The error is that they are too many.
+// Spell counts bytes of text that references stand for. It returns an error if they are too many.
 func (d *Decoder) Spell(n int) error {
 	if d.text += n; d.text > d.MaxText && d.MaxText > 0 {
 		return fmt.Errorf("references to symbols stand for more than %d bytes: %w", d.MaxText, ErrTooLarge)

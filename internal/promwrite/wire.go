@@ -69,7 +69,7 @@ func (f *field) next(msg string) (string, error) {
 		}
 		f.data = msg[:size]
 		return msg[size:], nil
-	case wireFixed32: // in no message of ours, so only ever skipped
+	case wireFixed32: // in none of our messages, so only skipped
 		if len(msg) < 4 {
 			return "", errTruncated
 		}
@@ -161,7 +161,7 @@ func (f *field) appendDoubles(dst []float64) ([]float64, error) {
 
 func zigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// uvarint reads the varint at the head of s and says how many bytes it took.
+// uvarint decodes the varint at the start of s and returns its size.
 func uvarint(s string) (uint64, int, error) {
 	if s != "" && s[0] < 0x80 { // fast path: one byte covers tags, most lengths and most references
 		return uint64(s[0]), 1, nil

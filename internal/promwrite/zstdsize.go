@@ -6,21 +6,22 @@ package promwrite
 import "github.com/klauspost/compress/zstd"
 
 const (
-	// maxZstdBlock is the most that a block of zstd is decompressed to.
+	// maxZstdBlock is the largest decompressed size of a zstd block.
 	maxZstdBlock = 128 << 10
 
 	zstdBlockHead = 3
 	zstdChecksum  = 4
 )
 
-// Kinds of blocks, of which the first are as they are, and the second one byte again and again.
+// Kinds of blocks: the first are not compressed, the second repeat one byte.
 const (
 	zstdRaw = iota
 	zstdRepeated
 )
 
-// zstdSize is the most bytes that the frames of a body can be decompressed to, or limit if that is less. A frame that was compressed piece by
-// piece says nothing of its size, but its blocks do. Whatever is no frame ends it: nobody decompresses what follows.
+// zstdSize is the largest size that the frames of a body can decompress to, or limit if that is less. A frame that was
+// compressed piece by piece does not give its size, but its blocks do. Anything that is no frame ends it, as it ends
+// decompression.
 func zstdSize(src []byte, limit int) int {
 	size := uint64(0)
 	for len(src) > 0 && size < uint64(limit) {
@@ -41,12 +42,12 @@ func zstdSize(src []byte, limit int) int {
 		if h.HasCheckSum {
 			src = src[min(zstdChecksum, len(src)):]
 		}
-		size += min(blocks, uint64(limit)) // which together do not wrap
+		size += min(blocks, uint64(limit)) // sums of these cannot overflow
 	}
 	return int(min(size, uint64(limit)))
 }
 
-// zstdBlocks is the most that the blocks of a frame are decompressed to, and what follows them.
+// zstdBlocks returns the largest size that the blocks of a frame can decompress to, and what follows them.
 func zstdBlocks(src []byte) (size uint64, rest []byte) {
 	for len(src) >= zstdBlockHead {
 		head := uint32(src[0]) | uint32(src[1])<<8 | uint32(src[2])<<16

@@ -11,35 +11,35 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// Attributes are attributes that the points of many requests share. Nobody changes them: who does, and said that it does not keep metrics,
-// is found out by their seal when metrics are taken back.
+// Attributes are attributes that the points of many requests share. Nobody may change them: if a component does,
+// although it promised not to, their seal shows it when metrics are taken back.
 type Attributes struct {
 	list  pcommon.Map
 	seal  seal
 	texts *texts
 }
 
-// texts are what attributes say, names and values in turn; nil if some are no texts. They are those of the attributes, where these say what they
-// did: then a look at where they are is enough to tell.
+// texts are the names and values of attributes in turn; nil if some values are no strings. They are the same strings as
+// in the attributes, so unchanged ones are recognised by their address.
 type texts struct{ all []string }
 
-// seal tells attributes that were changed.
+// seal detects changes of attributes.
 type seal struct {
-	length int32 // how many there are, or unshared
+	length int32 // their number, or unshared
 	sum    uint32
 }
 
 const (
 	unshared = -1
-	// lookEvery is one point of how many is looked through each time, others in turn. Of the others it is seen that attributes
-	// were added or removed.
+	// lookEvery says that the attributes of one point in so many are compared each time, in turn. For the others, only
+	// additions and removals are detected.
 	lookEvery = 16
 )
 
-// None is the attributes of who has none of others.
+// None stands for no shared attributes.
 var None = Attributes{list: pcommon.NewMap(), seal: seal{length: unshared}}
 
-// Seal makes attributes of a map, which is theirs from then on.
+// Seal makes Attributes of a map, which they own from then on.
 func Seal(m pcommon.Map) Attributes {
 	return Attributes{m, seal{int32(m.Len()), sumOf(m)}, textsOf(m)}
 }
@@ -55,7 +55,7 @@ func textsOf(m pcommon.Map) *texts {
 	return t
 }
 
-// are reports whether attributes, of which there are as many, say that.
+// are reports whether as many attributes have these names and values.
 func (t *texts) are(all []slab.Attribute) bool {
 	for i := range all {
 		k, isHere := all[i].Key()
@@ -67,21 +67,21 @@ func (t *texts) are(all []slab.Attribute) bool {
 	return true
 }
 
-// Are reports whether there are attributes at all, if only none of them: the zero value is not that.
+// Are reports whether a is set: the zero value is not, but no attributes are.
 func (a Attributes) Are() bool { return a.list != (pcommon.Map{}) }
 
-// Intact reports whether attributes say what they did when they were sealed.
+// Intact reports whether attributes are what they were when they were sealed.
 func (a Attributes) Intact() bool {
 	return !a.Are() || a.list.Len() == int(a.seal.length) && sumOf(a.list) == a.seal.sum
 }
 
 var seed = maphash.MakeSeed()
 
-// sumOf is a checksum of what attributes say.
+// sumOf is a checksum of names and values.
 func sumOf(m pcommon.Map) uint32 {
 	sum := uint64(0)
 	for k, v := range m.All() {
-		text := v.Str() // none, of what is no string
+		text := v.Str() // empty if it is no string
 		if v.Type() != pcommon.ValueTypeStr {
 			text = v.AsString()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// Metrics is memory for metrics. It must not be made where [slab.Places] is false, and is used by one at a time.
+// Metrics is memory for metrics. It must not be used if [slab.Places] is false, and only by one goroutine at a time.
 type Metrics struct {
 	metrics   pmetric.Metrics
 	resources list[pmetric.ResourceMetrics]
@@ -25,12 +25,12 @@ type Metrics struct {
 	doubles   points
 	integers  points
 	loan      handback.Loan
-	shared    []Attributes // of resources, which are others' too
-	turn      int          // which of the points are looked through next
-	changed   bool         // attributes that are shared were
-	weight    int          // of this request, if anybody said
-	most      int          // that any request has weighed
-	usual     int          // that the last requests weighed
+	shared    []Attributes // attributes of resources, which others share
+	turn      int          // the points whose attributes are compared next
+	changed   bool         // shared attributes were changed
+	weight    int          // of this request, if Weighs was called
+	most      int          // the most that any request weighed
+	usual     int          // what the last requests weighed
 	parts     []*Part
 	lent      []*handback.Part // scratch
 }
@@ -41,13 +41,13 @@ type Numbers struct {
 	Points pmetric.NumberDataPointSlice
 }
 
-// list has elements, of which the first are in use.
+// list has elements, the first of which are in use.
 type list[T any] struct {
 	all  []T
 	used int
 }
 
-// next takes one into use, if there is one.
+// next takes the next element, if there is one.
 func (l *list[T]) next() (e T, ok bool) {
 	if l.used == len(l.all) {
 		return e, false
@@ -62,15 +62,15 @@ func (l *list[T]) add(e T) T {
 	return e
 }
 
-// last changes the one that was taken last.
+// last replaces the element that was taken last.
 func (l *list[T]) last(e T) { l.all[l.used-1] = e }
 
-// points are those of a kind of values.
+// points are the points of one type of value.
 type points struct {
 	list[pmetric.NumberDataPoint]
 
-	room  pmetric.NumberDataPointSlice // that has them all
-	seals []seal                       // of the attributes that those in use share
+	room  pmetric.NumberDataPointSlice // a slice with all of them
+	seals []seal                       // of the shared attributes of those in use
 }
 
 // New makes metrics without anything in them.
@@ -80,7 +80,7 @@ func New() *Metrics {
 	return m
 }
 
-// Metrics are to be handed on.
+// Metrics returns the metrics to hand on.
 func (m *Metrics) Metrics() pmetric.Metrics { return m.metrics }
 
 // Resource adds a resource.
@@ -120,7 +120,7 @@ func (m *Metrics) Gauge(to pmetric.MetricSlice) Numbers {
 	if !ok {
 		n = m.gauges.add(Numbers{Metric: pmetric.NewMetric()})
 	}
-	if n.Metric.Type() != pmetric.MetricTypeGauge { // it is new, or was removed
+	if n.Metric.Type() != pmetric.MetricTypeGauge { // it is new, or was emptied
 		n.Points = n.Metric.SetEmptyGauge().DataPoints()
 		m.gauges.last(n)
 	}
@@ -128,13 +128,13 @@ func (m *Metrics) Gauge(to pmetric.MetricSlice) Numbers {
 	return n
 }
 
-// Sum adds a sum, of no temporality.
+// Sum adds a sum, without a temporality.
 func (m *Metrics) Sum(to pmetric.MetricSlice) Numbers {
 	n, ok := m.sums.next()
 	if !ok {
 		n = m.sums.add(Numbers{Metric: pmetric.NewMetric()})
 	}
-	if n.Metric.Type() != pmetric.MetricTypeSum { // it is new, or was removed
+	if n.Metric.Type() != pmetric.MetricTypeSum { // it is new, or was emptied
 		n.Points = n.Metric.SetEmptySum().DataPoints()
 		m.sums.last(n)
 	}
@@ -154,18 +154,18 @@ func (n *Numbers) begin(to pmetric.MetricSlice) {
 	slab.Place(to, n.Metric)
 }
 
-// Describe gives a metric metadata which is others' too. It is for who has sealed it to see whether it is intact.
+// Describe sets a metric's metadata, which others share. Its owner must check whether it stays intact.
 func (m *Metrics) Describe(n Numbers, metadata Attributes) {
 	slab.Share(n.Metric.Metadata(), metadata.list)
 }
 
-// Share gives attributes to a map of a resource which are others' too.
+// Share sets the attributes of a resource, which others share.
 func (m *Metrics) Share(into pcommon.Map, from Attributes) {
 	slab.Share(into, from.list)
 	m.shared = append(m.shared, from)
 }
 
-// Double adds a point with a value, with attributes that are others' too, or None to add to.
+// Double adds a point with a value, with attributes that others share, or None to add to.
 func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes Attributes, value float64, with *slab.Slabs) pmetric.NumberDataPoint {
 	p, ok := m.doubles.next()
 	if !ok {
@@ -178,7 +178,7 @@ func (m *Metrics) Double(to pmetric.NumberDataPointSlice, attributes Attributes,
 	return p
 }
 
-// Integer is Double for another kind of value.
+// Integer is Double for integers.
 func (m *Metrics) Integer(to pmetric.NumberDataPointSlice, attributes Attributes, value int64, with *slab.Slabs) pmetric.NumberDataPoint {
 	p, ok := m.integers.next()
 	if !ok {
@@ -203,16 +203,16 @@ func (m *Metrics) begin(of *points, p pmetric.NumberDataPoint, to pmetric.Number
 	slab.Place(to, p)
 }
 
-// PlacePart adds the metrics of a part to those of a scope, which is one of a number.
+// PlacePart adds the metrics of a part to those of a scope, given with its number.
 func (m *Metrics) PlacePart(to pmetric.MetricSlice, scope int, p *Part) {
 	p.at.Place(to)
 	p.scope = scope
 	m.parts = append(m.parts, p)
 }
 
-// Lend returns the context to hand the metrics on with: who takes parts out may put them back.
+// Lend returns the context for handing the metrics on: a consumer that removes parts may put them back.
 func (m *Metrics) Lend(ctx context.Context) context.Context {
-	m.loan.Forget() // no point is what it was, but those of parts
+	m.loan.Forget() // only the points of parts are the same as before
 	m.lent = m.lent[:0]
 	slices.SortStableFunc(m.parts, func(a, b *Part) int { return cmp.Compare(a.scope, b.scope) })
 	for _, p := range m.parts {
@@ -222,19 +222,20 @@ func (m *Metrics) Lend(ctx context.Context) context.Context {
 	return handback.Lend(ctx, &m.loan, m.metrics)
 }
 
-// LendOwing is Lend for metrics of so many points whose parts owe what these say, to where nobody reads that who does not settle it:
-// see [handback.Unread].
+// LendOwing is Lend for metrics whose parts lack the values of so many points, to consumers that fill them in before
+// they read any: see [handback.Unread].
 func (m *Metrics) LendOwing(ctx context.Context, points int) context.Context {
 	ctx = m.Lend(ctx)
 	m.loan.Owe(points)
 	return ctx
 }
 
-// MayOwe says, once metrics were lent, whether they came to who settles what they owe, so that those lent next may.
+// MayOwe reports, after metrics were lent, whether they reached a consumer that fills in values, so that values may be
+// left out next time.
 func (m *Metrics) MayOwe() bool { return m.loan.Asked() }
 
-// TakeBack makes the memory ready for the next request. It returns false if this one must not be used again, or is much larger than
-// has been needed lately.
+// TakeBack makes the memory available for the next request. It returns false if it must not be used again, or is much
+// larger than needed lately.
 func (m *Metrics) TakeBack() bool {
 	if m.metrics.IsReadOnly() || !m.intact() {
 		return false
@@ -262,21 +263,22 @@ func (m *Metrics) TakeBack() bool {
 	return true
 }
 
-// Weighs records how many bytes the metrics take up, in memory of here or not: what was made anew is kept by the slices it is in for a while.
-// Where nobody says so, points are counted.
+// Weighs records how many bytes the metrics take, including memory that is not from here: slices hold it for a while.
+// Without it, points are counted.
 func (m *Metrics) Weighs(bytes int) { m.weight = bytes }
 
 const (
-	// pointWeight is what a point takes up, about.
+	// pointWeight is about what a point takes.
 	pointWeight = 112
-	// spare is how much may be kept that the last requests did not need.
+	// spare is how much may be kept beyond what the last requests needed.
 	spare = 2 << 20
 )
 
-// Changed says, once TakeBack was false, that attributes which are shared were changed in place: they must not be shared any more.
+// Changed reports, after TakeBack returned false, that shared attributes were changed in place: they must not be shared
+// any more.
 func (m *Metrics) Changed() bool { return m.changed }
 
-// intact reports whether attributes that are shared are what they were.
+// intact reports whether shared attributes are unchanged.
 func (m *Metrics) intact() bool {
 	m.turn++
 	for _, a := range m.shared {
@@ -303,15 +305,15 @@ func (m *Metrics) intact() bool {
 	return true
 }
 
-// look reports whether a map has as many attributes as it was given, and, looking closely, whether they say the same. Who adds one has a
-// list of his own from then on, but who removes one moves others in that which is shared.
+// look reports whether a map has as many attributes as it was given, and, if closely, whether they are equal. Adding
+// one gives the map a list of its own, but removing one moves others in the shared list.
 func (m *Metrics) look(of pcommon.Map, s seal, closely bool) bool {
 	n := of.Len()
 	m.changed = m.changed || n < int(s.length) || n == int(s.length) && closely && sumOf(of) != s.sum
 	return !m.changed && n == int(s.length)
 }
 
-// shares reports whether any attributes are others' too.
+// shares reports whether any attributes are shared.
 func (m *Metrics) shares() bool {
 	return len(m.shared)+len(m.parts) > 0 || m.doubles.share() || m.integers.share()
 }

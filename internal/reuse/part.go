@@ -10,30 +10,30 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// Part is metrics of float points that are placed together again and again, with other values. Each point has the same attributes each time,
-// which others share. It must not be made where [slab.Places] is false.
+// Part is metrics of float points that are used together again and again, with other values. Each point has the same
+// attributes each time, which others share. It must not be used if [slab.Places] is false.
 type Part struct {
 	lent  handback.Part
 	at    slab.Stretch
-	scope int // it is placed in
+	scope int // that it is placed in
 	says  []saying
 	seals []partSeal
-	turn  int  // which of the points are looked through next
-	whole bool // once it was taken back: all is there as it was
+	turn  int  // the points whose attributes are compared next
+	whole bool // after it was taken back: everything is as it was
 }
 
-// partSeal is of the attributes of a point.
+// partSeal seals the attributes of a point.
 type partSeal struct {
 	texts  *texts
 	length int32
 }
 
-// saying is what a metric says of itself.
+// saying is the description of a metric.
 type saying struct {
 	name, unit, description string
 	monotonic               bool
 	temporality             int32
-	metadata                int // how many
+	metadata                int // their number
 }
 
 func sayingOf(m *slab.Metric) (s saying) {
@@ -59,7 +59,7 @@ func BuildPart(metrics, points int, with *slab.Slabs) *PartBuilder {
 	return b
 }
 
-// Metric adds a gauge or a sum of n points, for the caller to describe. Its metadata is others' too.
+// Metric adds a gauge or a sum of n points, for the caller to describe. Others share its metadata.
 func (b *PartBuilder) Metric(shape pmetric.MetricType, n int, metadata Attributes) pmetric.Metric {
 	b.end()
 	var m pmetric.Metric
@@ -72,7 +72,7 @@ func (b *PartBuilder) Metric(shape pmetric.MetricType, n int, metadata Attribute
 	return m
 }
 
-// Point adds one to the last metric, whose attributes are all texts.
+// Point adds a point to the last metric. All of its attributes must be strings.
 func (b *PartBuilder) Point(attributes Attributes) {
 	p := b.with.AppendNumber(b.points)
 	b.with.SetDouble(p, 0)
@@ -88,7 +88,7 @@ func (b *PartBuilder) end() {
 	}
 }
 
-// Part is what was built.
+// Part returns the result.
 func (b *PartBuilder) Part() *Part {
 	b.end()
 	b.part.at.Metrics = slab.Metrics(b.metrics)
@@ -103,17 +103,17 @@ func (b *PartBuilder) Part() *Part {
 	return b.part
 }
 
-// Len is how many points the part has.
+// Len is the number of points.
 func (p *Part) Len() int { return len(p.at.Points) }
 
-// Fill has the points say these.
+// Fill sets the values of the points.
 func (p *Part) Fill(floats []slab.Float) {
 	p.at.Owed = false
 	p.at.Fill(floats)
 }
 
-// Owe returns where to write what the points are to say. They do not say it until somebody settles it, which may be nobody: it is for
-// [Metrics.LendOwing].
+// Owe returns where to write the values of the points. The points get them when Settle is called, which may be never:
+// it is for [Metrics.LendOwing].
 func (p *Part) Owe() []slab.Float {
 	if p.at.Floats == nil {
 		p.at.Floats = make([]slab.Float, len(p.at.Points))
@@ -122,19 +122,19 @@ func (p *Part) Owe() []slab.Float {
 	return p.at.Floats
 }
 
-// Settle has the points say what is owed.
+// Settle sets the values that were left out.
 func (p *Part) Settle() { p.at.Settle() }
 
-// Whole says, once metrics were taken back, whether the part may be placed again.
+// Whole reports, after metrics were taken back, whether the part may be used again.
 func (p *Part) Whole() bool { return p.whole }
 
-// owedLookEvery is how often a part is looked through whose points owe what they say: once in so many times.
+// owedLookEvery says that a part whose points lack values is checked once in so many times.
 const owedLookEvery = 64
 
-// takeBack looks whether all is as it was placed. It returns false if attributes that are shared were changed in place.
+// takeBack checks whether everything is as it was placed. It returns false if shared attributes were changed in place.
 func (p *Part) takeBack() bool {
 	p.turn++
-	if p.at.Owed && p.turn%owedLookEvery != 0 { // nobody was to read a point, and whoever took the part as a whole has looked at it
+	if p.at.Owed && p.turn%owedLookEvery != 0 { // nobody was to read the points, and whoever took the part as a whole has checked it
 		return true
 	}
 	p.whole = p.at.Begins(p.at.Metrics)
@@ -149,7 +149,7 @@ func (p *Part) takeBack() bool {
 		case len(all) < int(s.length), len(all) == int(s.length) && (i+p.turn)%lookEvery == 0 && s.texts != nil && !s.texts.are(all):
 			return false
 		case len(all) > int(s.length):
-			p.whole = false // a list of his own, for who has added to it
+			p.whole = false // adding to a map gives it a list of its own
 		}
 		p.whole = p.whole && n.IsPlain()
 	}

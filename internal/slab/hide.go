@@ -3,7 +3,7 @@
 
 package slab
 
-// hidable is a slice of pdata's, of elements that are allocated one by one.
+// hidable is a slice of pdata whose elements are allocated one by one.
 type hidable[S, E any] interface {
 	Len() int
 	At(i int) E
@@ -15,9 +15,9 @@ type hidable[S, E any] interface {
 
 type movable[E any] interface{ MoveTo(dest E) }
 
-// Hide takes elements out of a slice for a while. What it returns puts all back where it was, the same elements in the same
-// order: until then nobody may add to the slice, take out of it or sort it. The slice is the caller's alone. empty makes
-// another one of its kind.
+// Hide hides elements of a slice for a while. The returned function restores the slice, with the same elements in the
+// same order: until then nobody may add to the slice, remove from it or sort it. The caller must own the slice. empty
+// makes another slice of its type.
 func Hide[S hidable[S, E], E movable[E]](from S, empty func() S, hidden func(i int) bool) (show func()) {
 	if show, done := hide(from, hidden); done {
 		return show
@@ -25,7 +25,7 @@ func Hide[S hidable[S, E], E movable[E]](from S, empty func() S, hidden func(i i
 	return hideByMoving[S, E](from, empty, hidden)
 }
 
-// hideByMoving moves what the elements hold that are not hidden, and the elements themselves aside.
+// hideByMoving moves the content of the elements that stay, and sets the hidden elements aside.
 func hideByMoving[S hidable[S, E], E movable[E]](from S, empty func() S, hidden func(i int) bool) (show func()) {
 	aside := empty()
 	from.MoveAndAppendTo(aside)

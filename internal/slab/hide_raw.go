@@ -13,13 +13,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// elements is what all slices of pdata's are taken for whose elements are allocated one by one.
+// elements is the assumed layout of all slices of pdata whose elements are allocated one by one.
 type elements struct {
 	orig  *[]*opaque
 	state *opaque
 }
 
-// hidesRaw reports whether the slices of metrics are what they are taken for.
+// hidesRaw reports whether the slices of metrics have that layout.
 var hidesRaw = known && areElements(
 	reflect.TypeFor[pmetric.ResourceMetricsSlice](), reflect.TypeFor[pmetric.ScopeMetricsSlice](), reflect.TypeFor[pmetric.MetricSlice](),
 	reflect.TypeFor[pmetric.NumberDataPointSlice](), reflect.TypeFor[pmetric.HistogramDataPointSlice](),
@@ -34,7 +34,7 @@ func areElements(all ...reflect.Type) bool {
 	return true
 }
 
-// hide puts a shorter list of elements in the place of the one that is there.
+// hide replaces the list of elements by a shorter one.
 func hide[S any](from S, hidden func(i int) bool) (show func(), done bool) {
 	if !hidesRaw {
 		return nil, false

@@ -24,7 +24,7 @@ type (
 		summary summary
 	}
 
-	// histogramStocks are what histograms are made of, besides what all points have.
+	// histogramStocks are stocks for histograms, in addition to those for all points.
 	histogramStocks struct {
 		metrics stock[histogramPiece]
 		lists   stock[*histogramDataPoint]

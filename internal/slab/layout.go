@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What pdata's types are taken for. Fields have its names, in the same order.
+// The assumed layout of pdata's types. Fields have pdata's names, in the same order.
 type (
-	opaque struct{} // what is not touched
+	opaque struct{} // not used here
 
 	attributeMap struct {
 		orig  *[]keyValue
@@ -135,7 +135,7 @@ type (
 // kinds are the types that values have, as an interface holds them.
 var kinds struct{ str, integer, boolean, double, asInt, asDouble, gauge, sum, histogram, summary, exemplar unsafe.Pointer }
 
-// known reports whether pdata's types are what they are taken for.
+// known reports whether pdata's types have the assumed layout.
 var known = look()
 
 func look() bool {
@@ -178,13 +178,13 @@ func look() bool {
 	return ok && kindOf[metricSummary](metricOf(one).data, &kinds.summary)
 }
 
-// kindOf records the type of a value if it is a pointer to what is like a T.
+// kindOf records the type of a value if it is a pointer to a type laid out like T.
 func kindOf[T any](value any, kind *unsafe.Pointer) bool {
 	*kind = (*boxed)(unsafe.Pointer(&value)).kind
 	return value != nil && alike(reflect.TypeFor[*T](), reflect.TypeOf(value))
 }
 
-// alike reports whether two types have the same fields at the same places.
+// alike reports whether two types have the same fields at the same offsets.
 func alike(ours, theirs reflect.Type) bool {
 	if ours == reflect.TypeFor[opaque]() {
 		return true
@@ -212,7 +212,7 @@ func alike(ours, theirs reflect.Type) bool {
 	return true
 }
 
-// boxed is how a program holds an interface without methods.
+// boxed is the representation of an empty interface.
 type boxed struct{ kind, data unsafe.Pointer }
 
 func box(kind, data unsafe.Pointer) (value any) {

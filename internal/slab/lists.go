@@ -5,18 +5,18 @@ package slab
 
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
-// Lists are lists of attributes, and what was in them. They are put back as they were whatever has been done to them since through
-// pdata's API, other than to maps and slices that are values. Only memory is written to that the lists have then: what was moved out
-// of one is left alone. The data is the caller's alone.
+// Lists are lists of attributes with copies of their content. PutBack restores it, whatever was done to them through
+// pdata's API, except within values that are maps and slices. It only writes to the memory that the lists have then:
+// what was moved out of one is left alone. The caller must own the data.
 type Lists struct {
 	kept   keptLists
-	copies []copied // where pdata's memory is not known
+	copies []copied // used if pdata's memory layout is not known
 }
 
 // copied is a list and a copy of it.
 type copied struct{ of, was pcommon.Map }
 
-// Keep records what is in a list.
+// Keep records the content of a list.
 func (l *Lists) Keep(m pcommon.Map) {
 	if l.kept.keep(m) {
 		return
@@ -26,7 +26,7 @@ func (l *Lists) Keep(m pcommon.Map) {
 	l.copies = append(l.copies, copied{m, was})
 }
 
-// PutBack puts all back.
+// PutBack restores all lists.
 func (l *Lists) PutBack() {
 	l.kept.putBack()
 	for _, c := range l.copies {
@@ -34,7 +34,7 @@ func (l *Lists) PutBack() {
 	}
 }
 
-// Forget forgets all.
+// Forget forgets all lists.
 func (l *Lists) Forget() {
 	l.kept.forget()
 	clear(l.copies)

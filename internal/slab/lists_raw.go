@@ -7,11 +7,11 @@ package slab
 
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
-// keptLists are where lists are, and what was in them.
+// keptLists are the addresses of lists, and their content.
 type keptLists struct {
 	at   []*[]keyValue
-	ends []int      // of what each says
-	said []keyValue // by one list after the other
+	ends []int      // where each list's content ends
+	said []keyValue // content of one list after the other
 }
 
 func (l *keptLists) keep(m pcommon.Map) bool {
@@ -24,8 +24,8 @@ func (l *keptLists) keep(m pcommon.Map) bool {
 	return true
 }
 
-// putBack writes into the memory that a list has now. Where somebody has added more than there was room for, that is what he has made,
-// and there is room for it the next time.
+// putBack writes into the memory that a list has now. If a consumer added more than there was capacity for, the list
+// has new memory, with capacity for the next time.
 func (l *keptLists) putBack() {
 	from := 0
 	for i, at := range l.at {

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A metric is three pieces in pdata, and a list of pointers: here the three are one.
+// A metric is three allocations in pdata, and a list of pointers: here the three are one.
 type (
 	gaugePiece struct {
 		metric metric

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// element is what all elements of such slices are taken for.
+// element is the assumed layout of all elements of such slices.
 type element struct{ orig, state *opaque }
 
 var places = hidesRaw && areSingle(
@@ -50,7 +50,7 @@ func placeMetric(to pmetric.MetricSlice, m *Metric) {
 	*all = append(*all, m)
 }
 
-// replaceMetric puts metrics into the place of one, if that is there.
+// replaceMetric replaces a metric by others, if it is there.
 func replaceMetric(in pmetric.MetricSlice, m *Metric, by []*Metric) {
 	all := metricsIn(in)
 	if i := slices.Index(*all, m); i >= 0 {

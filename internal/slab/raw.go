@@ -15,5 +15,5 @@ func putRaw(into pcommon.Map, n int, all iter.Seq2[string, string]) {
 	for key, value := range all {
 		raw[key] = value
 	}
-	_ = into.FromRaw(raw) // there is no string that it cannot take
+	_ = into.FromRaw(raw) // it accepts all strings
 }

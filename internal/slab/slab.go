@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Slabs are used by one at a time. What is left of them serves the next message.
+// Slabs are used by one goroutine at a time. What is left of them is used for the next message.
 type Slabs struct {
 	points     stock[numberDataPoint]
 	attributes stock[keyValue]
@@ -29,7 +29,7 @@ type Slabs struct {
 	summaries  summaryStocks
 }
 
-// Kept returns slabs of which all can be used again.
+// Kept returns slabs whose memory can all be used again.
 func Kept() *Slabs {
 	s := new(Slabs)
 	s.points.keeps, s.attributes.keeps, s.strings.keeps, s.numbers.keeps = true, true, true, true
@@ -39,7 +39,7 @@ func Kept() *Slabs {
 	return s
 }
 
-// Again says that nobody has anything any more that was made of kept slabs: what comes next is made of the same memory.
+// Again says that nobody uses anything made of kept slabs any more: their memory is used again.
 func (s *Slabs) Again() {
 	s.points.again()
 	s.attributes.again()
@@ -53,19 +53,19 @@ func (s *Slabs) Again() {
 	s.summaries.again()
 }
 
-// size is how many pieces a slab has: enough that allocations do not matter any more, and few enough that little else is
-// kept with a piece that is kept.
+// size is the number of pieces in a slab: enough to make allocations cheap, and few enough that a piece which is kept
+// does not hold much other memory.
 const size = 64
 
-// stock is what pieces of one kind are cut off.
+// stock is a supply of pieces of one type.
 type stock[T any] struct {
 	left  []T
 	keeps bool
 	given [][]T // slabs, if they are kept
-	spare [][]T // and those of which nobody has a piece
+	spare [][]T // those of which no piece is in use
 }
 
-// piece cuts one off.
+// piece takes a piece.
 func (of *stock[T]) piece() *T {
 	if len(of.left) == 0 {
 		of.refill(size)
@@ -75,7 +75,7 @@ func (of *stock[T]) piece() *T {
 	return p
 }
 
-// list cuts off room for n. That for many is made by itself.
+// list takes a list for n elements. A long one is allocated separately.
 func (of *stock[T]) list(n int) []T {
 	if n > size {
 		return make([]T, 0, n)
@@ -88,7 +88,7 @@ func (of *stock[T]) list(n int) []T {
 	return l
 }
 
-// refill begins the next slab, which are all of one size.
+// refill starts the next slab. All slabs have the same size.
 func (of *stock[T]) refill(size int) {
 	if last := len(of.spare) - 1; last >= 0 {
 		of.left, of.spare = of.spare[last], of.spare[:last]
@@ -102,14 +102,14 @@ func (of *stock[T]) refill(size int) {
 
 func (of *stock[T]) again() {
 	for _, slab := range of.given {
-		clear(slab) // so that what it refers to can be freed
+		clear(slab) // so that the garbage collector can free what it refers to
 	}
 	of.spare = append(of.spare, of.given...)
 	clear(of.given)
 	of.given, of.left = of.given[:0], nil
 }
 
-// Reserve makes room for n attributes in a map that is empty.
+// Reserve reserves capacity for n attributes in an empty map.
 func (s *Slabs) Reserve(into pcommon.Map, n int) {
 	if !known || n > size/2 {
 		into.EnsureCapacity(n)
@@ -129,17 +129,18 @@ func (s *Slabs) PutStr(into pcommon.Map, key, value string) {
 	put(into, key, box(kinds.str, unsafe.Pointer(v)))
 }
 
-// Text is a string that is the value of many attributes, which share the memory of it that pdata has for each. Nobody changes that: pdata gives an
-// attribute whose value is set another one. It must not be used where the Collector frees data piece by piece (handback.Pooled).
+// Text is a string that is the value of many attributes, which share pdata's memory for it. Nobody modifies that:
+// setting an attribute's value gives it new memory. It must not be used if the Collector frees data piece by piece
+// (handback.Pooled).
 type Text stringValue
 
 // NewText returns one.
 func NewText(s string) *Text { return &Text{stringValue: s} }
 
-// String is what it says.
+// String returns the string.
 func (t *Text) String() string { return t.stringValue }
 
-// PutText is PutStr of a string that others have, too.
+// PutText is PutStr for a shared string.
 func (s *Slabs) PutText(into pcommon.Map, key string, value *Text) {
 	if !known {
 		into.PutStr(key, value.stringValue)
@@ -148,8 +149,8 @@ func (s *Slabs) PutText(into pcommon.Map, key string, value *Text) {
 	put(into, key, box(kinds.str, unsafe.Pointer(value)))
 }
 
-// PutAll puts many strings under keys that differ into a map that is empty, in their order where that can be had: pcommon.Map
-// compares each key that it is given one by one with all it has.
+// PutAll puts many strings under different keys into an empty map, in their order if possible: pcommon.Map compares
+// each key that is put singly with all before it.
 func (s *Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) {
 	if !known {
 		putRaw(into, n, all)
@@ -203,7 +204,7 @@ func (s *Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) {
 	pointOf(of).value = s.box(kinds.asDouble, math.Float64bits(value))
 }
 
-// ReserveExemplars makes room for n exemplars in a slice that is empty.
+// ReserveExemplars reserves capacity for n exemplars in an empty slice.
 func (s *Slabs) ReserveExemplars(into pmetric.ExemplarSlice, n int) {
 	if !known {
 		into.EnsureCapacity(n)
@@ -221,7 +222,7 @@ func (s *Slabs) SetExemplar(of pmetric.Exemplar, value float64) {
 	(*exemplarPoint)(unsafe.Pointer(&of)).orig.value = s.box(kinds.exemplar, math.Float64bits(value))
 }
 
-// ChangeStr sets a value, in the memory of the string that it is.
+// ChangeStr sets a string value in its existing memory.
 func ChangeStr(of pcommon.Value, value string) {
 	if known {
 		if v := (*boxed)(unsafe.Pointer(&valueOf(of).value)); v.kind == kinds.str {
@@ -232,7 +233,7 @@ func ChangeStr(of pcommon.Value, value string) {
 	of.SetStr(value)
 }
 
-// ChangeDouble sets the value of a point, in the memory of the float that it is.
+// ChangeDouble sets the float of a point in its existing memory.
 func ChangeDouble(of pmetric.NumberDataPoint, value float64) {
 	if known {
 		if v := (*boxed)(unsafe.Pointer(&pointOf(of).value)); v.kind == kinds.asDouble {
@@ -243,7 +244,7 @@ func ChangeDouble(of pmetric.NumberDataPoint, value float64) {
 	of.SetDoubleValue(value)
 }
 
-// ChangeInt sets the value of a point, in the memory of the integer that it is.
+// ChangeInt sets the integer of a point in its existing memory.
 func ChangeInt(of pmetric.NumberDataPoint, value int64) {
 	if known {
 		if v := (*boxed)(unsafe.Pointer(&pointOf(of).value)); v.kind == kinds.asInt {
@@ -254,7 +255,7 @@ func ChangeInt(of pmetric.NumberDataPoint, value int64) {
 	of.SetIntValue(value)
 }
 
-// box returns a value of eight bytes.
+// box makes an interface of a value of eight bytes.
 func (s *Slabs) box(kind unsafe.Pointer, bits uint64) any {
 	v := s.numbers.piece()
 	*v = bits

@@ -13,9 +13,9 @@ type Point interface {
 // points is a slice of them.
 type points[P Point] interface{ RemoveIf(f func(P) bool) }
 
-// Stow takes points out of a slice and keeps them, with all they hold, behind its end, where Unstow finds them. The others stay in
-// their order. The slice is the caller's alone: whoever else adds to it may write over what is stowed. It returns how many it
-// keeps: none where pdata's types are not as they are known, and the points are removed.
+// Stow removes points from a slice and keeps them, with all their content, beyond its end, where Unstow finds them. The
+// others stay in their order. The caller must own the slice: adding to it may overwrite what is stowed. It returns how
+// many it keeps: none if pdata's types do not have the known layout; the points are then just removed.
 func Stow[S points[P], P Point](from S, out []bool) (kept int) {
 	if kept, done := stow(from, out); done {
 		return kept
@@ -28,6 +28,6 @@ func Stow[S points[P], P Point](from S, out []bool) (kept int) {
 	return 0
 }
 
-// Unstow puts points that are stowed at the end of a slice, until it has n or there are no more. It returns how many: they hold what
-// they held when they were stowed.
+// Unstow appends stowed points to a slice, until it has n or there are no more. It returns how many: they have the
+// content that they had when they were stowed.
 func Unstow[S points[P], P Point](to S, n int) (found int) { return unstow(to, n) }

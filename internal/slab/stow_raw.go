@@ -8,7 +8,7 @@ package slab
 
 import "unsafe"
 
-// stow leaves the pointers to the elements where the slice no longer reaches.
+// stow leaves the pointers to the elements beyond the end of the slice.
 func stow[S any](from S, out []bool) (kept int, done bool) {
 	if !hidesRaw {
 		return 0, false
@@ -17,7 +17,7 @@ func stow[S any](from S, out []bool) (kept int, done bool) {
 	list, n := *all, 0
 	for i := range list {
 		if !out[i] {
-			list[n], list[i] = list[i], list[n] // which is one that goes, or itself
+			list[n], list[i] = list[i], list[n] // which is removed, or the same
 			n++
 		}
 	}
@@ -25,7 +25,7 @@ func stow[S any](from S, out []bool) (kept int, done bool) {
 	return len(list) - n, true
 }
 
-// unstow takes what is there: room that nobody has used is nil.
+// unstow takes what is beyond the end: unused capacity is nil.
 func unstow[S any](to S, n int) (found int) {
 	if !hidesRaw {
 		return 0

@@ -9,28 +9,29 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Stretch is metrics with numbers that are side by side, and their points.
+// Stretch is adjacent metrics with numbers, and their points.
 type Stretch struct {
 	Metrics []*Metric
 	Points  []*Number // of all metrics
-	Ends    []int     // of each metric's points
-	// Floats are what the points are to say, in their order, where they do not say it: it is owed until somebody settles it.
+	Ends    []int     // where each metric's points end
+	// Floats are the values for the points, in order, that Settle sets.
 	Floats []Float
 	Owed   bool
-	// Stand is a gauge of all the points, which is placed for the metrics while it is owed: who counts points reads one metric in place of these.
+	// Stand is a gauge with all the points, which is placed instead of the metrics while their values are left out:
+	// counting points then takes one metric.
 	Stand *Metric
 
-	stands bool                // it is in the place of the metrics
-	in     pmetric.MetricSlice // where that is
+	stands bool                // it is in place of the metrics
+	in     pmetric.MetricSlice // the slice that it is in
 }
 
-// Float is a value at a time in milliseconds, and when that began to count, 0 if it is not known.
+// Float is a value, its time in milliseconds, and its start time, 0 if not known.
 type Float struct {
 	Value     float64
 	At, Start int64
 }
 
-// Place appends the metrics to others, or what stands for them while their points owe what they say.
+// Place appends the metrics to others, or Stand while their values are left out.
 func (s *Stretch) Place(to pmetric.MetricSlice) {
 	if s.stands = s.Owed && s.Stand != nil; s.stands {
 		s.in = to
@@ -43,7 +44,7 @@ func (s *Stretch) Place(to pmetric.MetricSlice) {
 // StandsAt reports whether a metric stands for these.
 func (s *Stretch) StandsAt(m *Metric) bool { return s.stands && m == s.Stand }
 
-// Unfold has the metrics be where it is that one stands for them. Whoever reads metrics does so before.
+// Unfold replaces Stand by the metrics. It must be called before metrics are read.
 func (s *Stretch) Unfold() {
 	if s.stands {
 		s.stands = false
@@ -51,7 +52,8 @@ func (s *Stretch) Unfold() {
 	}
 }
 
-// Settle has the points say what is owed, and the metrics be there. Whoever reads points does so before.
+// Settle sets the values that were left out, and replaces Stand by the metrics. It must be called before points are
+// read.
 func (s *Stretch) Settle() {
 	s.Unfold()
 	if s.Owed {
@@ -60,7 +62,7 @@ func (s *Stretch) Settle() {
 	}
 }
 
-// Fill has the points say these.
+// Fill sets the values of the points.
 func (s *Stretch) Fill(floats []Float) {
 	for i, p := range s.Points {
 		f := &floats[i]
@@ -70,7 +72,7 @@ func (s *Stretch) Fill(floats []Float) {
 
 const nanosOfMilli = 1e6
 
-// Begins reports whether some metrics begin with these, and these have their points and no others.
+// Begins reports whether metrics begin with these, and these have their points and no others.
 func (s *Stretch) Begins(metrics []*Metric) bool {
 	if len(metrics) < len(s.Metrics) || !slices.Equal(metrics[:len(s.Metrics)], s.Metrics) {
 		return false

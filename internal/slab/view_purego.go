@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Readable reports whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+// Readable reports whether pdata's memory can be read directly. If not, nothing else in this file may be used.
 func Readable() bool { return false }
 
 // Attribute is one of a map's.

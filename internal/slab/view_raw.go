@@ -14,16 +14,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Readable reports whether the memory of pdata can be looked at as it is. Where it cannot, nothing else of this file may be used.
+// Readable reports whether pdata's memory can be read directly. If not, nothing else in this file may be used.
 func Readable() bool { return known }
 
-// Attribute is one of a map's, as pdata has it. It is to be read only.
+// Attribute is an attribute of a map, in pdata's memory. It is read-only.
 type Attribute keyValue
 
-// Number is a point with one number, as pdata has it. It is to be read only.
+// Number is a point with one number, in pdata's memory. It is read-only.
 type Number numberDataPoint
 
-// Metric is a metric, as pdata has it. It is to be read only.
+// Metric is a metric in pdata's memory. It is read-only.
 type Metric metric
 
 // Metrics returns those of a slice, in their order.
@@ -31,13 +31,13 @@ func Metrics(of pmetric.MetricSlice) []*Metric {
 	return *(*[]*Metric)(unsafe.Pointer((*metricSlice)(unsafe.Pointer(&of)).orig))
 }
 
-// Texts are what a metric says of itself.
+// Texts returns the texts of a metric.
 func (m *Metric) Texts() (name, unit, description string) { return m.name, m.unit, m.description }
 
-// Metadata is that of a metric, in its order.
+// Metadata returns the metadata of a metric, in its order.
 func (m *Metric) Metadata() []Attribute { return *(*[]Attribute)(unsafe.Pointer(&m.metadata)) }
 
-// Sums says what a sum is: whether it is monotonic, and its temporality as a number. A gauge is neither.
+// Sums returns whether a sum is monotonic, and its temporality as a number. For a gauge both are zero.
 func (m *Metric) Sums() (monotonic bool, temporality int32) {
 	if v := (*boxed)(unsafe.Pointer(&m.data)); v.kind == kinds.sum && v.data != nil {
 		s := (*metricSum)(v.data).sum
@@ -46,7 +46,7 @@ func (m *Metric) Sums() (monotonic bool, temporality int32) {
 	return false, 0
 }
 
-// Numbers are the points of a gauge or of a sum. It returns false for any other.
+// Numbers returns the points of a gauge or of a sum. It returns false for other types.
 func (m *Metric) Numbers() (points []*Number, ok bool) {
 	var all *[]*numberDataPoint
 	switch v := (*boxed)(unsafe.Pointer(&m.data)); {
@@ -72,7 +72,7 @@ func Numbers(of pmetric.NumberDataPointSlice) []*Number {
 	return *(*[]*Number)(unsafe.Pointer((*numberDataPointSlice)(unsafe.Pointer(&of)).orig))
 }
 
-// Key is the attribute's name. It returns false where the name is a place in a table that is elsewhere.
+// Key is the attribute's name. It returns false if the name is an index of a table elsewhere.
 func (a *Attribute) Key() (key string, ok bool) { return a.key, a.keyStrindex == 0 }
 
 // Str is the value if it is a string.
@@ -84,11 +84,11 @@ func (a *Attribute) Str() (value string, ok bool) {
 	return (*stringValue)(v.data).stringValue, true
 }
 
-// A Spot is where a string is that is a value. Of two values that are in one spot both are one string, as long as somebody has it.
-// The zero value is that of what is no string.
+// A Spot is the address of a string value. Two values with the same spot are one string, as long as somebody uses it.
+// The zero value stands for values that are not strings.
 type Spot struct{ at *stringValue }
 
-// Spot is where the value is.
+// Spot is the address of the value.
 func (a *Attribute) Spot() Spot {
 	v := (*boxed)(unsafe.Pointer(&a.value))
 	if v.kind != kinds.str {
@@ -97,13 +97,13 @@ func (a *Attribute) Spot() Spot {
 	return Spot{(*stringValue)(v.data)}
 }
 
-// Str is the string in a spot, which must not be the zero value.
+// Str is the string at a spot, which must not be the zero value.
 func (p Spot) Str() string { return p.at.stringValue }
 
-// Number is by what spots are told apart, mostly: for look-ups that are compared.
+// Number identifies most spots: for look-ups that also compare.
 func (p Spot) Number() uint64 { return uint64(uintptr(unsafe.Pointer(p.at))) }
 
-// Same reports whether two strings are equal, of such as are often one string in memory.
+// Same reports whether two strings are equal, quickly if they are one string in memory.
 func Same(a, b string) bool {
 	return len(a) == len(b) && (unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
@@ -126,7 +126,7 @@ func (a *Attribute) Scalar() (bits uint64, kind Scalar) {
 	return 0, NoScalar
 }
 
-// Value is the point's number. One that has none is NoScalar with true, one that is not known NoScalar with false.
+// Value is the point's number: NoScalar with true if it has none, NoScalar with false if it cannot be read.
 func (p *Number) Value() (bits uint64, kind Scalar, ok bool) {
 	v := (*boxed)(unsafe.Pointer(&p.value))
 	switch {
@@ -142,7 +142,7 @@ func (p *Number) Value() (bits uint64, kind Scalar, ok bool) {
 	return 0, NoScalar, false
 }
 
-// Double is the point's number if it is a float. Of others nothing but their kind is read.
+// Double is the point's number if it is a float. Only the type of other numbers is read.
 func (p *Number) Double() (bits uint64, ok bool) {
 	v := (*boxed)(unsafe.Pointer(&p.value))
 	if v.kind != kinds.asDouble || v.data == nil {
@@ -151,7 +151,7 @@ func (p *Number) Double() (bits uint64, ok bool) {
 	return *(*uint64)(v.data), true
 }
 
-// Refill sets the value of a point that has a float, in its memory, and its times. It is for who has made the point.
+// Refill sets the float of a point in its memory, and its times. Only the maker of the point may call it.
 func (p *Number) Refill(value float64, at, start uint64) {
 	if v := (*boxed)(unsafe.Pointer(&p.value)); v.kind == kinds.asDouble {
 		(*asDouble)(v.data).asDouble = value
