@@ -12,51 +12,51 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// encodedRun is how the series of a run of 2.0 are encoded, and what that is true of: targets of a job, with an instance or without one. Another
-// instance has another reference, and nothing else.
+// encodedRun is how the series of a run of 2.0 are encoded, for targets of a job, with or without an instance. Another
+// instance changes only its own reference.
 type encodedRun struct {
 	job     string
 	isNamed bool
-	steps   []encodedStep // borrowed from a request; nil if
-	kept    *keptSteps    // they are kept
+	steps   []encodedStep // part of a request; nil if
+	kept    *keptSteps    // the copy is used
 }
 
 func (e *encodedRun) isOf(key *resourceKey) bool {
 	return e.job == key.job && e.isNamed == (key.instance != "")
 }
 
-// encodedStep is the references of a series before and behind that of its instance, and what is behind its sample.
+// encodedStep is the references of a series before and after that of its instance, and what follows its sample.
 type encodedStep struct{ head, tail, metadata string }
 
-// keptSteps are encoded steps side by side: heads, tails and metadata in turn, and keptSlack.
+// keptSteps are encoded steps in one text: heads, tails and metadata in turn, then keptSlack.
 type keptSteps struct {
 	text  string
 	steps []keptStep
 }
 
-// keptStep is how long the parts of an encoded step are.
+// keptStep is the lengths of the parts of an encoded step.
 type keptStep struct{ head, tail, metadata uint8 }
 
 func (x keptStep) length() int { return int(x.head) + int(x.tail) + int(x.metadata) }
 
-// keptSlack is behind kept texts, so that their last bytes can be read eight at a time.
+// keptSlack follows kept texts, so that their last bytes can be read eight at a time.
 const keptSlack = "\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// keep appends a step. It returns false if that is odd.
+// keep appends a step. It returns false if that is unusual.
 func (k *keptSteps) keep(x *encodedStep) bool {
 	k.steps = append(k.steps, keptStep{uint8(len(x.head)), uint8(len(x.tail)), uint8(len(x.metadata))})
 	return max(len(x.head), len(x.tail), len(x.metadata)) <= math.MaxUint8
 }
 
-// step is one whose texts begin at a place.
+// step returns step i, whose texts begin at an offset.
 func (k *keptSteps) step(i, at int) encodedStep {
 	x := k.steps[i]
 	head, tail, end := at+int(x.head), at+int(x.head)+int(x.tail), at+x.length()
 	return encodedStep{k.text[at:head], k.text[head:tail], k.text[tail:end]}
 }
 
-// encoding is how the series of a run were encoded in a request, for those after it. It says the same where its references stand for the same
-// texts, of which there are few: then its bytes need not be resolved.
+// encoding is how the series of a run were encoded in a request, for later ones. It applies if its few references stand
+// for the same texts: then the encoded bytes need not be resolved.
 type encoding struct {
 	encodedRun
 
@@ -78,13 +78,14 @@ const (
 )
 
 const (
-	// fewForeign is in how many requests in a row a run is encoded otherwise than is known before it is noted how.
+	// fewForeign is the number of consecutive requests in which a run must be encoded otherwise than is known for that
+	// to be recorded.
 	fewForeign = 4
-	// unfit is for how many more it is not tried again where there is no room.
+	// unfit is for how many further requests it is not tried again if there is no room.
 	unfit = 60
 )
 
-// encodingOf is how series of a run are encoded of a target in the request at hand, as far as that is known.
+// encodingOf returns how the series of a run are encoded for a target in the current request, as far as known.
 func (t *translator) encodingOf(r *run, of *target) (e encodedRun, ok bool) {
 	if e, ok = t.said[r]; ok && e.isOf(&of.key) {
 		return e, true
@@ -113,7 +114,7 @@ func (t *translator) say(r *run, e encodedRun) {
 	t.said[r] = e
 }
 
-// noteEncoding records how a run was encoded that was compared text by text. It is borrowed from the request.
+// noteEncoding records how a run was encoded that was compared text by text. It refers to the request.
 func (t *translator) noteEncoding(r *run, e encodedRun) {
 	t.say(r, e)
 	if r.foreign.Add(1) < fewForeign {
@@ -125,7 +126,7 @@ func (t *translator) noteEncoding(r *run, e encodedRun) {
 	}
 }
 
-// lastingEncoding is an encoding in memory of its own; nil if there is something odd about it.
+// lastingEncoding returns an encoding in memory of its own; nil if it is unusual.
 func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 	if t.names == nil {
 		t.names = map[uint64]string{}
@@ -146,7 +147,7 @@ func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 	all.WriteString(keptSlack)
 	steps.text = all.String()
 	kept.bytes = encodingSize + len(steps.text) + len(kept.job) + len(e.steps)*keptStepSize
-	// Side by side and in the order in which requests have them, for they are all compared once in a request.
+	// Together and in the order of requests, since they are all compared once in a request.
 	all.Reset()
 	refs := slices.Sorted(maps.Keys(t.names))
 	for _, ref := range refs {
@@ -163,7 +164,7 @@ func (t *translator) lastingEncoding(r *run, e encodedRun) *encoding {
 	return kept
 }
 
-// nameRefs records what the references of a step stand for, in texts that last. They were compared with it.
+// nameRefs records the texts of a step's references, as copies. They equal the step's.
 func (t *translator) nameRefs(st *step, x *encodedStep, job string) bool {
 	labels := st.set.labels
 	for rest := x.head + x.tail; rest != ""; {

@@ -14,11 +14,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// exemplars holds, by the labels of their series, those that came without a sample: Prometheus sends each exemplar as a
-// series of its own, beside that of the sample. Taken ones are deleted.
+// exemplars has those that came without a sample, by the labels of their series: Prometheus sends each exemplar as a
+// series of its own, separate from the sample's. Used ones are deleted.
 type exemplars map[exemplarKey][]promwrite.Exemplar
 
-// exemplarKey stands for labels, whose text may be much longer than what refers to it: two hashes, of which nobody knows how to make the same.
+// exemplarKey identifies labels, whose text may be much longer than the references to it: two hashes, for which nobody
+// can find a collision.
 type exemplarKey [2]uint64
 
 var exemplarSeeds = [len(exemplarKey{})]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -38,12 +39,12 @@ func (e exemplars) collect(s *promwrite.Series) {
 	}
 	key := exemplarKeyOf(s.Labels)
 	for _, x := range s.Exemplars {
-		x.Labels = slices.Clone(x.Labels) // they are the decoder's
+		x.Labels = slices.Clone(x.Labels) // they belong to the decoder
 		e[key] = append(e[key], x)
 	}
 }
 
-// left counts those whose series had no point in the request to hang them on.
+// left counts those whose series had no point in the request.
 func (e exemplars) left() int {
 	n := 0
 	for _, list := range e {
@@ -52,7 +53,7 @@ func (e exemplars) left() int {
 	return n
 }
 
-// addExemplars hangs a series' exemplars on its last point: each has a time of its own, so nothing is lost by that.
+// addExemplars adds a series' exemplars to its last point: each has a time of its own, so nothing is lost.
 func (t *translator) addExemplars(index int, s *promwrite.Series) {
 	if !t.hasLast {
 		t.rejects.add(reasonOrphanExemplar, len(s.Exemplars), index, "", nil)
@@ -87,7 +88,7 @@ func (t *translator) appendExemplars(index int, list []promwrite.Exemplar) {
 	}
 }
 
-// setExemplarLabel knows the two labels that name a trace, when they hold ids; any other becomes an attribute.
+// setExemplarLabel sets the trace and span ID, if the two labels have valid ones; any other label becomes an attribute.
 func (t *translator) setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
 	switch {
 	case l.Name == "trace_id" && len(l.Value) == 32:

@@ -12,10 +12,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// stretch is series of a target, one after the other, that may become a run.
+// stretch is consecutive series of a target that may become a run.
 //
-// It ends where the target does, or the request, and before each metric whose first series says so by its hash: one in so many. These are
-// the same wherever a request begins and ends. What came between two of them becomes a run when the same comes a second time.
+// It ends where the target does, or the request, and before each metric whose first series is a border by its hash: one
+// in so many. Borders are the same wherever a request begins and ends. What came between two of them becomes a run when
+// the same comes a second time.
 type stretch struct {
 	of    *target
 	name  string
@@ -26,15 +27,15 @@ type stretch struct {
 // runLearning is what a translator needs to find runs and to learn them.
 type runLearning struct {
 	stretch stretch
-	// The run that came last, of which target, and the index of the series behind it.
+	// The last run, its target, and the index of the series after it.
 	lastRun    *run
 	lastRunEnd int
 	lastRunOf  *target
-	// How the series of a run of 2.0 are encoded in the request at hand.
+	// How the series of runs of 2.0 are encoded in the current request.
 	said   map[*run]encodedRun
-	refs   []encodedStep // room for those of all these
-	joined []byte        // scratch
-	floats []slab.Float  // scratch
+	refs   []encodedStep // memory for all of their steps
+	joined []byte        // memory for later calls
+	floats []slab.Float  // memory for later calls
 	names  map[uint64]string
 }
 
@@ -49,12 +50,12 @@ func (l *runLearning) reset() {
 	}
 }
 
-// follows reports whether runs are to be looked for: not where something else about series, or about metrics of the request, is to be kept in mind.
+// follows reports whether runs are looked for: not if the request has other data about its series or metrics.
 func (t *translator) follows() bool {
 	return t.tree.again != nil && t.known.shared && t.replicas == nil && len(t.exemplars) == 0 && !t.crowded
 }
 
-// learn takes note of a series that was translated by itself.
+// learn records a series that was translated by itself.
 func (t *translator) learn(s *promwrite.Series, set *labelSet, of *target) {
 	f := set.family.Load()
 	if set.self == 0 || s.Encoded == "" || len(s.Samples) != 1 || len(s.Histograms) > 0 || !set.attributes.Are() ||
@@ -84,7 +85,7 @@ func stepOf(set *labelSet, f *family, before []step) step {
 	return s
 }
 
-// endStretch ends what was noted, and makes a run of it if the same has come before.
+// endStretch ends a stretch, and makes a run of it if the same has come before.
 func (t *translator) endStretch() {
 	l := &t.stretch
 	if len(l.steps) >= leastRun && t.known.runs.limit > 0 {
@@ -106,8 +107,8 @@ func (s *labelSet) seen(hash uint64) bool {
 	return false
 }
 
-// takeRun translates all of a run that begins with a series, if one does, and of those that come behind it as they did last time. It is false
-// if none does.
+// takeRun translates a run that begins with the series, if there is one, and the runs that followed it last time. It
+// returns false if there is none.
 func (t *translator) takeRun(s *promwrite.Series, set *labelSet, of *target) bool {
 	list := set.runs.Load()
 	if list == nil || s.Rest == "" {
@@ -135,7 +136,7 @@ func (t *translator) takeRun(s *promwrite.Series, set *labelSet, of *target) boo
 			n += len(r.steps)
 		}
 		t.endStretch()
-		if of.loose { // what comes later of the same series is to stand behind
+		if of.loose { // what comes later of the same series must come after it
 			clear(of.numbers)
 			of.loose = false
 		}
@@ -149,7 +150,7 @@ func (t *translator) takeRun(s *promwrite.Series, set *labelSet, of *target) boo
 	return false
 }
 
-// takeOne translates a run, if a message begins with that, and returns what follows.
+// takeOne translates a run, if a message begins with it, and returns what follows.
 func (t *translator) takeOne(r *run, msg string, of *target) (rest string, ok bool) {
 	if r.version != t.version || r.scope != of.key.scope {
 		return "", false
@@ -181,7 +182,7 @@ func (t *translator) takeOne(r *run, msg string, of *target) (rest string, ok bo
 	return rest, true
 }
 
-// compareV1 compares series of 1.0 with a run, and writes down what they say. It returns what follows.
+// compareV1 compares series of 1.0 with a run, and stores their values. It returns what follows.
 func (t *translator) compareV1(r *run, floats []slab.Float, msg string) (rest string, ok bool) {
 	first := r.steps[0].set.raw
 	joined := t.joined[:0]
@@ -273,8 +274,8 @@ func (t *translator) compareV2(r *run, floats []slab.Float, msg string, of *targ
 	return msg, true
 }
 
-// compareRefs compares the references and the metadata of a series with a step, and those of the target. It returns how they are encoded, and the
-// reference of the instance.
+// compareRefs compares the references and the metadata of a series with a step and the target. It returns how they are
+// encoded, and the reference of the instance.
 func (t *translator) compareRefs(st *step, refs, metadata string, of *target) (x encodedStep, instance string, ok bool) {
 	labels := st.set.labels
 	at, jobs, instances := 0, 0, 0

@@ -8,9 +8,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// follow compares series of 2.0 that a message begins with with kept steps, from one on whose texts begin at a place, and writes down what they
-// say. It returns the first that is not as is kept, where its texts begin, and what begins with it. Bytes are compared eight at a time: most parts
-// are no longer, and to call for each would take longer.
+// follow compares the series of 2.0 at the start of a message with kept steps, starting with step i whose texts begin
+// at an offset, and stores their values. It returns the first step that differs, where its texts begin, and the rest of
+// the message. Bytes are compared eight at a time: most parts are no longer, and a call for each would take longer.
 func (k *keptSteps) follow(i, at int, msg, instance string, samples *promwrite.SampleReader, floats []slab.Float) (next, text int, rest string) {
 	if len(instance) > 8 {
 		return i, at, msg
@@ -30,7 +30,7 @@ func (k *keptSteps) follow(i, at int, msg, instance string, samples *promwrite.S
 		if !ok || len(refs) != own+len(instance) || len(sampled) < 8 {
 			break
 		}
-		refs = series[len(series)-len(sampled)-len(refs):] // and what can be read beyond
+		refs = series[len(series)-len(sampled)-len(refs):] // and what may be read beyond
 		if !begin(refs, kept, head) || !begins(refs[head:], named, len(instance)) || !begin(refs[head+len(instance):], kept[head:], int(x.tail)) {
 			break
 		}
@@ -45,7 +45,7 @@ func (k *keptSteps) follow(i, at int, msg, instance string, samples *promwrite.S
 	return i, at, msg
 }
 
-// begin reports whether two texts begin with the same n bytes. Both have eight more, or as many as make up the last eight.
+// begin reports whether two texts begin with the same n bytes. Both must have eight more, or fill the last eight.
 func begin(a, b string, n int) bool {
 	for ; n > 8; n -= 8 {
 		if eight(a) != eight(b) {
@@ -56,7 +56,7 @@ func begin(a, b string, n int) bool {
 	return (eight(a)^eight(b))<<(8*(8-n)&127) == 0
 }
 
-// begins reports whether a text begins with the first n bytes of eight.
+// begins reports whether a text begins with the first n bytes of a word.
 func begins(text string, with uint64, n int) bool { return (eight(text)^with)<<(8*(8-n)&127) == 0 }
 
 func eight(s string) uint64 {

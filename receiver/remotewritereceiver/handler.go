@@ -21,17 +21,18 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
-// retryAfter, in seconds, is the pause asked for when the pipeline is busy. Senders back off further on their own.
+// retryAfter is the pause in seconds that is asked for when the pipeline is busy. Senders back off further on their
+// own.
 const retryAfter = "1"
 
-// response is the answer to one request, and what the request was.
+// response is the answer to one request, with data about the request.
 type response struct {
 	code    int
 	written promwrite.Written
 	err     error // the reason, unless code is 204
 
-	points      int  // that the pipeline was offered
-	taken       bool // by the pipeline
+	points      int  // offered to the pipeline
+	taken       bool // the pipeline accepted it
 	rejects     rejects
 	wire, plain int // bytes of the body, as received and as decoded
 }
@@ -64,7 +65,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 	http.Error(w, answer.err.Error(), answer.code)
 }
 
-// requestOf is how a request is counted.
+// requestOf returns the attributes by which a request is counted.
 func (r *remoteWriteReceiver) requestOf(version promwrite.Version, code int) metric.MeasurementOption {
 	if option, known := r.fine[version]; known && code == http.StatusNoContent { // fast path
 		return option
@@ -72,7 +73,7 @@ func (r *remoteWriteReceiver) requestOf(version promwrite.Version, code int) met
 	return r.measured(attribute.String("version", version.String()), attribute.Int("code", code))
 }
 
-// write takes one request's series to the pipeline.
+// write hands one request's series to the pipeline.
 func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, version promwrite.Version) response {
 	encoding, err := promwrite.ParseContentEncoding(req.Header.Get("Content-Encoding"))
 	if err != nil {
@@ -104,7 +105,7 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		answer.code, answer.err = consumeCode(err), fmt.Errorf("cannot pass %d points on: %w", points, err)
 		if answer.code == http.StatusBadRequest {
 			r.countLeftOut(ctx, &batch)
-		} else { // all of it comes again
+		} else { // all of it will be sent again
 			answer.rejects = rejects{}
 		}
 		return answer
@@ -119,13 +120,13 @@ func (r *remoteWriteReceiver) write(w http.ResponseWriter, req *http.Request, ve
 		answer.written.Exemplars += w.Exemplars
 	}
 	if err := batch.rejects.err(); err != nil {
-		// The rest is written, and the headers say how much that is: sending it again would not help.
+		// The rest was accepted, and the headers say how much: sending it again would not help.
 		answer.code, answer.err = http.StatusBadRequest, err
 	}
 	return answer
 }
 
-// countLeftOut counts what of a request was not passed on, and does not come again.
+// countLeftOut counts what was left out of a request and will not be sent again.
 func (r *remoteWriteReceiver) countLeftOut(ctx context.Context, b *batch) {
 	r.countRejects(ctx, &b.rejects)
 	if n := b.left.Samples + b.left.Histograms; n > 0 {
@@ -133,7 +134,7 @@ func (r *remoteWriteReceiver) countLeftOut(ctx context.Context, b *batch) {
 	}
 }
 
-// countFailovers counts elections that went to another replica in a request.
+// countFailovers counts elections that changed to another replica in a request.
 func (r *remoteWriteReceiver) countFailovers(ctx context.Context, b *batch) {
 	if b.ballot == nil {
 		return
@@ -143,7 +144,7 @@ func (r *remoteWriteReceiver) countFailovers(ctx context.Context, b *batch) {
 	}
 }
 
-// decode reads the body at the sender's pace, and only then takes a worker. It returns the size of the body, too.
+// decode reads the body at the sender's pace, and only then takes a worker. It also returns the size of the body.
 func (r *remoteWriteReceiver) decode(
 	ctx context.Context, w http.ResponseWriter, req *http.Request, version promwrite.Version, encoding promwrite.Encoding, held *admission.Hold,
 ) (decoded batch, wire int, err error) {
@@ -175,7 +176,8 @@ func (r *remoteWriteReceiver) decode(
 	return decoded, wire, err
 }
 
-// tenantOf is what a header of a request says, if that is asked for: a name that is not in the form of headers is put into it each time.
+// tenantOf is the value of a request's header, if asked: a header name that is not canonical costs a conversion each
+// time.
 func tenantOf(req *http.Request, header string, asked bool) string {
 	if !asked {
 		return ""
@@ -183,7 +185,7 @@ func tenantOf(req *http.Request, header string, asked bool) string {
 	return req.Header.Get(header)
 }
 
-// slot takes a slot. Where there is one, nobody has to find out whether the client is still there.
+// slot takes a slot. If one is free, it need not watch whether the client is still there.
 func (r *remoteWriteReceiver) slot(ctx context.Context) error {
 	select {
 	case r.slots <- struct{}{}: // fast path
@@ -198,7 +200,7 @@ func (r *remoteWriteReceiver) slot(ctx context.Context) error {
 	}
 }
 
-// worker takes an idle one or makes one. The garbage collector takes away those that nobody has needed for a while.
+// worker takes an idle worker or makes one. The garbage collector takes idle ones after a while.
 func (r *remoteWriteReceiver) worker() (*worker, error) {
 	known := r.known.Load()
 	if w, ok := r.idle.Get().(*worker); ok {
@@ -208,7 +210,7 @@ func (r *remoteWriteReceiver) worker() (*worker, error) {
 	return newWorker(r.cfg, known)
 }
 
-// decodeCode says whose fault it is that nothing was decoded.
+// decodeCode is the status code for an error of decoding.
 func decodeCode(err error) int {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -216,12 +218,12 @@ func decodeCode(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, admission.ErrBusy), errors.Is(err, admission.ErrSlow), errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusServiceUnavailable // senders give data up for 408
+		return http.StatusServiceUnavailable // senders drop data on 408
 	}
 	return http.StatusBadRequest
 }
 
-// consumeCode tells the sender whether to send again: never after a permanent error, later after any other.
+// consumeCode tells the sender whether to send again: not after a permanent error, later after any other.
 func consumeCode(err error) int {
 	switch {
 	case consumererror.IsPermanent(err):

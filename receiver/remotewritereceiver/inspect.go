@@ -26,7 +26,7 @@ func (r *remoteWriteReceiver) inspection() inspect.Source {
 	}
 }
 
-// tally is what requests come to since the start. Counting one is a moment under a lock, next to all the rest it takes.
+// tally counts requests since the start. It takes a lock for a moment, which is little compared to the request.
 type tally struct {
 	mu       sync.Mutex
 	sums     inspect.Flow
@@ -34,13 +34,13 @@ type tally struct {
 	last     inspect.Fault
 }
 
-// outcome is what requests are counted by. There are few: versions and status codes of ours.
+// outcome is what requests are counted by. There are few: versions and our status codes.
 type outcome struct {
 	version promwrite.Version
 	code    int
 }
 
-// reasonPipeline is why points are lost that the pipeline refuses for good.
+// reasonPipeline is the reason of points that the pipeline refuses permanently.
 const reasonPipeline = "pipeline"
 
 // maxFault limits the text of a fault.
@@ -61,7 +61,7 @@ func (t *tally) count(req *http.Request, version promwrite.Version, answer *resp
 	for why, n := range answer.rejects.counts {
 		if n > 0 {
 			t.sums.Dropped[reasonNames[why]] += int64(n)
-			if reason(why) != reasonOrphanExemplar { // which is no point
+			if reason(why) != reasonOrphanExemplar { // not a point
 				t.sums.In += int64(n)
 			}
 		}
@@ -73,7 +73,7 @@ func (t *tally) count(req *http.Request, version promwrite.Version, answer *resp
 		case answer.code == http.StatusBadRequest:
 			t.sums.Dropped[reasonPipeline] += int64(answer.points)
 		default:
-			t.sums.Refused++ // and comes again
+			t.sums.Refused++ // and sent again
 		}
 	}
 	if answer.code == http.StatusNoContent {
@@ -107,7 +107,7 @@ func (r *remoteWriteReceiver) intake() inspect.Intake {
 	return out
 }
 
-// outcomeName is the version as people say it, and the answer.
+// outcomeName is the version for display, and the answer.
 func outcomeName(o outcome) string {
 	code := strconv.Itoa(o.code)
 	switch o.version {

@@ -10,20 +10,21 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// keptLabels are the labels of the series of a run of 1.0 side by side, less those of the target: what is before these and what is behind, in turn,
-// and keptSlack. To compare with the labels of each set would be to read as much again of memory that is elsewhere for each.
+// keptLabels are the labels of the series of a run of 1.0 in one text, without those of the target: what comes before
+// these and after, in turn, then keptSlack. Comparing with the labels of each set instead would read as much again from
+// scattered memory.
 type keptLabels struct {
 	text  string
 	steps []keptLabel
 }
 
-// keptLabel is how long the labels of a series are before and behind those of the target. Neither is longer than maxKnownText.
+// keptLabel is the lengths of the labels before and after those of the target, at most maxKnownText.
 type keptLabel struct{ head, tail uint16 }
 
 // keptLabelSize is what one takes up beside its text.
 const keptLabelSize = 4
 
-// keepLabels keeps those of the series of a run. Of those that are parted it says nothing.
+// keepLabels copies the labels of the series of a run, except those that are parted.
 func keepLabels(steps []step) (k keptLabels) {
 	var text strings.Builder
 	k.steps = make([]keptLabel, len(steps))
@@ -47,9 +48,10 @@ func keepLabels(steps []step) (k keptLabels) {
 
 func (k *keptLabels) bytes() int { return len(k.steps)*keptLabelSize + len(k.text) }
 
-// follow compares the series that a message begins with with the labels of steps, from one on whose texts begin at a place, and with those of the
-// target, which has keptSlack behind it. It writes down what they say, and returns the first that is not as is kept, where its texts begin, and what
-// begins with it. Bytes are compared eight at a time: most parts are short, and to call for each would take longer.
+// follow compares the series at the start of a message with the labels of steps, starting with step i whose texts begin
+// at an offset, and with those of the target, which must be followed by keptSlack. It stores their values, and returns
+// the first step that differs, where its texts begin, and the rest of the message. Bytes are compared eight at a time:
+// most parts are short, and a call for each would take longer.
 func (k *keptLabels) follow(i, at int, msg, target string, samples *promwrite.SampleReader, steps []step, floats []slab.Float) (next, text int, rest string) {
 	own := len(target) - len(keptSlack)
 	for ; i < len(k.steps) && !steps[i].parted; i++ {
@@ -57,7 +59,7 @@ func (k *keptLabels) follow(i, at int, msg, target string, samples *promwrite.Sa
 		head, tail := int(x.head), int(x.tail)
 		series, behind, ok := promwrite.SeriesAt(promwrite.V1, msg)
 		end := head + own + tail
-		if !ok || len(series) < end+8 { // the least that a sample has which is read here
+		if !ok || len(series) < end+8 { // the least size of a sample that is read here
 			break
 		}
 		if !alike(series, 0, k.text, at, head) || !alike(series, head, target, 0, own) || !alike(series, head+own, k.text, at+head, tail) {
@@ -74,7 +76,7 @@ func (k *keptLabels) follow(i, at int, msg, target string, samples *promwrite.Sa
 	return i, at, msg
 }
 
-// alike reports whether n bytes from places in two texts on are the same. Both texts have eight more.
+// alike reports whether n bytes at two offsets are equal. Both texts must have eight more.
 func alike(a string, from int, b string, begin, n int) bool {
 	const most = 32 // at a time
 	if n >= most {

@@ -21,35 +21,35 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
-// known is what senders say again and again, so that it is checked, sorted, copied and made into attributes once, and not for
-// each sample. It belongs to no request, and texts in it last.
+// known is what senders send again and again, so that it is checked, sorted, copied and made into attributes once,
+// rather than for each sample. It is independent of requests, and owns its texts.
 type known struct {
 	seed     maphash.Seed
 	sets     *memo.Table[labelSet]
 	targets  *memo.Table[knownTarget]
 	families *memo.Table[family]
 	runs     runs
-	unkept   atomic.Int64 // sets, when it was last looked
-	// shared says that points take their attributes from here as they are. All that is behind the receiver leaves them so.
+	unkept   atomic.Int64 // sets without room when it was last read
+	// shared says that points use the attributes here directly, since no component modifies them.
 	shared bool
-	// metadata is that of metrics, by type, if shared.
+	// metadata of metrics, by type, if shared.
 	metadata [types]reuse.Attributes
 }
 
-// labelSet is what the labels of series came to, less job and instance: series of different targets have the same.
+// labelSet is the result for the labels of series without job and instance, the same for different targets.
 type labelSet struct {
-	raw     *rawLabels        // as they came in 1.0
-	labels  []promwrite.Label // or as they were decoded
+	raw     *rawLabels        // as encoded in 1.0
+	labels  []promwrite.Label // or as decoded
 	text    int               // bytes of these
-	own     []promwrite.Label // that become attributes of points, sorted
+	own     []promwrite.Label // those that become attributes of points, sorted
 	name    string
 	scope   string
 	replica replicas.Key
 
-	attributes reuse.Attributes       // of own, if shared
-	family     atomic.Pointer[family] // of the last series, which is a guess
-	next       atomic.Uint64          // the hash of the set that followed last time, which is a guess
-	self       uint64                 // the hash by which the table has it; 0 if it is in none
+	attributes reuse.Attributes       // made of own, if shared
+	family     atomic.Pointer[family] // of the last series; a guess
+	next       atomic.Uint64          // hash of the set that followed last time; a guess
+	self       uint64                 // hash in the table; 0 if it is not there
 
 	runs  atomic.Pointer[[]*run] // that begin with it
 	began [2]atomic.Uint64       // hashes of the last stretches that did
@@ -61,20 +61,20 @@ type knownTarget struct {
 	attributes    reuse.Attributes // if shared
 }
 
-// family is what the series of a metric have in common beside labels.
+// family is what the series of a metric have in common besides labels.
 type family struct {
 	metric, help, unit string // as they came
 	typ                promwrite.MetricType
 	description, ucum  string
-	shape              pmetric.MetricType // of a float series
+	shape              pmetric.MetricType // for float series
 	metadata           reuse.Attributes   // if shared
-	self               uint64             // the hash by which the table has it; 0 if it is in none
+	self               uint64             // hash in the table; 0 if it is not there
 }
 
-// knownShare is how much of the memory there is may be used for what is known: one part in 64, for label sets mostly.
+// knownShare is the share of the memory for what is known: one part in 64, mostly for label sets.
 var knownShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
 
-// maxKnownText limits the text of what is remembered: longer ones are not worth looking for.
+// maxKnownText limits the text of what is remembered: longer texts are not worth looking up.
 const maxKnownText = 2 << 10
 
 func newKnown(bytes int, shared bool) *known {
@@ -98,7 +98,7 @@ func newKnown(bytes int, shared bool) *known {
 	return k
 }
 
-// isIntact reports whether metadata, which is shared, is what it was. Other attributes are looked at when metrics are taken back.
+// isIntact reports whether shared metadata is unchanged. Other attributes are checked when metrics are taken back.
 func (k *known) isIntact() bool {
 	for i := range k.metadata {
 		if !k.metadata[i].Intact() {
@@ -108,7 +108,7 @@ func (k *known) isIntact() bool {
 	return true
 }
 
-// Bytes of memory that things take up, without texts.
+// Sizes of things in bytes, without texts.
 const (
 	labelSetSize    = 376               // with rawLabels
 	labelSize       = 32                // as it was decoded
@@ -124,7 +124,7 @@ func textOf(labels []promwrite.Label) (n int) {
 	return n
 }
 
-// age drops what has not been received for a while.
+// age drops what was not received for a while.
 func (k *known) age(now time.Time) {
 	k.sets.Age(now)
 	k.targets.Age(now)
@@ -133,7 +133,7 @@ func (k *known) age(now time.Time) {
 	k.runs.age(k.has, k.unkept.Swap(unkept) != unkept)
 }
 
-// has reports whether all of a run is known still, which thereby is asked for.
+// has reports whether all of a run is still known, and marks it as used.
 func (k *known) has(r *run) bool {
 	if !r.used.Load() {
 		return true
@@ -150,7 +150,7 @@ func (k *known) has(r *run) bool {
 	return true
 }
 
-// stats says how many bytes are in use, and how many label sets had no room so far.
+// stats returns how many bytes are in use, and how many label sets found no room so far.
 func (k *known) stats() (bytes int, unkept int64) {
 	_, sets, unkept := k.sets.Stats()
 	_, targets, _ := k.targets.Stats()
@@ -158,18 +158,18 @@ func (k *known) stats() (bytes int, unkept int64) {
 	return sets + targets + families + k.runs.bytes(), unkept
 }
 
-// mix folds the hash of a part into that of a whole.
+// mix combines the hash of a whole with that of a part.
 func mix(h, part uint64) uint64 {
 	h = (h ^ part) * 0x9e3779b97f4a7c15
 	return h ^ h>>29
 }
 
-// outline is what a look at labels tells.
+// outline is what a quick look at labels tells.
 type outline struct {
 	job, instance string
-	others        int    // labels besides these two
+	others        int    // number of labels besides these two
 	hash          uint64 // of those
-	odd           bool   // there is too much of something to look for it among what is known
+	odd           bool   // something is too large to be looked up
 }
 
 func (k *known) outline(labels []promwrite.Label) (o outline) {
@@ -199,7 +199,7 @@ func (k *known) outline(labels []promwrite.Label) (o outline) {
 	return o
 }
 
-// is reports whether labels are those of the set, in the same order; others is how many there are besides job and instance.
+// is reports whether labels are those of the set, in the same order; others is their number without job and instance.
 func (s *labelSet) is(labels []promwrite.Label, others int) bool {
 	if len(s.labels) != others {
 		return false
@@ -218,7 +218,7 @@ func (s *labelSet) is(labels []promwrite.Label, others int) bool {
 	return true
 }
 
-// keep copies what is worth it of a set whose texts are borrowed.
+// keep copies a set whose texts belong to a request, if that is worthwhile.
 func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
 	kept := &labelSet{scope: strings.Clone(s.scope), labels: make([]promwrite.Label, 0, len(labels))}
 	var text strings.Builder
@@ -253,7 +253,7 @@ func (k *known) keep(s *labelSet, labels []promwrite.Label) *labelSet {
 	return kept
 }
 
-// share makes the attributes of a set, if these are shared.
+// share makes the attributes of a set, if attributes are shared.
 func (k *known) share(s *labelSet) {
 	if !k.shared {
 		return
@@ -266,7 +266,7 @@ func (k *known) share(s *labelSet) {
 	s.attributes = reuse.Seal(list)
 }
 
-// target finds or makes a target; nil if there is no room for it, or it cannot be one.
+// target returns the entry of a target, which it makes if needed; nil if there is no room, or it is not valid.
 func (k *known) target(job, instance string) *knownTarget {
 	if len(job)+len(instance) > maxKnownText {
 		return nil
@@ -288,7 +288,7 @@ func (k *known) target(job, instance string) *knownTarget {
 	return k.targets.Add(h, t, is)
 }
 
-// family finds or makes a family; nil if there is no room for it.
+// family returns the entry of a family, which it makes if needed; nil if there is no room.
 func (k *known) family(name string, s *promwrite.Series) *family {
 	if len(name)+len(s.Help)+len(s.Unit) > maxKnownText {
 		return nil
@@ -313,14 +313,14 @@ func (k *known) newFamily(name, help, unit string, typ promwrite.MetricType) *fa
 	}
 }
 
-// name says which metric it is.
+// name sets the name of a metric.
 func (f *family) name(m pmetric.Metric) {
 	m.SetName(f.metric)
 	m.SetUnit(f.ucum)
 	m.SetDescription(f.description)
 }
 
-// describe says all that a metric of float series is, but for its metadata.
+// describe sets everything of a metric of float series, except its metadata.
 func (f *family) describe(m pmetric.Metric) {
 	if f.shape == pmetric.MetricTypeSum {
 		sum := m.Sum()

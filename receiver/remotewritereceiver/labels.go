@@ -27,8 +27,8 @@ var (
 	errLabelTwice = errors.New("a label appears twice")
 )
 
-// maxLabels limits the labels of a series and of an exemplar: putting n attributes on a point takes n*n/2 comparisons.
-// No database is known to take half as many.
+// maxLabels limits the labels of a series and of an exemplar: n attributes take n*n/2 comparisons. No known database
+// accepts half as many.
 const maxLabels = 256
 
 const (
@@ -40,14 +40,14 @@ const (
 	scopePrefix   = "otel_scope_"
 )
 
-// identify checks labels, and makes a set of them whose texts are theirs.
+// identify checks labels, and makes a set that refers to their texts.
 func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, into *labelSet) error {
 	*into = labelSet{own: into.own[:0]}
 	if len(labels) > maxLabels {
 		return errLabels
 	}
 	sorted := true
-	var err error // of which the name is told, wherever that is
+	var err error // that names the metric, wherever it is
 	for i, l := range labels {
 		switch l.Name {
 		case "":
@@ -55,7 +55,7 @@ func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, i
 		case labelName:
 			into.name = l.Value
 		default:
-			if replicas == nil { // fast path: nobody asks who has sent it
+			if replicas == nil { // fast path: replicas are not told apart
 				break
 			}
 			switch l.Name {
@@ -77,7 +77,7 @@ func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, i
 		return err
 	}
 	if !sorted {
-		labels = slices.Clone(labels) // what they are known by is their own order
+		labels = slices.Clone(labels) // sets are found by the original order
 		slices.SortStableFunc(labels, func(a, b promwrite.Label) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range labels[1:] {
 			if labels[i].Name == labels[i+1].Name {
@@ -89,8 +89,8 @@ func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, i
 	if into.replica.Cluster != "" && into.replica.Replica != "" {
 		less = replicas.ReplicaLabel
 	}
-	// Labels are attributes less those that became the metric's name, its resource and its scope. Prometheus takes an empty
-	// value for an absent label.
+	// Labels are attributes, except those that became the metric's name, its resource and its scope. Prometheus takes
+	// an empty value for an absent label.
 	for _, l := range labels {
 		switch {
 		case l.Value == "", l.Name == labelName, l.Name == labelJob, l.Name == labelInstance, l.Name == less,
@@ -105,7 +105,7 @@ func identify(labels []promwrite.Label, scoped bool, replicas *replicas.Rules, i
 	return nil
 }
 
-// put sets the attributes of a point, which has none.
+// put sets the attributes of a point without any.
 func (s *labelSet) put(with *slab.Slabs, dst pcommon.Map) {
 	with.Reserve(dst, len(s.own))
 	for i := range s.own {
@@ -113,8 +113,8 @@ func (s *labelSet) put(with *slab.Slabs, dst pcommon.Map) {
 	}
 }
 
-// setTarget undoes what exporters do to service.namespace, service.name and service.instance.id. A job with no
-// slash, several, or nothing on one side of it was not made of two names.
+// setTarget reverses what exporters do to service.namespace, service.name and service.instance.id. A job without a
+// slash, with several, or with nothing on one side of it was not made of two names.
 func setTarget(dst pcommon.Map, job, instance string) {
 	name := job
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && namespace != "" && rest != "" && !strings.Contains(rest, "/") {
@@ -129,8 +129,8 @@ func setTarget(dst pcommon.Map, job, instance string) {
 	}
 }
 
-// appendScope appends what labels, which are sorted, say of a scope: pairs of texts, each closed with a byte that is in no
-// UTF-8 text.
+// appendScope appends the part of sorted labels that describes a scope: pairs of texts, each ended by a byte that UTF-8
+// does not have.
 func appendScope(dst []byte, labels []promwrite.Label) []byte {
 	for _, l := range labels {
 		if l.Value != "" && strings.HasPrefix(l.Name, scopePrefix) {
@@ -141,7 +141,7 @@ func appendScope(dst []byte, labels []promwrite.Label) []byte {
 	return dst
 }
 
-// setScope undoes what exporters do to a scope.
+// setScope reverses what exporters do to a scope.
 func setScope(dst pmetric.ScopeMetrics, scope string) {
 	for scope != "" {
 		var name, value string
@@ -160,5 +160,5 @@ func setScope(dst pmetric.ScopeMetrics, scope string) {
 	}
 }
 
-// validUTF8 is s as protobuf may carry it: help and unit are prose, not worth losing a sample for.
+// validUTF8 makes s valid UTF-8: help and unit are texts for people, not worth losing a sample for.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// rawLabels is the labels of a series of Remote Write 1.0 as they came, cut where job and instance are, which are others for each target.
+// rawLabels is the encoded labels of a series of Remote Write 1.0, without job and instance, which differ between
+// targets.
 type rawLabels struct {
-	parts [len(holeNames) + 1]string // what is before, between and behind them
-	holes [len(holeNames)]hole       // which follows a part
-	n     int                        // holes
+	parts [len(holeNames) + 1]string // what comes before, between and after these
+	holes [len(holeNames)]hole       // which of them follows a part
+	n     int                        // number of holes
 }
 
 // hole is a label that is left out.
@@ -25,14 +26,14 @@ const (
 
 var holeNames = [...]string{holeJob: labelJob, holeInstance: labelInstance}
 
-// targetFields are the labels job and instance of a target as they came, and their values.
+// targetFields are the encoded labels job and instance of a target, and their values.
 type targetFields struct {
 	fields, values [len(holeNames)]string
-	n              int // of them that are there
+	n              int // number of those present
 }
 
-// cutLabels cuts labels that a decoder has left encoded, whose lengths take a byte each. It returns false where job or instance is there
-// twice, or not in the form that all give it.
+// cutLabels divides labels that a decoder has left encoded, whose lengths take one byte each. It returns false if job
+// or instance is there twice, or in an unusual form.
 func cutLabels(encoded string) (r rawLabels, of targetFields, ok bool) {
 	begin, at := 0, 0
 	for at < len(encoded) {
@@ -57,7 +58,7 @@ func cutLabels(encoded string) (r rawLabels, of targetFields, ok bool) {
 	return r, of, true
 }
 
-// holeHeads are how these labels begin: with their name.
+// holeHeads are the encoded beginnings of these labels, with their names.
 var holeHeads = func() (all [len(holeNames)]string) {
 	for h, name := range holeNames {
 		all[h] = string([]byte{1<<3 | 2, byte(len(name))}) + name
@@ -65,7 +66,7 @@ var holeHeads = func() (all [len(holeNames)]string) {
 	return all
 }()
 
-// holeValue is the value of a label that is alone in a field. It returns false where that is not the label, or not in the usual form.
+// holeValue is the value of a label, given its field. It returns false if that is another label, or unusual.
 func holeValue(field string, h hole) (value string, ok bool) {
 	at := 2 + len(holeHeads[h])
 	if len(field) < at+2 || !strings.HasPrefix(field[2:], holeHeads[h]) || field[at] != 2<<3|2 || field[at+1] >= 0x80 {
@@ -75,7 +76,7 @@ func holeValue(field string, h hole) (value string, ok bool) {
 	return value, len(value) == int(field[at+1])
 }
 
-// hash is that of all but the target.
+// hash is a hash of everything but the target.
 func (r *rawLabels) hash(seed maphash.Seed) uint64 {
 	h := uint64(r.n)
 	for i, part := range r.parts[:r.n+1] {
@@ -87,8 +88,8 @@ func (r *rawLabels) hash(seed maphash.Seed) uint64 {
 	return h
 }
 
-// match reports whether encoded labels are these and those of some target. It compares with the fields of one that is near, and says
-// whether it is the same.
+// match reports whether encoded labels are these and those of some target. It compares with the target near first, and
+// reports whether it is that one.
 func (r *rawLabels) match(encoded string, near *targetFields) (of targetFields, same, ok bool) {
 	others := near.n
 	for i := range r.n {
@@ -139,7 +140,7 @@ func (r *rawLabels) comes(series string, of *targetFields) (end int, ok bool) {
 	return end, true
 }
 
-// isField reports whether encoded labels begin with one whose length takes a byte.
+// isField reports whether encoded labels begin with one whose length takes one byte.
 func isField(encoded string) bool {
 	return len(encoded) > 1 && encoded[0] == 1<<3|2 && encoded[1] < 0x80 && 2+int(encoded[1]) <= len(encoded)
 }

@@ -41,21 +41,21 @@ type remoteWriteReceiver struct {
 	next      consumer.Metrics
 	obsreport *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
-	// fine is how requests are counted that nothing was wrong with.
+	// fine are the attributes of successful requests, by version.
 	fine map[promwrite.Version]metric.MeasurementOption
 
-	replicas *replicas.Elections // nil unless they are told apart
-	infos    *infos              // nil unless target_info is of resources
+	replicas *replicas.Elections // nil if replicas are not told apart
+	infos    *infos              // nil unless target_info sets attributes of resources
 
 	memory *admission.Memory     // of all requests in flight
-	slots  chan struct{}         // one for each CPU, taken while a worker works
+	slots  chan struct{}         // one per CPU, taken while a worker works
 	idle   sync.Pool             // of workers
-	known  atomic.Pointer[known] // of all requests so far
-	aged   atomic.Int64          // when it was last looked through
+	known  atomic.Pointer[known] // shared by all requests
+	aged   atomic.Int64          // when it was last aged
 	reuse  bool                  // the memory of metrics is used again
-	owes   bool                  // and points may owe what they say
-	trees  sync.Pool             // of those
-	// knownBytes is how much may be known. What is known is shared by requests until somebody has spoiled that.
+	owes   bool                  // and values of points may be left out until asked for
+	trees  sync.Pool             // of reused metrics
+	// knownBytes limits what is known. That is shared by requests until a component modifies it.
 	knownBytes int
 	spoiled    atomic.Bool
 
@@ -63,11 +63,11 @@ type remoteWriteReceiver struct {
 	address    net.Addr
 	done       sync.WaitGroup
 	tally      tally
-	tap        inspect.Tap // sees what is handed on
+	tap        inspect.Tap // observes what is handed on
 	unregister func()
 }
 
-// server is net/http's or our own.
+// server is that of net/http or our own.
 type server interface {
 	Serve(l net.Listener) error
 	Shutdown(ctx context.Context) error
@@ -105,7 +105,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	r.prepare()
 
 	server := r.cfg.HTTP
-	server.CompressionAlgorithms = []string{} // bodies arrive as sent: their encoding belongs to the protocol
+	server.CompressionAlgorithms = []string{} // bodies are read as sent: their encoding is part of the protocol
 	if err := r.observe(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	mux.Handle(r.cfg.Path, r)
 	var options []confighttp.ToServerOption
 	if audience.None(r.settings.TelemetrySettings, otelhttp.ScopeName) {
-		// What it makes for each request is half of the garbage that one leaves.
+		// It would make half of the garbage of a request.
 		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
 		options = append(options, xconfighttp.WithOtelHTTPOptions(silent))
 	}
@@ -125,7 +125,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
 	}
-	if r.server = with; !server.TLS.HasValue() { // which may bring HTTP/2
+	if r.server = with; !server.TLS.HasValue() { // which supports HTTP/2
 		r.server = http1.New(with, server.KeepAlivesEnabled)
 	}
 	r.address = listener.Addr()
@@ -140,7 +140,7 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	return nil
 }
 
-// prepare readies what requests need.
+// prepare prepares what requests need.
 func (r *remoteWriteReceiver) prepare() {
 	size := r.cfg.MaxMemory
 	if size == 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
-// recognition is what a translator needs to tell what series are.
+// recognition recognises series.
 //
-// Labels of a series are compared with those of one set of labels: with that which followed the set of the series before, when that
-// last came. Only where this is not it they are hashed, and only where they are not known they are decoded.
+// Labels of a series are first compared with one set: the one that followed the set of the last series, when that last
+// came. Only if that fails they are hashed, and only if they are not known they are decoded.
 type recognition struct {
 	decoder *promwrite.Decoder
 	version promwrite.Version
@@ -26,7 +26,7 @@ type recognition struct {
 	// undecodable says why labels are none. The request is refused then.
 	undecodable error
 
-	// Of the series at hand, for the functions below, which are made once.
+	// Of the current series, for the functions below, which are made once.
 	encoded       string
 	found         targetFields
 	same          bool // found is near
@@ -45,7 +45,7 @@ func (r *recognition) reset() {
 	*r = recognition{set: labelSet{own: r.set.own[:0]}, isV1: r.isV1, isV2: r.isV2}
 }
 
-// matchV1 reports whether the series at hand, of 1.0, is of a set and some target, which it finds.
+// matchV1 reports whether the current series, of 1.0, is of a set and some target, which it finds.
 func (r *recognition) matchV1(s *labelSet) (ok bool) {
 	if s.raw == nil {
 		return false
@@ -83,7 +83,7 @@ func (r *recognition) matchV2(s *labelSet) bool {
 	return at == len(s.labels) && jobs < 2 && instances < 2
 }
 
-// recognise says what the labels of a series come to: a set, which may be the translator's until the next series, and a target.
+// recognise returns the set for the labels of a series, which may be valid only until the next one, and the target.
 func (t *translator) recognise(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	switch {
 	case s.Encoded == "":
@@ -95,7 +95,7 @@ func (t *translator) recognise(s *promwrite.Series) (set *labelSet, of *target, 
 	}
 }
 
-// guess is the set that followed the one before last time, if the series is of that.
+// guess returns the set that followed the one before last time, if the series is of that.
 func (t *translator) guess(is func(*labelSet) bool) *labelSet {
 	if t.before == nil {
 		return nil
@@ -107,7 +107,7 @@ func (t *translator) guess(is func(*labelSet) bool) *labelSet {
 	return set
 }
 
-// follow records the set of a hash to be the one that follows, for the next time.
+// follow records that the set with a hash follows, for the next time.
 func (t *translator) follow(set *labelSet, hash uint64) {
 	if t.before != nil {
 		t.before.next.Store(hash)
@@ -133,7 +133,7 @@ func (t *translator) recogniseV1(s *promwrite.Series) (set *labelSet, of *target
 	return set, of, err
 }
 
-// findV1 finds or makes a set. Where there is none, labels are decoded.
+// findV1 returns the set, which it makes by decoding the labels if needed.
 func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 	raw, found, usual := cutLabels(s.Encoded)
 	usual = usual && len(s.Encoded) <= maxKnownText
@@ -157,7 +157,7 @@ func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 		return set, err
 	}
 	if o := t.known.outline(s.Labels); o.odd || o.job != found.values[holeJob] || o.instance != found.values[holeInstance] {
-		return nil, nil // a label is not in the form that all give it
+		return nil, nil // a label has an unusual form
 	}
 	kept := t.keepV1(s, hash)
 	t.found, t.same = found, false
@@ -169,18 +169,18 @@ func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 	return set, nil
 }
 
-// keepV1 makes a set known whose labels are in order; nil if there is no room.
+// keepV1 adds a valid set to the known ones; nil if there is no room.
 func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
 	if t.known.sets.Full() {
 		return nil
 	}
 	copied := promwrite.Series{Encoded: strings.Clone(s.Encoded)}
 	raw, _, _ := cutLabels(copied.Encoded)
-	if t.decoder.DecodeLabels(t.version, &copied) != nil { // as before
+	if t.decoder.DecodeLabels(t.version, &copied) != nil { // it succeeded before
 		return nil
 	}
 	kept := new(labelSet)
-	if identify(copied.Labels, t.scoped, t.replicas, kept) != nil { // as before
+	if identify(copied.Labels, t.scoped, t.replicas, kept) != nil { // it succeeded before
 		return nil
 	}
 	kept.raw, kept.text, kept.self = &raw, len(copied.Encoded), hash
@@ -203,7 +203,7 @@ func (t *translator) recogniseV2(s *promwrite.Series) (set *labelSet, of *target
 	return t.recogniseLabels(s.Labels)
 }
 
-// recogniseLabels does the same with labels that are decoded.
+// recogniseLabels does the same with decoded labels.
 func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, of *target, err error) {
 	o := t.known.outline(labels)
 	is := func(s *labelSet) bool { return s.is(labels, o.others) }
@@ -211,7 +211,7 @@ func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, o
 		set = t.known.sets.Find(o.hash, is)
 	}
 	kept := set
-	if set == nil { // slow path: once in a while for each
+	if set == nil { // slow path: rare for each set
 		set = &t.set
 		if err = identify(labels, t.scoped, t.replicas, set); err != nil {
 			t.before = nil
@@ -237,7 +237,7 @@ func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, o
 	return set, of, err
 }
 
-// last makes the texts of a set last.
+// last copies the texts of a set.
 func (s *labelSet) last(text *borrow.Text) {
 	s.name = text.Lasting(s.name)
 	s.replica = replicas.Key{Cluster: text.Lasting(s.replica.Cluster), Replica: text.Lasting(s.replica.Replica)}

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// rejects counts the items of a request that could not be taken, and keeps the first reason for the sender.
+// rejects counts the items of a request that could not be accepted, and keeps the first reason for the sender.
 type rejects struct {
 	counts [reasons]int
 	first  error
@@ -29,7 +29,7 @@ const (
 
 var reasonNames = [reasons]string{"labels", "timestamp", "histogram", "orphan_exemplar", "clusters"}
 
-// add counts items of the series at index. The error is nil when the sender is not at fault.
+// add counts items of the series at index. The error is nil if the sender is not at fault.
 func (r *rejects) add(why reason, items, index int, name string, err error) {
 	r.counts[why] += items
 	if r.first == nil && err != nil {
@@ -37,7 +37,7 @@ func (r *rejects) add(why reason, items, index int, name string, err error) {
 	}
 }
 
-// err is what to tell the sender, if anything.
+// err is the error for the sender, if any.
 func (r *rejects) err() error {
 	if r.first == nil {
 		return nil

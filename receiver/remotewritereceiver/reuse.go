@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// decideReuse finds out whether the memory of metrics is used again, and says so.
+// decideReuse decides whether the memory of metrics is used again, and logs it.
 func (r *remoteWriteReceiver) decideReuse(host component.Host) {
 	obstacles := handback.Ask(host, r.settings.ID)
 	if !slab.Places() {
@@ -34,7 +34,7 @@ func (r *remoteWriteReceiver) decideReuse(host component.Host) {
 		zap.String("because_of", obstacles[0].What), zap.String("which", obstacles[0].Why))
 }
 
-// observe shows what is reused and known to whoever reads metrics.
+// observe registers metrics about what is reused and known.
 func (r *remoteWriteReceiver) observe() error {
 	own := r.measured()
 	err := errors.Join(
@@ -63,13 +63,12 @@ func (r *remoteWriteReceiver) observe() error {
 	return nil
 }
 
-// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
-// there is to tell.
+// measured returns the attributes of a measurement: the receiver, since all of a process share the metrics, and more.
 func (r *remoteWriteReceiver) measured(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
 }
 
-// tree is memory for the metrics of a request.
+// tree returns memory for the metrics of a request.
 func (r *remoteWriteReceiver) tree() *tree {
 	if t, ok := r.trees.Get().(*tree); ok {
 		return t
@@ -79,8 +78,9 @@ func (r *remoteWriteReceiver) tree() *tree {
 	return t
 }
 
-// refused is given what the pipeline has not taken. Where it is known who may have refused that, a limiter of memory or our exporter, neither of
-// which keeps any of it, it is used again: a limiter refuses for want of memory, and what is refused is to take none.
+// refused takes back what the pipeline has refused. If the component that refused it is known not to keep it, a memory
+// limiter or our exporter, the memory is used again: a limiter refuses for lack of memory, and refused data should not
+// take any.
 func (r *remoteWriteReceiver) refused(t *tree, err error) {
 	if r.owes && !consumererror.IsPermanent(err) {
 		r.takeBack(t)
@@ -89,7 +89,7 @@ func (r *remoteWriteReceiver) refused(t *tree, err error) {
 	}
 }
 
-// takeBack is given what the pipeline has taken.
+// takeBack takes back what the pipeline has accepted.
 func (r *remoteWriteReceiver) takeBack(t *tree) {
 	switch taken := t.takeBack(); {
 	case taken && r.known.Load().isIntact():
@@ -102,10 +102,10 @@ func (r *remoteWriteReceiver) takeBack(t *tree) {
 	}
 }
 
-// ageEvery is how often it is looked whether what is known is asked for.
+// ageEvery is how often entries that were not used are looked for.
 const ageEvery = 10 * time.Second
 
-// age drops, now and then, what has not been received for a while.
+// age drops, now and then, what was not received for a while.
 func (r *remoteWriteReceiver) age() {
 	now := time.Now()
 	if last := r.aged.Load(); now.UnixNano()-last > int64(ageEvery) && r.aged.CompareAndSwap(last, now.UnixNano()) {

@@ -3,22 +3,23 @@
 
 package remotewritereceiver
 
-// roster numbers the families of a request in the order in which they come, so that the metrics of a target are found by number. The
-// targets of a request mostly have the same families in the same order.
+// roster numbers the families of a request by first occurrence, so that the metrics of a target are found by number.
+// The targets of a request usually have the same families in the same order.
 type roster struct {
 	families []*family
 	numbers  map[*family]int
-	last     int // number
-	places   int // of metrics in all targets
-	room     int // for so many, with what targets do not use now
+	last     int // number of the last family
+	places   int // for metrics, over all targets
+	room     int // the same, including unused targets
 	targets  []*target
-	used     int // targets
+	used     int // targets in use
 }
 
-// maxPlaces limits the places for metrics in a request: many targets that have a metric each, all others, would take too many.
+// maxPlaces limits the places for metrics in a request: many targets with one metric each, all different, would take
+// too many.
 const maxPlaces = 1 << 16
 
-// target is one without anything in it.
+// target returns an empty target.
 func (r *roster) target() *target {
 	if r.used == len(r.targets) {
 		r.targets = append(r.targets, new(target))
@@ -27,7 +28,7 @@ func (r *roster) target() *target {
 	return r.targets[r.used-1]
 }
 
-// place is where the metric of a target and a family is, or nothing yet; nil if there is no room.
+// place returns the place for the metric of a target and a family; nil if there is no room.
 func (r *roster) place(of *target, f *family) *numbers {
 	n := r.numberOf(f)
 	if missing := n + 1 - len(of.numbers); missing > 0 {

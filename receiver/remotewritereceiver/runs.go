@@ -13,77 +13,79 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// run is series that senders give one after the other again and again, each with one float sample, of whichever target. It is known as a
-// whole: what comes is compared with it step by step, and its metrics are kept together to be filled again.
+// run is series that senders send one after the other again and again, each with one float sample, for any target. It
+// is recognised as a whole: what comes is compared with it step by step, and its metrics are kept together to be filled
+// again.
 //
-// Where a run begins and ends is for its series to say, so that it is the same wherever a request is cut: see stretch.
+// Its series determine where a run begins and ends, so that it is the same wherever a request is cut: see stretch.
 type run struct {
 	of      *runs
 	version promwrite.Version
 	scope   string
 	steps   []step
-	labels  keptLabels // of steps, of 1.0
+	labels  keptLabels // of steps, in 1.0
 	metrics int        // stretches of one family
-	bytes   int        // of the run, and
-	part    int        // of a part
+	bytes   int        // of the run
+	part    int        // of a part of it
 
-	used    atomic.Bool              // since it was last looked
-	said    atomic.Pointer[encoding] // of 2.0: how its series were encoded
-	foreign atomic.Int32             // in how many requests in a row that was not how they are
-	next    atomic.Pointer[run]      // which came behind it last time, of the same target
+	used    atomic.Bool              // since it was last aged
+	said    atomic.Pointer[encoding] // in 2.0: how its series were encoded
+	foreign atomic.Int32             // consecutive requests in which they were encoded otherwise
+	next    atomic.Pointer[run]      // the run that followed last time, of the same target
 	// Guarded by runs.mu.
 	gone   bool
-	unused int           // looks in a row
-	spare  []*reuse.Part // of which nobody has any
-	least  int           // of these, the fewest that there were lately
+	unused int           // consecutive agings without use
+	spare  []*reuse.Part // parts that are not in use
+	least  int           // the fewest of these lately
 }
 
 // step is a series of a run.
 type step struct {
 	set    *labelSet
 	family *family
-	// Of 1.0: labels of the target are not side by side as in the run's first step.
+	// In 1.0: labels of the target are not adjacent as in the run's first step.
 	parted bool
 }
 
-// runs are those that are known. Their sets and families are in the tables, too: a run that has one which is not is forgotten.
+// runs are the known runs. Their sets and families are in the tables, too: a run is forgotten when one of them is.
 type runs struct {
-	limit int // bytes, of which runs have one part in runsShare at most, and parts the rest
+	limit int // in bytes: one part in runsShare for runs, the rest for parts
 
 	mu    sync.Mutex
 	all   []*run
 	known int  // bytes of runs
-	spare int  // of parts that nobody has
-	out   int  // and of those that requests have
-	short bool // some had no room since it was last looked
+	spare int  // bytes of idle parts
+	out   int  // bytes of parts in use
+	short bool // some found no room since the last aging
 	looks int
 }
 
-// Bytes of memory.
+// Sizes in bytes.
 const (
 	runSize     = 256
 	stepSize    = 24
 	partSize    = 320
 	metricBytes = 300 // of a part, for each metric
-	pointBytes  = 208 // for each point, with what an exporter notes of it
+	pointBytes  = 208 // for each point, including what an exporter remembers about it
 )
 
 const (
 	runsShare = 3
-	// leastRun is how many series a run has at the least, mostRun at the most.
+	// leastRun and mostRun limit the series of a run.
 	leastRun = 4
 	mostRun  = 512
-	// borders is of how many metrics one begins a run, by the hash of its first series.
+	// borders says that one metric in so many begins a run, by the hash of its first series.
 	borders = 32
-	// maxAlike is how many runs that begin with the same series are known. They are compared one after the other.
+	// maxAlike limits the runs that begin with the same series, since they are compared one after the other.
 	maxAlike = 4
-	// A run is forgotten that was not used for so many looks in a row, or for fewer where some runs or label sets have no room: it holds its own.
+	// A run is forgotten after so many agings without use, or after fewer if some runs or label sets find no room,
+	// since it holds its own.
 	maxUnused, fewUnused = 30, 6
-	// Half of the parts that were not needed for so many looks go.
+	// Half of the parts that were idle for so many agings are dropped.
 	spareLooks = 8
 )
 
-// take returns a part of a run, which is the caller's until he gives it. It returns nil if there is no room for another.
+// take returns a part of a run, which the caller must give back. It returns nil if there is no room for another one.
 func (r *run) take(with *slab.Slabs) *reuse.Part {
 	if !r.used.Load() {
 		r.used.Store(true)
@@ -112,7 +114,7 @@ func (r *run) take(with *slab.Slabs) *reuse.Part {
 	return r.build(with)
 }
 
-// give takes a part back, to be used again if it is as it was.
+// give takes a part back, to be used again if it is unchanged.
 func (r *run) give(p *reuse.Part, again bool) {
 	k := r.of
 	k.mu.Lock()
@@ -141,7 +143,7 @@ func (r *run) build(with *slab.Slabs) *reuse.Part {
 	return b.Part()
 }
 
-// add makes a run known, if there is room and it is not known already.
+// add adds a run, if there is room and it is not known already.
 func (k *runs) add(version promwrite.Version, steps []step) {
 	first, bytes := steps[0].set, runSize+len(steps)*stepSize
 	k.mu.Lock()
@@ -182,7 +184,7 @@ func (k *runs) add(version promwrite.Version, steps []step) {
 	k.all = append(k.all, r)
 }
 
-// keepEncoding records how the series of a run are encoded, if there is room.
+// keepEncoding stores how the series of a run are encoded, if there is room.
 func (k *runs) keepEncoding(r *run, e *encoding) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -199,7 +201,7 @@ func (k *runs) keepEncoding(r *run, e *encoding) bool {
 	return true
 }
 
-// remove forgets a run, but for the list that it is in. The lock is held.
+// remove forgets a run, except in its list. The lock is held.
 func (k *runs) remove(r *run) {
 	k.all = slices.DeleteFunc(k.all, func(o *run) bool { return o == r })
 	k.forget(r)
@@ -207,13 +209,14 @@ func (k *runs) remove(r *run) {
 
 func (k *runs) forget(r *run) {
 	r.gone = true
-	r.next.Store(nil) // else what is gone would keep what is gone
+	r.next.Store(nil) // else forgotten runs would keep each other in memory
 	k.known -= r.bytes
 	k.spare -= len(r.spare) * r.part
 	r.spare = nil
 }
 
-// age forgets runs that do not come any more, sooner where there is little room, and those of which is says that not all of them is known any more.
+// age forgets runs that no longer come, sooner if there is little room, and those for which is returns false because
+// part of them is no longer known.
 func (k *runs) age(is func(*run) bool, short bool) {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -249,7 +252,7 @@ func (k *runs) age(is func(*run) bool, short bool) {
 	k.all = slices.DeleteFunc(k.all, func(r *run) bool { return r.gone })
 }
 
-// trim drops half of the parts that were not needed lately.
+// trim drops half of the parts that were idle lately.
 func (k *runs) trim(r *run) {
 	n := len(r.spare) - (r.least+1)/2
 	k.spare -= (len(r.spare) - n) * r.part
@@ -258,7 +261,7 @@ func (k *runs) trim(r *run) {
 	r.least = n
 }
 
-// bytes is how many are in use, those of parts that requests have included.
+// bytes is how many are in use, including parts that requests use.
 func (k *runs) bytes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

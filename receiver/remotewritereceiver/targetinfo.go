@@ -17,7 +17,7 @@ import (
 
 const (
 	targetInfo = "target_info"
-	// maxInfo is how many bytes the labels of one target may take, maxInfos those of all that are remembered.
+	// maxInfo limits the bytes for the labels of one target, maxInfos those of all that are remembered.
 	maxInfo  = 16 << 10
 	maxInfos = 32 << 20
 	// infoOverhead is what a target takes besides its texts.
@@ -47,8 +47,8 @@ func (c *TargetInfoConfig) validate() error {
 	return nil
 }
 
-// infos remembers what target_info says of targets, in two generations: what was asked for lately, and what was before. When the
-// first is full, it becomes the second.
+// infos remembers what target_info says about targets, in two generations: what was used lately, and what was before.
+// When the first is full, it becomes the second.
 type infos struct {
 	most int // targets in a generation
 
@@ -67,7 +67,7 @@ type infoLabels struct {
 
 func newInfos(most int) *infos { return &infos{most: max(most/2, 1), fresh: map[infoKey]infoLabels{}} }
 
-// of are the labels of a target; none if nothing is known of it.
+// of returns the labels of a target; none if it is not known.
 func (x *infos) of(key infoKey) []promwrite.Label {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +81,7 @@ func (x *infos) of(key infoKey) []promwrite.Label {
 	return i.labels
 }
 
-// set remembers labels, or forgets those of before where there are none.
+// set remembers labels, or forgets the target if there are none.
 func (x *infos) set(key infoKey, i infoLabels) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,19 +106,19 @@ func (x *infos) remove(key infoKey) {
 	delete(x.fresh, key)
 }
 
-// clone is a key that is no part of a request.
+// clone returns a copy that refers to no request.
 func (k infoKey) clone() infoKey {
 	return infoKey{strings.Clone(k.tenant), strings.Clone(k.job), strings.Clone(k.instance)}
 }
 
-// asker asks for what is known of a tenant's targets. Its zero value knows nothing, and learns nothing.
+// asker looks up what is known about a tenant's targets. Its zero value knows and learns nothing.
 type asker struct {
 	infos  *infos
 	tenant string
 }
 
-// learn takes the series target_info out of a request, before anything else of it is translated: what they say is for all of it.
-// Those that say nothing of a target, or too much, stay series. It says how many points it took.
+// learn removes the series target_info from a request, before anything else of it is translated, since they apply to
+// all of it. Those that describe no target, or are too large, stay series. It returns how many points it removed.
 func (a *asker) learn(series []promwrite.Series, b *replicas.Ballot) (left []promwrite.Series, taken promwrite.Written) {
 	if a.infos == nil {
 		return series, taken
@@ -145,7 +145,7 @@ func isTargetInfo(labels []promwrite.Label) bool {
 	return false
 }
 
-// take learns from a series, if there is something to learn.
+// take learns from a series, if it describes a target.
 func (a *asker) take(s *promwrite.Series, b *replicas.Ballot) bool {
 	var set labelSet
 	rules := b.Rules()
@@ -191,7 +191,7 @@ func (a *asker) take(s *promwrite.Series, b *replicas.Ballot) bool {
 	return true
 }
 
-// describe adds what is known of a target to its resource. What its job and instance say stays.
+// describe adds what is known about a target to its resource. Attributes from its job and instance stay.
 func (a *asker) describe(key resourceKey, dst pcommon.Map) {
 	if a.infos == nil {
 		return

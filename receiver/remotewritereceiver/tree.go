@@ -15,14 +15,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// tree is the metrics of a request: in memory of the last one where that may be used again, or else anew.
+// tree is the metrics of a request: in reused memory if possible, or else new.
 type tree struct {
 	metrics pmetric.Metrics
-	again   *reuse.Metrics // nil if all is made anew
-	slabs   *slab.Slabs    // of whoever fills it
+	again   *reuse.Metrics // nil if all is new
+	slabs   *slab.Slabs    // of the worker that fills it
 	placed  []placed
-	mayOwe  bool // points of parts may owe what they say, once somebody has asked what they owe
-	owes    bool // and do: see package handback
+	mayOwe  bool // values of points in parts may be left out, once a consumer has asked for them
+	owes    bool // and are: see package handback
 }
 
 // placed is a part of a run.
@@ -44,10 +44,10 @@ func newTree(reused bool) *tree {
 
 const types = int(promwrite.Stateset) + 1
 
-// fewPoints is for how many points a new metric has room: most have no more.
+// fewPoints is the initial capacity of a new metric: most have no more points.
 const fewPoints = 2
 
-// resource begins a resource, with attributes that are known already or are to be set.
+// resource adds a resource, with known attributes or after setting them.
 func (t *tree) resource(known *knownTarget, key *resourceKey, text *borrow.Text, more *asker) pmetric.ScopeMetricsSlice {
 	var rm pmetric.ResourceMetrics
 	if t.again == nil {
@@ -65,7 +65,7 @@ func (t *tree) resource(known *knownTarget, key *resourceKey, text *borrow.Text,
 	return rm.ScopeMetrics()
 }
 
-// scope begins a scope.
+// scope adds a scope.
 func (t *tree) scope(in pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
 	if t.again == nil {
 		return in.AppendEmpty()
@@ -73,7 +73,7 @@ func (t *tree) scope(in pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
 	return t.again.Scope(in)
 }
 
-// numbers begins a metric of float series.
+// numbers adds a metric of float series.
 func (t *tree) numbers(in pmetric.MetricSlice, f *family) (n numbers) {
 	switch {
 	case t.again == nil:
@@ -113,7 +113,7 @@ func (t *tree) number(to pmetric.NumberDataPointSlice, set *labelSet, value floa
 	return p
 }
 
-// lend returns the context to hand the metrics on with, which have so many points.
+// lend returns the context for handing the metrics on, with their number of points.
 func (t *tree) lend(ctx context.Context, points int) context.Context {
 	switch {
 	case t.again == nil:
@@ -124,14 +124,14 @@ func (t *tree) lend(ctx context.Context, points int) context.Context {
 	return t.again.Lend(ctx)
 }
 
-// settle has all points say what they are to, for somebody who reads them.
+// settle sets the values that were left out, for somebody who reads the points.
 func (t *tree) settle() {
 	for i := range t.placed {
 		t.placed[i].part.Settle()
 	}
 }
 
-// takeBack makes the tree ready for the next request. It returns false if this one must not be used again.
+// takeBack makes the tree available for the next request. It returns false if it must not be used again.
 func (t *tree) takeBack() bool {
 	t.slabs = nil
 	t.owes = t.mayOwe && t.again.MayOwe()
@@ -140,7 +140,7 @@ func (t *tree) takeBack() bool {
 	return taken
 }
 
-// drop says that the tree is not used again: the pipeline has refused what is in it.
+// drop says that the tree is not used again, after the pipeline refused it.
 func (t *tree) drop() { t.giveParts(false) }
 
 func (t *tree) giveParts(again bool) {
@@ -158,5 +158,5 @@ func (t *tree) place(to *target, r *run, part *reuse.Part) {
 	t.placed = append(t.placed, placed{r, part})
 }
 
-// isSpoiled says, once takeBack was false, that attributes which are shared were changed in place.
+// isSpoiled reports, after takeBack returned false, that shared attributes were changed in place.
 func (t *tree) isSpoiled() bool { return t.again != nil && t.again.Changed() }

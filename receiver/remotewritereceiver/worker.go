@@ -12,21 +12,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
-// worker turns bodies into metrics, one at a time, in memory it keeps.
+// worker turns bodies into metrics, one at a time, in memory that it keeps.
 type worker struct {
 	decompressor *promwrite.Decompressor
 	decoder      promwrite.Decoder
 	translator   translator
 	plain        []byte // the body, decompressed
 
-	// pause is how many requests are measured before it is tried without again, pauses how many there were after the last such try.
+	// pause is how many requests are measured before one is tried without again, pauses how many were since the last
+	// such try.
 	pause, pauses int
 
-	// kept is about the bytes that the worker has grown to, usual about the most that its last requests needed.
+	// kept is about the memory that the worker has grown to, usual about the most that its last requests needed.
 	kept, usual int
 }
 
-// spareMemory is what a worker may keep that its last requests did not need.
+// spareMemory is what a worker may keep beyond what its last requests needed.
 const spareMemory = 4 << 20
 
 func newWorker(cfg *Config, k *known) (*worker, error) {
@@ -43,7 +44,8 @@ func newWorker(cfg *Config, k *known) (*worker, error) {
 	return w, nil
 }
 
-// work decodes body, in memory that it takes from m first. The batch it returns is in a tree, and refers neither to body nor to the worker.
+// work decodes body, in memory that it first takes from m. The returned batch is in a tree, and refers neither to body
+// nor to the worker.
 func (w *worker) work(
 	ctx context.Context, version promwrite.Version, encoding promwrite.Encoding, body []byte, m *admission.Hold, ballot *replicas.Ballot, into *tree,
 ) (batch, error) {
@@ -69,14 +71,14 @@ func (w *worker) work(
 	return b, err
 }
 
-// maxPause is how many requests are measured at the most before it is tried without again.
+// maxPause is the most requests that are measured before one is tried without again.
 const maxPause = 63
 
-// unmeasured does the same with a request that is not measured, if that can be without taking more memory than is free. It returns false if it cannot,
-// and the request is to be measured.
+// unmeasured does the same without measuring the request, if free memory is enough. It returns false if it is not, and
+// the request must be measured.
 func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *admission.Hold, ballot *replicas.Ballot, into *tree) (b batch, ok bool) {
 	if into.again == nil || ballot != nil || w.translator.asker.infos != nil {
-		return b, false // what the one series says is for the others
+		return b, false // the one series describes the others
 	}
 	if w.pause > 0 {
 		w.pause--
@@ -87,7 +89,7 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *adm
 		return b, false
 	}
 	b, err := w.translator.translate(text, &w.decoder, version, nil, m, nil, into)
-	if err != nil { // which measuring may find as well, and says better
+	if err != nil { // measuring may find the same error, and word it better
 		if !into.takeBack() {
 			mayOwe := into.mayOwe
 			*into = *newTree(true)
@@ -104,13 +106,13 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *adm
 	return b, true
 }
 
-// remember records what a request needed: its bytes, and those that decoding it took.
+// remember records the size of a request and the memory that decoding it took.
 func (w *worker) remember(length, decoded int) {
 	w.kept = max(w.kept, cap(w.plain)+decoded)
 	w.usual = max(length+decoded, w.usual-w.usual/16)
 }
 
-// inflate returns the body decompressed, which is valid until the next.
+// inflate returns the decompressed body, valid until the next call.
 func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *admission.Hold) (text borrow.Text, err error) {
 	if err := m.ForPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
 		return text, err
@@ -126,5 +128,5 @@ func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body 
 	return borrow.Of(plain), nil
 }
 
-// oversized reports whether the worker has grown to much more than its last requests needed, so that it had better go.
+// oversized reports whether the worker has grown to much more than its last requests needed, and should be dropped.
 func (w *worker) oversized() bool { return w.kept > 4*w.usual+spareMemory }

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// firstRoom is the memory that a body gets to begin with; it doubles as the body arrives, whatever was announced.
+	// firstRoom is the initial memory of a body; it doubles as the body arrives, whatever its announced size.
 	firstRoom = 32 << 10
 	// patience is how long a body may take before its sender can be cut off for being slow.
 	patience = time.Second
 )
 
-// ErrSlow is in the chain of an error about a sender that was cut off.
+// ErrSlow matches the error for a sender that was cut off.
 var ErrSlow = errors.New("memory for bodies is short and no sender is slower, send again later")
 
-// arrivals reads bodies into memory that they share. When that is short, the slowest sender makes room: whoever opens many
-// connections and sends nothing must not hold what others need.
+// arrivals reads bodies into shared memory. When that is short, the slowest senders are cut off: a client that opens
+// many connections and sends nothing must not hold what others need.
 type arrivals struct {
 	memory *budget
 
@@ -34,28 +34,29 @@ type arrivals struct {
 	bodies map[*arrival]struct{}
 }
 
-// arrival is a body on its way.
+// arrival is a body being received.
 type arrival struct {
 	since time.Time
 	stop  func() // makes reading fail
 
 	// Guarded by arrivals.mu.
 	read    int
-	last    time.Time // when some of it came
+	last    time.Time // when data last came
 	held    int
-	stopped time.Time // zero unless it is
-	leave   func()    // makes waiting fail; nil unless it waits for memory
+	stopped time.Time // when it began to wait for data of others; zero unless it does
+	leave   func()    // makes the wait for memory fail; nil unless it waits
 }
 
 func newArrivals(size int) *arrivals {
 	return &arrivals{memory: newBudget(size), bodies: map[*arrival]struct{}{}}
 }
 
-// read takes in the body of req. The memory is counted until done is called, error or not; from then on it is another's.
+// read receives the body of req. The memory counts until done is called, with or without an error; from then on it
+// belongs to another body.
 func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
 	begun := time.Now()
 	now := &arrival{since: begun, last: begun, stop: func() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot be stopped has a server without timeouts
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // if it cannot be stopped, the server has no timeouts
 	}}
 	a.mu.Lock()
 	a.bodies[now] = struct{}{}
@@ -80,7 +81,7 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body []byte, err error) {
 	for {
 		if len(body) == cap(body) {
-			room := min(max(firstRoom, 2*cap(body)), a.memory.size-cap(body)) // all that there is besides what it is in
+			room := min(max(firstRoom, 2*cap(body)), a.memory.size-cap(body)) // all memory except that of the body itself
 			if room <= cap(body) {
 				return body, tooMuch(3*cap(body), a.memory.size)
 			}
@@ -108,7 +109,7 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 	}
 }
 
-// hold takes n bytes more, if need be from the slowest.
+// hold takes n more bytes, if needed from the slowest senders.
 func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 	if !a.memory.try(n) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -126,7 +127,7 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 	return nil
 }
 
-// waits records how a body leaves that waits for memory, nil if it does not.
+// waits records how to end a body's wait for memory, nil if it does not wait.
 func (a *arrivals) waits(now *arrival, leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +139,7 @@ func (a *arrivals) waits(now *arrival, leave func()) {
 	}
 }
 
-// giveBack leaves a body with n bytes.
+// giveBack reduces the memory of a body to n bytes.
 func (a *arrivals) giveBack(now *arrival, n int) {
 	a.mu.Lock()
 	rest := now.held - n
@@ -147,8 +148,8 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// makeRoom cuts other senders off until those that go have had as many bytes as one is missing: those of whom nothing comes and, where somebody is stuck, the
-// others that have sent the least per second. Whoever waits for memory himself does not sit that out.
+// makeRoom cuts off other senders until enough memory is free: those that send nothing and, if isStuck, the ones that
+// have sent the least per second. A body that waits for memory itself does not count as slow.
 func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,8 +181,8 @@ func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
 	}
 }
 
-// stalls reports whether nothing of a body has come for a while, though there was room for it.
+// stalls reports whether no data has come for a while, although there was room for it.
 func (x *arrival) stalls() bool { return x.leave == nil && time.Since(x.last) >= patience }
 
-// rate is how much has come per second.
+// rate is the bytes received per second.
 func (x *arrival) rate() float64 { return float64(x.read) / time.Since(x.since).Seconds() }

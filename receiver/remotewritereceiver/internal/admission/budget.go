@@ -13,21 +13,21 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// ErrBusy is in the chain of an error about memory that others had for too long.
+// ErrBusy matches the error for memory that others held too long.
 var ErrBusy = errors.New("memory for requests is in use, send again later")
 
-// budget is bytes of memory that requests in flight share. Who waits is served in the order of coming, so that many small
-// requests do not keep a large one from its turn, nor the other way round.
+// budget is memory that requests in flight share. Waiting requests are served in order, so that many small ones do not
+// starve a large one, nor the other way round.
 type budget struct {
 	size int
 
 	mu      sync.Mutex
 	free    int
 	waiting []*turn
-	granted time.Time // when somebody last got what he waited for
+	granted time.Time // when a waiting request was last served
 }
 
-// turn is a wait for n bytes; granted is closed when they are there.
+// turn is a wait for n bytes; granted is closed when they are free.
 type turn struct {
 	n       int
 	granted chan struct{}
@@ -46,11 +46,11 @@ func (b *budget) try(n int) bool {
 	return true
 }
 
-// maxWait is how long a request waits for memory: senders give up themselves after some time, and come again.
+// maxWait is how long a request waits for memory: senders time out after a while, and send again.
 const maxWait = 10 * time.Second
 
-// take waits for n bytes. More than there are at all are too large. Who is the first to wait calls nudge, if given, at once and now and then: with how
-// many bytes are missing, and whether nobody has got anything for a while.
+// take waits for n bytes. More than the budget is too large. The first in the queue calls nudge, if given, at once and
+// now and then: with the number of missing bytes, and whether nobody has been served for a while.
 func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuck bool)) error {
 	if n > b.size {
 		return tooMuch(n, b.size)
@@ -82,7 +82,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuc
 	}
 }
 
-// nudge has room made for who is the first to wait, if he can.
+// nudge calls nudge if t is the first that waits.
 func (b *budget) nudge(t *turn, nudge func(missing int, isStuck bool)) {
 	b.mu.Lock()
 	isFirst, missing := len(b.waiting) > 0 && b.waiting[0] == t, t.n-b.free
@@ -98,21 +98,21 @@ func tooMuch(n, limit int) error {
 		n, limit, promwrite.ErrTooLarge)
 }
 
-// usage is how many bytes are taken, and how many requests wait for some.
+// usage returns how many bytes are taken, and how many requests wait.
 func (b *budget) usage() (taken, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size - b.free, len(b.waiting)
 }
 
-// leave ends a wait, even one that was granted at the last moment.
+// leave ends a wait, even if it was granted at the last moment.
 func (b *budget) leave(t *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, w := range b.waiting {
 		if w == t {
 			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
-			b.serve() // it may have kept smaller ones waiting
+			b.serve() // it may have blocked smaller ones
 			return
 		}
 	}
@@ -128,7 +128,7 @@ func (b *budget) give(n int) {
 	b.serve()
 }
 
-// serve grants what is due. The lock is held.
+// serve grants what is free, in order. The lock is held.
 func (b *budget) serve() {
 	for len(b.waiting) > 0 && b.waiting[0].n <= b.free {
 		t := b.waiting[0]

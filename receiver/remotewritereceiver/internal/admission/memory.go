@@ -14,39 +14,38 @@ import (
 )
 
 const (
-	// memoryShare is the part of the process's memory that requests in flight may take up.
+	// memoryShare says that requests in flight may take one in so many parts of the process's memory.
 	memoryShare = 4
-	// unknownMemory is what a process is taken to have where nothing says how much.
+	// unknownMemory is the assumed memory of a process if its limit is not known.
 	unknownMemory = 2 << 30
-	// leastMemory is what requests need at the least, however little there is: one of a usual size.
+	// leastMemory is the least that requests get, however little there is: enough for one of the usual size.
 	leastMemory = 48 << 20
-	// maxRequest is what one request may become, however much memory there is: twice what the largest that senders make on
-	// purpose do.
+	// maxRequest limits one request, however much memory there is: twice the largest that senders intend.
 	maxRequest = 256 << 20
 )
 
-// Memory is what requests in flight may take up together, in the order in which each needs it. Who has of one may wait for
-// the next, never the other way round.
+// Memory is what requests in flight may take together, in three budgets in the order of their use. A request may hold
+// one and wait for the next, never the other way round.
 type Memory struct {
 	bodies  *arrivals // as received
-	plain   *budget   // decompressed, before anything is known of them
-	metrics *budget   // decoded, and with the pipeline
+	plain   *budget   // decompressed, before their content is known
+	metrics *budget   // decoded, and in the pipeline
 }
 
-// New divides so many bytes.
+// New divides size bytes.
 func New(size int) *Memory {
 	return &Memory{bodies: newArrivals(size / 8), plain: newBudget(size / 4), metrics: newBudget(size / 8 * 5)}
 }
 
-// Read reads a body at the pace of its sender.
+// Read reads a body at the sender's pace.
 func (m *Memory) Read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
 	return m.bodies.read(ctx, w, req)
 }
 
-// Held is what a request that comes has of it: nothing yet.
+// Held returns the Hold of a new request, which is empty.
 func (m *Memory) Held() Hold { return Hold{of: m} }
 
-// Usage is what requests in flight have of it.
+// Usage is what requests in flight take.
 type Usage struct {
 	Bodies, Plain, Metrics int // bytes
 	Waiting                int // requests
@@ -65,17 +64,17 @@ func (m *Memory) Usage() (u Usage) {
 	return u
 }
 
-// Hold is what one request has of it.
+// Hold is what one request takes.
 //
-// A request is measured, so that memory can be taken for it as a whole. That goes through all of its labels, and most requests need next to
-// nothing: their series are known, and come by runs, whose metrics are counted where runs are. So it is tried without measuring first, with
-// what is free at once: see [Hold.ForUsual].
+// Normally a request is measured, so that memory can be taken for it as a whole. That goes through all of its labels,
+// but most requests need next to nothing: their series are known, and come in runs, whose metrics are counted with the
+// runs. So it is tried first without measuring, with memory that is free at once: see [Hold.ForUsual].
 type Hold struct {
 	of                       *Memory
 	plain, decoded, retained int
 }
 
-// ForPlain takes what a body of so many bytes needs, decompressed.
+// ForPlain takes what a decompressed body of n bytes needs.
 func (h *Hold) ForPlain(ctx context.Context, n int) error {
 	if err := h.of.plain.take(ctx, n, nil); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (h *Hold) ForPlain(ctx context.Context, n int) error {
 	return nil
 }
 
-// Bytes that metrics take up.
+// Sizes of metrics in bytes.
 const (
 	PointSize     = 192 // a point without its attributes
 	AttributeSize = 70
@@ -93,7 +92,7 @@ const (
 	denseByteSize = 2 * 8 * 2
 )
 
-// ForMetrics takes what the request needs as it is decoded and as metrics, and gives back what its body had.
+// ForMetrics takes what the request needs while it is decoded and as metrics, and gives back the memory of its body.
 func (h *Hold) ForMetrics(ctx context.Context, body int, s *promwrite.Size) error {
 	points := s.Samples + s.Histograms + s.Exemplars
 	decoded := s.Memory()
@@ -111,12 +110,12 @@ func (h *Hold) ForMetrics(ctx context.Context, body int, s *promwrite.Size) erro
 	return nil
 }
 
-// MostText is how many bytes references of a request may stand for: as many as its metrics may take up. Those of usual requests stand for less than
-// half of what their points take.
+// MostText is how much text references of a request may stand for: as much as its metrics may take. In usual requests
+// it is less than half of what their points take.
 func (h *Hold) MostText() int { return min(h.of.metrics.size, maxRequest) }
 
-// ForUsual takes what a request of so many bytes needs that was not measured, as it is decoded, less what its points need. It returns false if that
-// is not there at once.
+// ForUsual takes what a request that was not measured needs while it is decoded, without its points. It returns false
+// if that is not free at once.
 func (h *Hold) ForUsual(length int) bool {
 	decoded := promwrite.UsualMemory(length)
 	if n := decoded + length; n > maxRequest || !h.of.metrics.try(n) {
@@ -126,7 +125,7 @@ func (h *Hold) ForUsual(length int) bool {
 	return true
 }
 
-// More takes what points of it need. It returns false if that is not there at once.
+// More takes memory for its points. It returns false if that is not free at once.
 func (h *Hold) More(n int) bool {
 	if h.decoded+h.retained+n > maxRequest || !h.of.metrics.try(n) {
 		return false
@@ -155,7 +154,8 @@ func (h *Hold) Done() {
 	*h = h.of.Held()
 }
 
-// SizeFor is what requests in flight may take up in all, when nobody configured it, of so much memory; 0 is not known.
+// SizeFor is the default for what requests in flight may take together, given the available memory; 0 if that is not
+// known.
 func SizeFor(available int64) int {
 	return int(max(cmp.Or(available, unknownMemory)/memoryShare, leastMemory))
 }

@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// rooms are for bodies, of sizes that double from firstRoom on. The garbage collector takes those that nobody has needed for a while.
+// rooms are idle memory for bodies, in sizes that double from firstRoom on. The garbage collector takes those that are
+// idle for a while.
 var rooms [roomSizes]sync.Pool
 
-// roomSizes is how many sizes are kept: larger ones than of 2 MiB are rare.
+// roomSizes is the number of sizes that are kept: bodies larger than 2 MiB are rare.
 const roomSizes = 7
 
-// getRoom returns an empty slice for n bytes, a size of room.
+// getRoom returns an empty slice with capacity n, one of the sizes.
 func getRoom(n int) []byte {
 	if i, ok := roomOf(n); ok {
 		if b, ok := rooms[i].Get().(*[]byte); ok {

@@ -14,54 +14,56 @@ import (
 	"go.uber.org/zap"
 )
 
-// Rules say who is one of them, and for how long.
+// Rules say what a replica is, and when another one takes over.
 type Rules struct {
 	ClusterLabel, ReplicaLabel string
-	// Failover is how long nothing may come from the one that is elected.
+	// Failover is how long the elected replica may send nothing.
 	Failover    time.Duration
 	MaxClusters int
 }
 
-// Elections elects one of the replicas that send the same data, for each cluster of each tenant: the first that comes, and
-// another once nothing has come from that one for a while.
+// Elections elects one of the replicas that send the same data, for each cluster of each tenant: the first that sends,
+// and another one after the elected one has sent nothing for a while.
 type Elections struct {
 	rules Rules
 	log   *zap.Logger
 
 	mu       sync.Mutex
 	clusters map[clusterKey]*election
-	full     time.Time // until then there are as many as may be, and none that can be forgotten
+	full     time.Time // until then all places are taken, and none can be forgotten
 }
 
 type clusterKey struct{ tenant, cluster string }
 
-// election is what a cluster has come to.
+// election is the state of a cluster.
 type election struct {
 	replica string
-	seen    time.Time // when the pipeline last took something from it, or it was elected
+	seen    time.Time // when the pipeline last accepted its data, or it was elected
 }
 
 // A Vote says what to do with the data of a replica.
 type Vote uint8
 
-// What a vote may come to.
+// The possible votes.
 const (
-	Take  Vote = iota // it is the one elected
-	Leave             // another one is, and sends the same
+	Take  Vote = iota // it is the elected one
+	Leave             // another one is elected, and sends the same
 	Full              // there are too many clusters
 	Long              // its names are too long to be remembered
 )
 
-// maxReplicaText is how long the names of a tenant, a cluster and a replica may be together: as many as there may be clusters are remembered.
+// maxReplicaText limits the names of a tenant, a cluster and a replica together, since as many are remembered as there
+// may be clusters.
 const maxReplicaText = 4 << 10
 
-// New is without any election.
+// New returns elections without any clusters.
 func New(by Rules, log *zap.Logger) *Elections {
 	return &Elections{rules: by, log: log, clusters: map[clusterKey]*election{}}
 }
 
-// vote elects a replica where none is, or the one that was has not been heard of. That it was heard of is for heard to say,
-// once the pipeline has its data: should the pipeline refuse that for long, another replica may have more luck.
+// vote elects a replica if there is none, or if the elected one was not heard of for too long. Only heard records that
+// it was heard of, once the pipeline accepted its data: if the pipeline refuses that for long, another replica may
+// succeed.
 func (r *Elections) vote(key clusterKey, replica string) (v Vote, changed string) {
 	if len(key.tenant)+len(key.cluster)+len(replica) > maxReplicaText {
 		return Long, ""
@@ -81,13 +83,13 @@ func (r *Elections) vote(key clusterKey, replica string) (v Vote, changed string
 	if e != nil {
 		changed = e.replica
 	}
-	// Its texts are parts of a request, which must not stay for their sake.
+	// Its strings are parts of a request, which must not be kept in memory.
 	key = clusterKey{strings.Clone(key.tenant), strings.Clone(key.cluster)}
 	r.clusters[key] = &election{strings.Clone(replica), now}
 	return Take, changed
 }
 
-// forget makes room: where nothing came for so long that any replica would be elected, it makes no difference.
+// forget makes room: clusters without data for so long that any replica would be elected can be forgotten.
 func (r *Elections) forget(now time.Time) bool {
 	if now.Before(r.full) {
 		return false
@@ -107,7 +109,7 @@ func (r *Elections) forget(now time.Time) bool {
 	return false
 }
 
-// Elected is the replica of a cluster, and when the pipeline last took something from it.
+// Elected returns the elected replica of a cluster, and when the pipeline last accepted its data.
 func (r *Elections) Elected(tenant, cluster string) (replica string, seen time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +119,7 @@ func (r *Elections) Elected(tenant, cluster string) (replica string, seen time.T
 	return "", seen
 }
 
-// heard records that the pipeline took what a replica sent, if it still is the one elected.
+// heard records that the pipeline accepted a replica's data, if it is still the elected one.
 func (r *Elections) heard(key clusterKey, replica string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,22 +128,22 @@ func (r *Elections) heard(key clusterKey, replica string) {
 	}
 }
 
-// Ballot is the elections that one request has a say in. nil if replicas are not told apart.
+// Ballot is one request's part in the elections; nil if there are none.
 type Ballot struct {
 	of     *Elections
 	tenant string
 
-	// A request mostly is of one replica, which saves asking for each series.
+	// A request is usually of one replica, so the last vote is remembered.
 	last     Key
 	lastVote Vote
 	taken    map[Key]bool
-	changed  []change // elections that went to another
+	changed  []change // elections that changed to another replica
 }
 
-// Key is a replica of a cluster, by the labels of a series.
+// Key identifies a replica of a cluster, by the labels of a series.
 type Key struct{ Cluster, Replica string }
 
-// Clone makes its texts last.
+// Clone copies its strings.
 func (k Key) Clone() Key { return Key{strings.Clone(k.Cluster), strings.Clone(k.Replica)} }
 
 type change struct {
@@ -150,10 +152,10 @@ type change struct {
 	from string
 }
 
-// maxChanges limits what the log is told of one request.
+// maxChanges limits the log lines about one request.
 const maxChanges = 10
 
-// Ballot is for a request of a tenant, nil where replicas are not told apart.
+// Ballot returns a tenant's ballot for one request, nil if there are no elections.
 func (r *Elections) Ballot(tenant string) *Ballot {
 	if r == nil {
 		return nil
@@ -161,7 +163,7 @@ func (r *Elections) Ballot(tenant string) *Ballot {
 	return &Ballot{of: r, tenant: tenant, taken: map[Key]bool{}}
 }
 
-// Vote says what to do with a series. Those that do not bear both labels are of no replica.
+// Vote decides about a series. Series without both labels are of no replica.
 func (b *Ballot) Vote(of Key) Vote {
 	if b == nil || of.Cluster == "" || of.Replica == "" {
 		return Take
@@ -180,7 +182,7 @@ func (b *Ballot) Vote(of Key) Vote {
 	return v
 }
 
-// Rules are those of the elections, nil if replicas are not told apart.
+// Rules are those of the elections, nil if there are none.
 func (b *Ballot) Rules() *Rules {
 	if b == nil {
 		return nil
@@ -188,7 +190,7 @@ func (b *Ballot) Rules() *Rules {
 	return &b.of.rules
 }
 
-// Passed records that the pipeline took the request.
+// Passed records that the pipeline accepted the request.
 func (b *Ballot) Passed() {
 	if b == nil {
 		return
@@ -198,7 +200,7 @@ func (b *Ballot) Passed() {
 	}
 }
 
-// Tell logs elections that went to another replica, and returns how many.
+// Tell logs elections that changed to another replica, and returns how many.
 func (b *Ballot) Tell() int {
 	for _, c := range b.changed {
 		b.of.log.Info("another replica is elected: nothing came from the one before",
@@ -207,7 +209,7 @@ func (b *Ballot) Tell() int {
 	return len(b.changed)
 }
 
-// What is wrong with a series that got Long or Full.
+// Errors of series that got Long or Full.
 var (
 	ErrLong     = fmt.Errorf("the names of its tenant, cluster and replica are longer than %d bytes", maxReplicaText)
 	ErrClusters = errors.New("its cluster is one too many: raise `replicas.max_clusters`")
