@@ -56,6 +56,44 @@ func TestAVanishedBucketLeavesTheHistogramAlive(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, dp.BucketCounts().AsRaw())
 }
 
+// A histogram that becomes something else ends as a histogram, so that each of its series does.
+func TestAHistogramThatBecomesAGaugeEnds(t *testing.T) {
+	for _, becomes := range []string{"# TYPE h gauge\nh 7\n", "# TYPE h counter\nh 7\n", "# TYPE h gauge\nh{a=\"b\"} 7\n", "# TYPE h gauge\n"} {
+		for before, kind := range map[string]pmetric.MetricType{
+			histogram3: pmetric.MetricTypeHistogram, "# TYPE h summary\nh{quantile=\"0.5\"} 1\nh_sum 3\nh_count 3\n": pmetric.MetricTypeSummary,
+		} {
+			job := newTestJob(t, Config{Scrape: testScrapeConfig()})
+			for i := range 3 { // that share lines
+				target := testTarget(job, i)
+				show(target, start, typeText, before, 100)
+				r := show(target, start, typeText, becomes, 100)
+				ended := 0
+				for _, rm := range r.Metrics.ResourceMetrics().All() {
+					for _, sm := range rm.ScopeMetrics().All() {
+						for _, m := range sm.Metrics().All() {
+							switch {
+							case m.Name() != "h":
+							case m.Type() == pmetric.MetricTypeHistogram:
+								require.True(t, m.Histogram().DataPoints().At(0).Flags().NoRecordedValue())
+								ended++
+							case m.Type() == pmetric.MetricTypeSummary:
+								require.True(t, m.Summary().DataPoints().At(0).Flags().NoRecordedValue())
+								ended++
+							case m.Type() == pmetric.MetricTypeGauge:
+								for _, dp := range m.Gauge().DataPoints().All() {
+									_, isQuantile := dp.Attributes().Get(model.QuantileLabel) // whose series has the name of the gauge
+									require.Equal(t, isQuantile, dp.Flags().NoRecordedValue(), "%v", canon(r.Metrics))
+								}
+							}
+						}
+					}
+				}
+				require.Equal(t, 1, ended, "%q %v: %v", becomes, kind, canon(r.Metrics))
+			}
+		}
+	}
+}
+
 func TestAVanishedCountEndsTheHistogram(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	show(target, start, typeText, histogram3, 100)

@@ -212,6 +212,15 @@ type familyKey struct {
 	native bool
 }
 
+// Was is what earlier pages made of a name that may be a part's of a histogram or a summary; nil if it is no such name.
+func (p *PageMetadata) Was(n *Name) *base {
+	if _, suffix := stem(n.Final); suffix != bucketSuffix && suffix != countSuffix && suffix != sumSuffix {
+		return nil
+	}
+	before := PageMetadata{catalog: p.catalog, known: p.known, resolved: map[familyKey]*base{}}
+	return before.resolve(n, Classic)
+}
+
 func (p *PageMetadata) resolve(n *Name, as Native) *base {
 	isNative := as != Classic
 	if b, ok := p.resolved[familyKey{n.Final, isNative}]; ok {

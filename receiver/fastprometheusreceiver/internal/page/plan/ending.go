@@ -71,6 +71,11 @@ func (p *Pass) Gone(dst []*catalog.Line) []*catalog.Line {
 func (p *Pass) end(l *catalog.Line) {
 	as := l.Native()
 	b := p.Base(l.Name, as)
+	if as == catalog.Classic && !Grouped(b.Kind) && b.Name != l.Name.Final {
+		if was := p.Was(l.Name); was != nil && Grouped(was.Kind) {
+			b = was // a part of what is no histogram any more: it ends as such, and not as a gauge that nobody has seen
+		}
+	}
 	if l.Point == nil || l.Point.Family.Base != b {
 		p.Place(l, b, as)
 	}
