@@ -30,7 +30,8 @@ const (
 	// having its targets.
 	mostHeld = 5 * time.Second
 
-	// firstRetry is how soon a member that has no answer yet asks again. The wait doubles until the next round.
+	// firstRetry is how soon a member asks again that has no answer yet, or none since members have changed. The wait
+	// doubles until the next round.
 	firstRetry = time.Second
 
 	// Scrapes begin at multiples of grid. Changes are applied between these, before or after a scrape, not at the same
@@ -104,25 +105,30 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	if due.at.Sub(now) > mostHeld {
 		due = round{now, now}
 	}
-	retry := firstRetry
+	// There are no answers yet, or they are about other members than there are now.
+	isUrgent, retry := true, firstRetry
 	for told := false; ; {
 		begun, alive := rest(ctx, time.Until(due.asked), calls)
 		if !alive {
 			return
 		}
 		if !begun.IsZero() {
-			due = r.outOfTurn(begun)
+			due, isUrgent, retry = r.outOfTurn(begun), true, firstRetry
 			continue
 		}
 		groups, err := r.ask(ctx)
 		if err == nil {
-			changed = append(changed, news(last, groups)...)
+			changed, isUrgent = append(changed, news(last, groups)...), false
 		}
 		if err != nil || told && len(changed) == 0 {
 			now = time.Now()
+			before := due
 			due = r.next(now)
-			if soon := now.Add(retry); !told && soon.Before(due.asked) { // until the first answer nothing is scraped
-				due = round{soon, soon}
+			if soon := now.Add(retry); isUrgent && soon.Before(due.asked) {
+				due = round{soon, before.at}
+				if soon.After(due.at) {
+					due.at = soon
+				}
 				retry *= 2
 			}
 			continue
@@ -131,7 +137,7 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 			return
 		}
 		if !begun.IsZero() { // the answer may be as old as the request
-			due = r.outOfTurn(begun)
+			due, isUrgent, retry = r.outOfTurn(begun), true, firstRetry
 			continue
 		}
 		r.tell(ctx, Update{

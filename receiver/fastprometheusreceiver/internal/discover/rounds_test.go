@@ -136,6 +136,42 @@ func TestRoundsBeginWithAnAnswer(t *testing.T) {
 	})
 }
 
+// The same goes for who is called because a member has gone: its targets are not scraped until then. What it is told is not applied before
+// the others apply it.
+func TestExtraRoundsEndWithAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 5 * time.Minute
+		time.Sleep(time.Until(time.Now().Truncate(interval).Add(interval + 20*time.Second)))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		fails := 0
+		told := make(chan Update, 10)
+		r := rounds{
+			job: "job", interval: interval, members: new(members),
+			ask: func(context.Context) ([]*targetgroup.Group, error) {
+				if fails > 0 {
+					fails--
+					return nil, errors.New("not now")
+				}
+				now := model.LabelValue(time.Now().String())
+				return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: now}}}}, nil
+			},
+			tell: func(_ context.Context, u Update) { told <- u },
+		}
+		go r.Run(ctx, make(chan []*targetgroup.Group, 10))
+		<-told
+		for failures, want := range []time.Duration{4 * time.Second, 4 * time.Second, 4 * time.Second, 7 * time.Second} {
+			time.Sleep(time.Until(time.Now().Truncate(mostBetweenLooks).Add(mostBetweenLooks)))
+			begun := time.Now()
+			fails = failures
+			r.members.call(begun)
+			assert.Equal(t, want, (<-told).At.Sub(begun).Truncate(time.Second), failures)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // A clock that is set back, or forth, between the question and the answer holds nobody up.
 func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
 	r := rounds{interval: 30 * time.Second, place: 7}
