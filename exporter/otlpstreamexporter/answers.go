@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// read takes the answers of a stream until it ends.
+// read reads the answers of a stream until it ends.
 func (s *slot) read(l *link) {
 	defer l.cancel()
 	limits, caps := l.conn.Greeting()
@@ -48,7 +48,7 @@ func (s *slot) read(l *link) {
 	}
 }
 
-// keep is what a stream keeps of what it packs: what the server keeps, or less.
+// keep is how much state a stream's packer keeps: as much as the server does, or less.
 func (s *slot) keep(granted otlpstream.Keep, caps otlpstream.Caps) otlpstream.Keep {
 	if caps&otlpstream.CapDelta == 0 || s.signal != otlpstream.Metrics {
 		granted.History = 0
@@ -60,7 +60,7 @@ func (s *slot) keep(granted otlpstream.Keep, caps otlpstream.Caps) otlpstream.Ke
 // answered ends the deliveries that a response is about.
 func (s *slot) answered(l *link, r *otlpstream.Response) {
 	now := time.Now()
-	drained := r.Drain && r.ID == 0 && len(r.IDs) == 0 // nothing has got done by that
+	drained := r.Drain && r.ID == 0 && len(r.IDs) == 0 // a drained stream without an answer did nothing
 	s.server.Streamed()
 	if !drained {
 		s.server.Answered(now)
@@ -111,8 +111,8 @@ func (s *slot) answered(l *link, r *otlpstream.Response) {
 	}
 }
 
-// atWork records that the server still works on requests it has read. Their time begins anew, and so does that of those
-// behind them on the stream.
+// atWork records that the server still works on requests it has read. Their timeout starts again, and so does that of
+// later ones on the stream.
 func (s *slot) atWork(l *link, r *otlpstream.Response, now time.Time) {
 	l.progress.working(now)
 	note := func(id uint64) {
@@ -146,7 +146,7 @@ func (s *slot) take(id uint64) *entry {
 	return e
 }
 
-// release removes a request that the table has no more from the account of its stream.
+// release removes a request that is no longer in the table from the account of its stream.
 func (s *slot) release(e *entry) {
 	if l := e.Value.link; l != nil {
 		s.giveBack(l, len(e.Value.data))
@@ -155,12 +155,12 @@ func (s *slot) release(e *entry) {
 	s.suspects = max(0, s.suspects-1)
 }
 
-// ended deals with what is pending on a stream that is over.
+// ended handles what is pending on a stream that is over.
 func (s *slot) ended(l *link, err error) {
 	reason := s.reasonOf(l, err)
 	s.mu.Lock()
 	if reason == tally.Broken && l.acks > 0 && !l.credit.Spent() {
-		reason = tally.Idle // such as by a proxy: nobody misses anything
+		reason = tally.Idle // ended by a proxy, for example: nothing was pending
 	}
 	s.mu.Unlock()
 	s.tally.Closed[reason].Add(1)
@@ -216,8 +216,7 @@ func (s *slot) ended(l *link, err error) {
 	}
 }
 
-// sendAgain puts a request among those that are to be sent once more, under the ID they have: whichever answer comes
-// first counts.
+// sendAgain queues a request to be sent once more, under the same ID: whichever answer comes first counts.
 func (s *slot) sendAgain(e *entry) {
 	s.giveBack(e.Value.link, len(e.Value.data))
 	e.Value.link = nil
@@ -226,15 +225,15 @@ func (s *slot) sendAgain(e *entry) {
 	s.resend = slices.Insert(s.resend, at, e)
 }
 
-// maxPatience is how many times ack_timeout doubles for what stays unanswered again and again.
+// maxPatience is how many times ack_timeout doubles for a request that stays unanswered.
 const maxPatience = 3
 
-// patience is how long an answer may take after so many that did not come. Each time the request was sent once more, and a
-// server that is only slow is not to be flooded with the same data.
+// patience is how long an answer may take after so many resends. A server that is only slow must not be flooded with
+// the same data.
 func (s *slot) patience(times int) time.Duration { return s.cfg.AckTimeout << min(times, maxPatience) }
 
-// expire sends again what is not answered in time, and drops what is too old for that. It ends streams that are silent, and
-// those that the server keeps open with nothing left to say.
+// expire resends what is not answered in time, and drops what is too old for that. It ends streams that are silent, and
+// those that the server keeps open without need.
 func (s *slot) expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +249,7 @@ func (s *slot) expire(now time.Time) {
 			continue
 		}
 		waited := now.Sub(later(p.overtaken.dueSince(e.Sent, now, &l.progress, &s.progress), p.working))
-		silent := p.overtaken.own.IsZero() // nothing is answered on the stream any more, or it would have been overtaken
+		silent := p.overtaken.own.IsZero() // nothing is answered on the stream, or the request would have been overtaken
 		times := p.unanswered
 		if silent {
 			times = s.silences
@@ -281,7 +280,7 @@ func (s *slot) expire(now time.Time) {
 	}
 	for _, l := range s.links {
 		if l == s.current && l.sent > 0 && !l.credit.Spent() && l.over(s.cfg.Rebalance, now) {
-			expired = true // it is idle: its place is for others until there is something to send
+			expired = true // it is idle: give up its place until there is something to send
 		}
 		heard, _ := l.progress.snapshot()
 		if !l.closed.IsZero() && !l.credit.Spent() && now.Sub(later(l.closed, heard)) > 2*s.cfg.AckTimeout {

@@ -15,21 +15,21 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// standing is what others see of a slot when they look for one.
+// standing is a slot's state that the choice of a slot depends on.
 type standing struct {
-	// unanswered is the bytes it has sent and has no answer to.
+	// unanswered is the bytes that were sent without an answer yet.
 	unanswered atomic.Int64
-	// full tells that it waits for room, and failing that its last stream has broken before it answered anything.
+	// full says that it waits for room; failing, that its last stream broke before anything was answered.
 	full, failing atomic.Bool
 }
 
 func (s *standing) away() bool { return s.full.Load() || s.failing.Load() }
 
-// loyalty is how long a request waits for the stream that knows its resource, before any other may have it.
+// loyalty is how long a request waits for the stream that knows its resource, before any other may take it.
 const loyalty = 100 * time.Millisecond
 
-// choose returns the slot that is to have a delivery, and whether it had better be no other: of metrics, each stream would have to
-// learn what it is sent. Else it is the one with the least to do; of those that have the same they take turns, since behind a
+// choose returns the slot for a delivery, and whether another one would be worse: for metrics, each stream would have
+// to learn what it is sent. Otherwise it is the slot with the least to do; equal ones take turns, since behind a
 // balancer each may lead to another server.
 func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
 	if len(l.slots) == 0 {
@@ -56,7 +56,7 @@ func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
 	return best, false
 }
 
-// homeOf is a number that is the same for all requests about a resource, where streams learn resources, and 0 elsewhere.
+// homeOf is a hash of the resource of a request if streams learn resources, else 0.
 func (d *destination) homeOf(data []byte) uint64 {
 	if d.signal != otlpstream.Metrics || d.cfg.HistoryBytes == 0 || d.cfg.Streams < 2 || d.cfg.Ordered ||
 		d.client.Compression != configcompression.TypeZstd {
@@ -65,7 +65,7 @@ func (d *destination) homeOf(data []byte) uint64 {
 	return otlpstream.HashResource(data)
 }
 
-// hand gives a delivery to a slot that has room; so it waits for the gate and for a connection, too.
+// hand gives a delivery to a slot with room, which includes waiting for the gate and for a connection.
 func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
 	var own chan *delivery
 	best, loyal := l.choose(p)

@@ -29,34 +29,35 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// delivery is a request on its way, or a part of one that is too large as a whole.
+// delivery is a request being sent, or a part of one that is too large as a whole.
 type delivery struct {
 	account.Parcel
 
 	data   []byte
-	memory *otlpstream.Memory // that data is in, of a whole
+	memory *otlpstream.Memory // memory of the data, for a whole request
 
 	done chan outcome
-	// since is when the exporter began with it, and sent how often it has sent it.
+	// since is when the delivery began, and sent how often it was sent.
 	since time.Time
 	sent  uint64
-	// origin is whose data it is, as far as the server is told.
+	// origin is the client that the data came from, as far as the server is told.
 	origin origin.Origin
-	// home is where it had better go: see homeOf.
+	// home identifies the preferred slot: see homeOf.
 	home uint64
-	// passes lets the next request be sent, where they go in order.
+	// passes lets the next request be sent, if they go in order.
 	passes func()
-	// unary tells that a server without streams had it, and step how far it is down the compressions that it may take.
+	// unary says that it was sent to a server without streams, and step which of the possible compressions it uses.
 	unary bool
 	step  int
 	span  trace.Span
 
-	// The slot's lock guards the stream it is pending on, when it was overtaken, and how often it may have broken one.
+	// Guarded by the slot's lock: the stream it is pending on, when it was overtaken, and how often it may have broken
+	// a stream.
 	link      *link
 	overtaken overtakings
 	strikes   int
-	// working is when the server last said that it is still at work on it, and unanswered how often it was sent again for
-	// want of an answer.
+	// working is when the server last said that it is working on it, and unanswered how often it was sent again for
+	// lack of an answer.
 	working    time.Time
 	unanswered int
 }
@@ -69,12 +70,12 @@ func (d *destination) newDelivery(ctx context.Context, data []byte, items int) *
 	}
 }
 
-// outcome ends an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	verdict verdict
 	reason  account.Reason // of a failure
-	delay   time.Duration  // that the server asks for, of a retry
-	limit   int64          // of the size of a message, of a division
+	delay   time.Duration  // asked for by the server, for a retry
+	limit   int64          // for the size of a message, for a division
 	err     error
 }
 
@@ -84,8 +85,8 @@ const (
 	success verdict = iota
 	failure
 	retry
-	reroute  // to unary: the server knows no streams
-	division // into parts: the server takes no message of that size
+	reroute  // to unary: the server has no streams
+	division // into parts: the message is too large for the server
 )
 
 // deliver returns when a request is acknowledged, or dropped.
@@ -126,22 +127,22 @@ func (d *destination) seeThrough(ctx context.Context, p *delivery) error {
 	return d.inParts(ctx, p, limit)
 }
 
-// messageOverhead is what a request has besides its payload.
+// messageOverhead is the size of a request besides its payload.
 const messageOverhead = 64
 
 func exceeds(p *delivery, limit int64) bool {
 	return limit > 0 && int64(len(p.data))+messageOverhead > limit
 }
 
-// inParts sends what is too large in parts that are not. An item that is too large alone is dropped.
+// inParts sends a request that is too large in parts. An item that is too large by itself is dropped.
 func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) error {
 	if p.Items <= 1 {
 		return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes", len(p.data), limit))
 	}
 	d.tally.Divided.Add(1)
 	p.noteDivided(limit)
-	whole := p.Items // of which parts take theirs
-	// So many exist at a time: a tiny limit must not make a request many times its size.
+	whole := p.Items // from which parts take theirs
+	// So many parts exist at a time, so that a tiny limit does not multiply the memory of a request.
 	const partsAtOnce = 4
 	var (
 		parts errgroup.Group
@@ -154,9 +155,9 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 	}
 	for data, items := range otlpstream.Split(d.signal, p.data, int(limit)-messageOverhead) {
 		if items == 0 {
-			continue // empty resources are not worth a message
+			continue // an empty resource needs no message
 		}
-		if items == whole && int64(len(data))+messageOverhead > limit { // one profile of many samples, or a dictionary as large as that
+		if items == whole && int64(len(data))+messageOverhead > limit { // one profile with many samples, or with a large dictionary
 			return d.drop(p, account.TooLarge, fmt.Errorf("%d bytes are more than the %d that the server takes, and cannot be divided", len(data), limit))
 		}
 		part := d.newDelivery(ctx, data, items)
@@ -178,8 +179,8 @@ func (d *destination) inParts(ctx context.Context, p *delivery, limit int64) err
 	return worst(errs)
 }
 
-// worst is the error of a whole. What is undelivered because of a shutdown is for a queue on disk to keep, even if the
-// parts that were delivered come again.
+// worst returns the error for the whole. What is undelivered because of a shutdown is kept by a queue on disk, even if
+// the parts that were delivered are then sent again.
 func worst(errs []error) error {
 	all := errors.Join(errs...)
 	for _, err := range errs {
@@ -190,8 +191,8 @@ func worst(errs []error) error {
 	return all
 }
 
-// asAWhole sends a delivery until it is acknowledged, or dropped, or found to be too large. Its error is for the
-// caller of the exporter.
+// asAWhole sends a delivery until it is acknowledged, or dropped, or found to be too large. The error is for the caller
+// of the exporter.
 func (d *destination) asAWhole(ctx context.Context, p *delivery) outcome {
 	if !d.window.enter(ctx, len(p.data)) {
 		return d.abandon(ctx, p)
@@ -258,7 +259,7 @@ func (d *destination) attempt(ctx context.Context, p *delivery) outcome {
 	if out, ok := l.hand(ctx, p); !ok {
 		return out
 	}
-	// The next may follow as soon as the server is known to keep the order of a stream.
+	// The next one may follow as soon as the server is known to keep the order of a stream.
 	var told <-chan struct{}
 	if p.passes != nil {
 		told = d.line.Told()
@@ -286,7 +287,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	if err != nil {
 		return outcome{verdict: failure, reason: account.Rejected, err: err}
 	}
-	if d.signal == otlpstream.Profiles { // a part of memory that is used again, which only the whole is held by
+	if d.signal == otlpstream.Profiles { // a part of reused memory, which only the whole request holds
 		data = bytes.Clone(data)
 	}
 	if !d.account.Send(&p.Parcel) {
@@ -334,7 +335,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 	return outcome{verdict: failure, reason: account.Rejected, err: err}
 }
 
-// partial records that the server has taken a request, but perhaps not all of it.
+// partial records that the server accepted a request, possibly not all of it.
 func (d *destination) partial(p *delivery, rejected int, message string, now time.Time) {
 	if rejected == 0 && message == "" {
 		return
@@ -345,8 +346,9 @@ func (d *destination) partial(p *delivery, rejected int, message string, now tim
 	d.server.Complains(rejected, message, now)
 }
 
-// ownCredentials reports whether a request shows credentials of the exporter alone. That they are refused, as a token is that has
-// expired, says nothing about the request; those that are a client's may be wrong for ever, and are no reason to keep others waiting.
+// ownCredentials reports whether a request has credentials of the exporter only. If these are refused, like an expired
+// token, that is not about the request; those of a client may be wrong for ever, and must not keep other requests
+// waiting.
 func ownCredentials(ctx context.Context, p *delivery) bool {
 	info := client.FromContext(ctx)
 	for range info.Metadata.Keys() {
@@ -355,8 +357,8 @@ func ownCredentials(ctx context.Context, p *delivery) bool {
 	return p.origin == "" && info.Auth == nil
 }
 
-// divide is the outcome of a message that the server says is too large for it. Where it does not say what it takes,
-// halves are tried.
+// divide is the outcome for a message that the server says is too large. If it does not tell its limit, halves are
+// tried.
 func (d *destination) divide(p *delivery, limit int64) outcome {
 	if exceeds(p, limit) {
 		d.server.Takes(limit)
@@ -373,7 +375,7 @@ func (d *destination) drop(p *delivery, why account.Reason, err error) error {
 	return consumererror.NewPermanent(fmt.Errorf("cannot deliver %d items (%s): %w", items, why, err))
 }
 
-// abandon ends a delivery because its time is over, not for a fault of its own.
+// abandon ends a delivery because its time is over, not because of an error of its own.
 func (d *destination) abandon(ctx context.Context, p *delivery) outcome {
 	cause := context.Cause(ctx)
 	switch {

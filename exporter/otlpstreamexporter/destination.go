@@ -31,8 +31,8 @@ import (
 // errShutdown is temporary, so that a queue on disk keeps the request.
 var errShutdown = errors.New("the exporter is shut down")
 
-// destination is one server, or a group of servers behind one address, with all the state there is about it. Its
-// queue has, for each request in flight, a goroutine that waits in deliver.
+// destination is one server, or a group of servers behind one address, with all state about it. Its queue has, for each
+// request in flight, a goroutine that waits in deliver.
 type destination struct {
 	*streamExporter
 
@@ -45,22 +45,22 @@ type destination struct {
 	queue   *queue.Queue
 
 	transport  transport.Transport
-	identity   string // of its slots' names, for servers to know them by
-	propagates bool   // the trace's context, with each request on a stream
+	identity   string // prefix of its slots' names, as servers see them
+	propagates bool   // requests on streams carry the trace's context
 	server     *server.Server
 	gate       pace.Gate   // to it
 	progress   progress    // on all streams
-	line       *order.Line // where requests are sent in order, else nil
+	line       *order.Line // if requests are sent in order, else nil
 	lanes      *lanes
 	window     *window
-	slowAcks   bool // as the log says
+	slowAcks   bool // as last logged
 
-	// ctx ends when deliveries are given up; quit is closed, after that, to end what watches over them.
+	// ctx ends when deliveries are given up; quit is closed after that, to end the goroutine that watches them.
 	ctx    context.Context
 	giveUp context.CancelFunc
 	quit   chan struct{}
 	ending atomic.Bool // it is being shut down
-	// cut ends what the slots still do then.
+	// cut ends what the slots are still doing then.
 	cut     context.Context
 	cutOff  context.CancelFunc
 	running sync.WaitGroup
@@ -90,7 +90,7 @@ func newDestination(ctx context.Context, e *streamExporter, endpoint EndpointCon
 	return d, err
 }
 
-// queueSettings are what the queue has to know.
+// queueSettings are the settings of the queue.
 func (d *destination) queueSettings() *queue.Settings {
 	s := &queue.Settings{
 		Exporter: d.set, Signal: d.signal,
@@ -126,7 +126,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// serverSettings are what is to be known of the server, and done about it.
+// serverSettings are the settings of the server's state.
 func (d *destination) serverSettings() *server.Settings {
 	return &server.Settings{
 		Endpoint: d.client.Endpoint, Mode: d.cfg.Mode, Reprobe: d.cfg.ReprobeInterval, Compression: d.client.Compression,
@@ -142,7 +142,7 @@ func (d *destination) serverSettings() *server.Settings {
 	}
 }
 
-// transportSettings are what the transport has to know.
+// transportSettings are the settings of the transport.
 func (d *destination) transportSettings() *transport.Settings {
 	return &transport.Settings{
 		Signal: d.signal, Client: d.client, HTTP: d.cfg.HTTP.client(), URL: d.cfg.HTTP.endpoint(d.signal),
@@ -160,7 +160,7 @@ func (d *destination) caps() otlpstream.Caps {
 	return otlpstream.AllCaps
 }
 
-// watch sends requests again that the server does not answer, and ends streams that it does not close.
+// watch resends requests that the server does not answer, and ends streams that it does not close.
 func (d *destination) watch() {
 	tick := time.NewTicker(max(d.cfg.AckTimeout/20, time.Millisecond))
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (d *destination) watch() {
 	}
 }
 
-// compareAcks says so when requests may be sent again whose answers would only have taken a little longer.
+// compareAcks logs when requests may be resent although their answers would only have taken a little longer.
 func (d *destination) compareAcks() {
 	const enough, margin = 100, 10
 	acks := d.tally.Acks.Snapshot()
@@ -190,7 +190,7 @@ func (d *destination) compareAcks() {
 	d.slowAcks = slow
 }
 
-// shutdown stops the queue, which is drained for as long as deliveries take: so the time limit has to come from here.
+// shutdown stops the queue, which drains as long as deliveries take: so the time limit is applied here.
 func (d *destination) shutdown(ctx context.Context) error {
 	if d.cfg.Shutdown.WaitForAcks {
 		t := time.AfterFunc(d.cfg.ending.begin(d.cfg.Shutdown.Timeout), d.giveUp)
@@ -206,16 +206,16 @@ func (d *destination) shutdown(ctx context.Context) error {
 	return d.queue.Shutdown(ctx)
 }
 
-// rest begins nothing more where the server is away and a queue on disk keeps what is not sent: only what is on its way is waited
-// for, so that it does not arrive twice.
+// rest begins nothing more when the server is down and a queue on disk keeps unsent data: it only waits for requests in
+// flight, so that these do not arrive twice.
 func (d *destination) rest() {
 	if d.queue.Stored() {
 		d.account.Rest(d.giveUp)
 	}
 }
 
-// close ends the streams: first as the protocol has it, and what is left a moment later by force. The queue calls it
-// when nothing is in flight any more.
+// close ends the streams: first regularly, and a moment later by force. The queue calls it when nothing is in flight
+// any more.
 func (d *destination) close(context.Context) error {
 	const moment = time.Second
 	d.giveUp()

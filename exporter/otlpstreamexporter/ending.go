@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// ending is what the exporters of all signals of one configuration share when they end. The Collector shuts them down one after the
-// other, so each on its own would wait for a server that is away as long as all are to wait together.
+// ending is the common shutdown of the exporters of all signals of a configuration. The Collector shuts them down one
+// after the other, so separately each would wait for a server that is down as long as all should together.
 type ending struct {
 	mu    sync.Mutex
 	alive int
-	begun time.Time // of the first that ends, while others are alive
+	begun time.Time // when the first one began to end, while others run
 }
 
 func (e *ending) join() {
@@ -22,7 +22,7 @@ func (e *ending) join() {
 	e.alive++
 }
 
-// begin returns what is left of a time that began when the first of them did this.
+// begin returns what is left of a timeout that started when the first of them called it.
 func (e *ending) begin(timeout time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,6 +36,6 @@ func (e *ending) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.alive--; e.alive == 0 {
-		e.begun = time.Time{} // as if the configuration were new
+		e.begun = time.Time{} // as for a new configuration
 	}
 }

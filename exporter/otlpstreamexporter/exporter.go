@@ -34,7 +34,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// streamExporter is the exporter of one signal. It encodes what it is given, once, and its destinations do the rest.
+// streamExporter is the exporter of one signal. It encodes its input once; its destinations do the rest.
 type streamExporter struct {
 	cfg       *Config
 	set       exporter.Settings
@@ -53,7 +53,7 @@ type streamExporter struct {
 }
 
 func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal otlpstream.Signal) (*streamExporter, error) {
-	if cfg.Transport == transport.HTTP { // which has no streams to try
+	if cfg.Transport == transport.HTTP { // which has no streams
 		unary := *cfg
 		unary.Mode, cfg = server.Unary, &unary
 	}
@@ -90,7 +90,8 @@ func (e *streamExporter) settings(name string) exporter.Settings {
 	return set
 }
 
-// tally is that of a destination. It tells exporters and signals apart, too: all of a process share the metrics.
+// tally makes the counters of a destination. Their attributes tell exporters and signals apart, too: all of a process
+// share the metrics.
 func (e *streamExporter) tally(destination string) *tally.Tally {
 	return tally.New(e.telemetry.ExporterOtlpstreamAckLatency,
 		attribute.String("exporter", e.set.ID.String()),
@@ -98,7 +99,7 @@ func (e *streamExporter) tally(destination string) *tally.Tally {
 		attribute.String("destination", destination))
 }
 
-// Capabilities says that data is left as it is.
+// Capabilities says that data is not modified.
 func (*streamExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
@@ -118,7 +119,7 @@ func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// sayUnused says which keys of other exporters' configurations do nothing here.
+// sayUnused logs keys of other exporters' configurations that have no effect here.
 func (e *streamExporter) sayUnused() {
 	if e.cfg.Queue.HasValue() && e.cfg.queue() == nil {
 		e.set.Logger.Info("`sending_queue::wait_for_result` is set: callers wait until the data is delivered, without a queue. The other keys of `sending_queue` have no effect")
@@ -150,8 +151,8 @@ func (e *streamExporter) Shutdown(ctx context.Context) error {
 	return e.err
 }
 
-// consume hands encoded data to all destinations. It belongs to the exporter as soon as one has taken it: to refuse it
-// then would only make duplicates there.
+// consume hands encoded data to all destinations. It belongs to the exporter as soon as one has accepted it: returning
+// an error then would only make duplicates there.
 func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory, items int, err error) error {
 	if err == nil && e.cfg.Mode != server.Unary {
 		err = otlpstream.ToStream(memory.Bytes())
@@ -223,7 +224,7 @@ func (e *profilesExporter) ConsumeProfiles(ctx context.Context, pd pprofile.Prof
 	return e.consume(ctx, memory, pd.SampleCount(), err)
 }
 
-// newIdentity is a name that nobody else has, and nobody can guess: who has it may say what was sent.
+// newIdentity is a random name: whoever knows it could claim what was sent.
 func newIdentity() string { return cryptorand.Text() }
 
 func newEpoch() uint64 { return rand.Uint64() } //nolint:gosec // it is no secret

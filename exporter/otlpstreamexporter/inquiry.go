@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/inquiry"
 )
 
-// inVain reports whether a stream has been opened with less than was asked for, and says so the first time. The requests it
-// was opened for can go one by one then, each with the client that it came from.
+// inVain reports whether a stream has been opened with less data about the client than was asked for, and logs that the
+// first time. Its requests can then be sent one by one, each with its own client.
 func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
 	if !i.AskedForAuth() && (!i.Asked() || len(s.cfg.MetadataKeys) > 0) {
 		return false

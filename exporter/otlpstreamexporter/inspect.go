@@ -21,7 +21,7 @@ func (e *streamExporter) inspection() inspect.Source {
 	}
 }
 
-// flow is all destinations together, but for what came in: each of them has that.
+// flow is the sum of all destinations, except for what came in, which each of them has.
 func (e *streamExporter) flow() inspect.Flow {
 	f := inspect.Flow{Dropped: map[string]int64{}}
 	for _, d := range e.dests {
@@ -74,7 +74,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 	}
 	if queue := d.cfg.queue(); queue != nil {
 		to.Queue.OnDisk = queue.Storage != nil
-		if queue.Sizer == exporterhelper.RequestSizerTypeItems { // else it is not items that are counted
+		if queue.Sizer == exporterhelper.RequestSizerTypeItems { // else it counts something other than items
 			to.Queue.Capacity, to.Queue.Unit = queue.QueueSize, "items"
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/origin"
 )
 
-// lane is the streams of requests of one origin. What opens a stream says whose it is, in its headers, and that holds for
-// all it carries.
+// lane is the streams for requests of one origin. A stream names its origin when it is opened, in its headers, and that
+// applies to all it carries.
 type lane struct {
 	*destination
 
@@ -25,15 +25,15 @@ type lane struct {
 	// ready hands deliveries to whichever slot has room first.
 	ready chan *delivery
 	slots []*slot
-	turns atomic.Uint64 // of slots that have the same to do
+	turns atomic.Uint64 // of slots with equally much to do
 	quit  chan struct{} // closed to end the slots
 
-	// The lock of the lanes guards how many deliveries use it, and when the last was done.
+	// Guarded by the lock of the lanes: how many deliveries use it, and when the last was done.
 	users int
 	used  time.Time
 }
 
-// lanes are all of a destination: the common one, of requests that take nothing along, and one for each origin that has
+// lanes are all lanes of a destination: the common one, for requests without an origin, and one for each origin with
 // something to send, up to a limit.
 type lanes struct {
 	of     *destination
@@ -41,9 +41,9 @@ type lanes struct {
 
 	mu       sync.Mutex
 	byOrigin map[origin.Origin]*lane
-	leaving  []*lane // those that take no requests any more and are read to their end
-	slots    int     // ever made
-	// left is told when a delivery is done with a lane, to whoever waits for a place.
+	leaving  []*lane // lanes that accept no requests any more and are read to their end
+	slots    int     // made so far
+	// left is signalled when a delivery is done with a lane, for those who wait for a place.
 	left chan struct{}
 }
 
@@ -54,8 +54,8 @@ func newLanes(of *destination) *lanes {
 }
 
 const (
-	// laneStay is how long a lane that nobody uses keeps its place where another needs one: two that take turns would do
-	// nothing but open streams. laneIdle is how long it does in any case.
+	// laneStay is how long an unused lane keeps its place when another needs one: otherwise two that alternate would
+	// only open streams. laneIdle is how long it keeps it in any case.
 	laneStay, laneIdle = 10 * time.Second, 5 * time.Minute
 )
 
@@ -81,7 +81,7 @@ func (l *lane) start() {
 	}
 }
 
-// enter returns the lane of an origin, or nil where there is no place for it. Who is done with it leaves it.
+// enter returns the lane of an origin, or nil if there is no place for it. The caller must leave it.
 func (s *lanes) enter(o origin.Origin, now time.Time) *lane {
 	if o == "" {
 		return s.common
@@ -101,7 +101,7 @@ func (s *lanes) enter(o origin.Origin, now time.Time) *lane {
 	return l
 }
 
-// enterSoon is enter for those that have no other way than a stream: they wait for a place.
+// enterSoon is enter for requests that can only be streamed: they wait for a place.
 func (s *lanes) enterSoon(ctx context.Context, p *delivery) *lane {
 	for {
 		if l := s.enter(p.origin, time.Now()); l != nil {
@@ -137,7 +137,7 @@ func (s *lanes) leave(l *lane) {
 	}
 }
 
-// evict gives the place of the lane that has been idle for longest to another, and reports whether there was one.
+// evict frees the place of the lane that was idle for longest, and reports whether there was one.
 func (s *lanes) evict(now time.Time) bool {
 	var idle *lane
 	for _, l := range s.byOrigin {
@@ -145,7 +145,7 @@ func (s *lanes) evict(now time.Time) bool {
 			idle = l
 		}
 	}
-	// Where there are only streams, a stream that is opened again and again is better than none.
+	// If there are only streams, opening one again and again is better than none.
 	if idle == nil || s.of.cfg.Mode != server.Stream && now.Sub(idle.used) < laneStay {
 		return false
 	}
@@ -153,14 +153,14 @@ func (s *lanes) evict(now time.Time) bool {
 	return true
 }
 
-// retire has the streams of a lane end, as the protocol has it. The lock is held.
+// retire ends the streams of a lane regularly. The lock is held.
 func (s *lanes) retire(l *lane) {
 	delete(s.byOrigin, l.origin)
 	s.leaving = append(s.leaving, l)
 	close(l.quit)
 }
 
-// sweep retires lanes that nobody has used for long, and forgets those whose streams have ended.
+// sweep retires lanes that were not used for long, and forgets those whose streams have ended.
 func (s *lanes) sweep(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *lanes) all() []*slot {
 	return all
 }
 
-// origins is how many origins have a lane.
+// origins is the number of origins with a lane.
 func (s *lanes) origins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,31 +23,31 @@ type link struct {
 	conn   transport.Conn
 	cancel context.CancelFunc
 	opened time.Time
-	// maxAge is the age at which it is closed, 0 being never.
+	// maxAge is the age at which it is closed, 0 for never.
 	maxAge time.Duration
-	// deltaAge is the age up to which it is kept where it sends deltas.
+	// deltaAge is the same for a stream that sends deltas.
 	deltaAge time.Duration
 	// packs is set once the server is known to unpack; packer belongs to the goroutine that sends.
 	packs atomic.Bool
-	// keep is what packing may keep; it is set before packs.
+	// keep is how much state packing may keep; it is set before packs.
 	keep otlpstream.Keep
-	// learned tells that the packer has a history, which a stream that is opened in its place would have to learn again.
+	// learned says that the packer has a history, which another stream would have to learn again.
 	learned atomic.Bool
 	// orders is set once the server is known to keep the order of requests.
 	orders atomic.Bool
 	packer *otlpstream.Packer
 
 	sent  int
-	bytes int64 // of what was sent, before compression
+	bytes int64 // sent, before compression
 	acks  int
-	// failed tells that it is counted among those on which nothing was acknowledged.
+	// failed says that it counts as a stream on which nothing was acknowledged.
 	failed bool
-	// progress is what its answers tell.
+	// progress is what its answers show.
 	progress progress
 	credit   otlpstream.Credit
-	// retiring tells that the server wants it closed, and ended that it is over.
+	// retiring says that the server wants it closed, and ended that it is over.
 	retiring, ended bool
-	// stuck tells that it was ended because nothing was heard on it.
+	// stuck says that it was ended because nothing was received.
 	stuck bool
 	// closed is when our half of it was closed.
 	closed time.Time
@@ -61,7 +61,7 @@ func (l *link) over(cfg Rebalance, now time.Time) bool {
 	return l.retiring || cfg.Requests > 0 && l.sent > cfg.Requests || cfg.Bytes > 0 && l.bytes > cfg.Bytes || l.maxAge > 0 && now.Sub(l.opened) > l.maxAge
 }
 
-// reasonOf is the reason of a stream's end as counted.
+// reasonOf classifies the end of a stream.
 func (s *slot) reasonOf(l *link, err error) tally.Ending {
 	s.mu.Lock()
 	stuck := l.stuck
@@ -80,8 +80,8 @@ func (s *slot) reasonOf(l *link, err error) tally.Ending {
 	return tally.Broken
 }
 
-// suspicious reports whether one of the requests on a stream may be why it broke. A server that is away, or that does
-// not know us, has nothing against a request.
+// suspicious reports whether one of the requests on a stream may be why it broke. A server that is down, or refuses our
+// credentials, does not mean a request.
 func suspicious(err error) bool {
 	switch st := status.Convert(err); st.Code() {
 	case codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// progress is how far answers say that requests have come, on a stream or to a destination. On a slow link a request
-// waits its turn behind all that was sent before; so its time runs only while nothing else is answered, or once what
-// was sent after it is.
+// progress is how far requests have come according to answers, on a stream or to a destination. On a slow link a
+// request waits for all that was sent before; so its timeout runs only while nothing else is answered, or once a later
+// request is.
 type progress struct {
 	mu sync.Mutex
-	// heard is when the last answer came; newest is when the latest of the requests that are answered was sent.
+	// heard is when the last answer came; newest is when the latest answered request was sent.
 	heard, newest time.Time
 }
 
@@ -24,7 +24,7 @@ func (p *progress) answered(sent, now time.Time) {
 	p.heard, p.newest = now, later(p.newest, sent)
 }
 
-// working records that the server is still at work on what it has read.
+// working records that the server is working on what it has read.
 func (p *progress) working(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,12 +37,12 @@ func (p *progress) snapshot() (heard, newest time.Time) {
 	return p.heard, p.newest
 }
 
-// overtakings are when a request was first seen to be overtaken by one that was sent later: on its own stream, and on
-// any to its destination.
+// overtakings are when a request was first seen to be overtaken by a later one: on its own stream, and on any stream to
+// its destination.
 type overtakings struct{ own, any time.Time }
 
-// dueSince is when the time of a request began to run. Answers to what was sent before it, of which there is an end,
-// let it begin anew. Another stream may be faster, so to be overtaken there counts only while its own is silent.
+// dueSince is when the timeout of a request began. Answers to requests before it restart the timeout; there are only so
+// many. Another stream may be faster, so being overtaken there counts only while its own is silent.
 func (o *overtakings) dueSince(sent, now time.Time, stream, destination *progress) time.Time {
 	heard, newest := stream.snapshot()
 	if sent.Before(newest) {

@@ -14,31 +14,31 @@ import (
 
 type entry = otlpstream.Entry[*delivery]
 
-// slot is a place for one stream at a time. run alone opens streams and sends on them; each stream has a goroutine
-// that reads its answers, also when the slot uses another stream already.
+// slot is a place for one stream at a time. Only run opens streams and sends on them; each stream has a goroutine that
+// reads its answers, even after the slot uses another stream.
 type slot struct {
 	*lane
 	standing
 
 	number int
-	// own hands deliveries to this slot, as ready of the lane does to any.
+	// own hands deliveries to this slot, as the lane's ready does to any.
 	own chan *delivery
-	// wake tells run that there is room, or that something is to be sent again.
+	// wake tells run that there is room, or that something must be sent again.
 	wake chan struct{}
-	// held is what may keep requests back, to send several at once; only run sends.
+	// held may delay requests, to send several at once; only run sends.
 	held transport.Holding
 
 	mu      sync.Mutex
 	pending *otlpstream.Pending[*delivery]
 	current *link
-	links   []*link // all that have not ended
-	// resend has what is pending on no stream any more, by ID.
+	links   []*link // those that have not ended
+	// resend has pending requests that are on no stream any more, by ID.
 	resend []*entry
-	// suspects is how many of the requests that are sent next may have broken the last stream. They are sent one by
-	// one, so that it shows.
+	// suspects is how many of the next requests may have broken the last stream. They are sent one by one, to find out
+	// which.
 	suspects int
-	// failures counts the streams in a row on which nothing was acknowledged, and silences those that were ended because
-	// nothing at all was heard on them.
+	// failures counts consecutive streams on which nothing was acknowledged, and silences those that were ended because
+	// nothing at all was received.
 	failures, silences int
 }
 
@@ -76,7 +76,7 @@ func (s *slot) run() {
 	}
 }
 
-// another takes a delivery that is there already. Where there is none, what is kept back is sent.
+// another takes a delivery that is already there. If there is none, delayed requests are sent.
 func (s *slot) another() *delivery {
 	for range 2 {
 		select {
@@ -88,22 +88,22 @@ func (s *slot) another() *delivery {
 			if s.held == nil {
 				return nil
 			}
-			runtime.Gosched() // who is about to have one may hand it over
+			runtime.Gosched() // let goroutines hand over a delivery that is nearly there
 		}
 	}
 	s.flush()
 	return nil
 }
 
-// flush sends what is kept back. It comes before any wait.
+// flush sends delayed requests. It comes before any wait.
 func (s *slot) flush() {
 	if s.held != nil {
-		_ = s.held.Flush() // an error is told to who reads
+		_ = s.held.Flush() // the reader gets the error
 		s.held = nil
 	}
 }
 
-// waitForRoom waits until another request may be sent, as far as is known without seeing it.
+// waitForRoom waits until another request may be sent, as far as that is known without its size.
 func (s *slot) waitForRoom() bool {
 	for {
 		s.retire()
@@ -144,8 +144,9 @@ func (s *slot) next() *entry {
 	return nil
 }
 
-// isWanted reports whether a request is still to be sent: not when it was answered, and not when its caller has given up. The caller
-// knows that from an error and may send the data elsewhere, so another attempt would only make duplicates. The slot's lock is held.
+// isWanted reports whether a request must still be sent: not if it was answered, and not if its caller has given up.
+// The caller knows that from an error and may send the data elsewhere, so another attempt would only make duplicates.
+// The slot's lock is held.
 func (s *slot) isWanted(e *entry) bool {
 	if !s.pending.Holds(e) {
 		return false
@@ -157,7 +158,7 @@ func (s *slot) isWanted(e *entry) bool {
 	return true
 }
 
-// send sends a new delivery, or an entry once more. It returns false when the slot is to end.
+// send sends a new delivery, or an entry once more. It returns false if the slot must end.
 func (s *slot) send(e *entry, p *delivery) bool {
 	again := e != nil
 	if again {
@@ -208,7 +209,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		if s.propagates {
 			message.Trace = p.traceContext()
 		}
-		p.memory.Retain() // a server may answer what it has not seen yet
+		p.memory.Retain() // a server may answer before it has read the request
 		p.sent++
 		p.link, p.overtaken = l, overtakings{}
 		l.sent++
@@ -227,7 +228,7 @@ func (s *slot) send(e *entry, p *delivery) bool {
 			}
 			l.packer.Pack(&message)
 		}
-		// An error says that the stream is over; why, the goroutine that reads it is told.
+		// An error means that the stream is over; its reader gets the reason.
 		_ = l.conn.Send(&message)
 		p.memory.Release()
 		s.held, _ = l.conn.(transport.Holding)
@@ -235,14 +236,14 @@ func (s *slot) send(e *entry, p *delivery) bool {
 	}
 }
 
-// worthPacking reports whether a payload is packed where the server unpacks. A large batch of spans or log records has
-// nearly all there is to find within itself, so it would only cost more.
+// worthPacking reports whether packing a payload is worthwhile. A large batch of spans or log records has nearly all
+// repetitions within itself, so packing would only cost more.
 func worthPacking(signal otlpstream.Signal, size int) bool {
 	const largeBatch = 16 << 10
 	return signal == otlpstream.Metrics || size <= largeBatch
 }
 
-// spend records that so many bytes are sent on a stream, giveBack that they are answered, or lost. The slot's lock is held.
+// spend records that bytes are sent on a stream, giveBack that they are answered, or lost. The slot's lock is held.
 func (s *slot) spend(l *link, bytes int) {
 	l.credit.Spend(bytes)
 	s.unanswered.Add(int64(bytes))
@@ -266,7 +267,7 @@ func (s *slot) fits(l *link, bytes int) bool {
 	if s.cfg.Ordered {
 		for _, other := range s.links {
 			if other != l && other.credit.Spent() {
-				return false // a server knows the order of a stream, and none among streams
+				return false // servers keep the order within a stream, but not between streams
 			}
 		}
 	}

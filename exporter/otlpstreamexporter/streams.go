@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// drainsOut is how many streams in a row are ended by the server before it has answered anything on them, until the log says so.
+// drainsOut is how many consecutive streams the server may end before it has answered anything, until that is logged.
 const drainsOut = 5
 
 var errDrained = errors.New("the server ends each stream before it answers anything on it")
@@ -26,8 +26,8 @@ var errDrained = errors.New("the server ends each stream before it answers anyth
 // strikesOut is how often a request may break a stream that carries nothing else.
 const strikesOut = 3
 
-// open returns the slot's stream, and opens one where there is none. It returns nil when there is nothing to send on
-// it any more: another slot has it, or it was given up.
+// open returns the slot's stream, and opens one if there is none. It returns nil if there is nothing to send any more:
+// another slot has it, or it was given up.
 func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 	for {
 		s.mu.Lock()
@@ -40,7 +40,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 			return nil, true
 		}
 		if delay := pace.Reconnect(s.cfg.Retry, failures); delay > 0 {
-			// What has an ID belongs to this slot.
+			// A request with an ID belongs to this slot.
 			elsewhere := s.ready
 			if e != nil {
 				elsewhere = nil
@@ -90,7 +90,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 }
 
 // pointless reports whether a request has been given up while there was no stream for it, and gives it up if it is too
-// old. Those that have an ID are watched in any case.
+// old. Requests with an ID are watched elsewhere.
 func (s *slot) pointless(e *entry, p *delivery) bool {
 	if e != nil {
 		s.mu.Lock()
@@ -104,7 +104,7 @@ func (s *slot) pointless(e *entry, p *delivery) bool {
 	return s.account.Settled(&p.Parcel)
 }
 
-// failed records that a stream could not be opened. It returns true when nothing is left to be sent on it.
+// failed handles a stream that could not be opened. It returns true if nothing is left to send on it.
 func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	s.mu.Lock()
 	s.fail()
@@ -133,14 +133,14 @@ func (s *slot) failed(err error, e *entry, p *delivery) bool {
 	return true
 }
 
-// refusedOrigin reports whether the server has something against the origin of requests, as it would have of a unary request.
-// That is no fault of the destination's, and does not keep others waiting.
+// refusedOrigin reports whether the server refuses the origin of requests, as it would refuse a unary request. That is
+// not the destination's fault, and does not keep others waiting.
 func (l *lane) refusedOrigin(err error) bool {
 	code := status.Code(err)
 	return l.origin != "" && (code == codes.Unauthenticated || code == codes.PermissionDenied)
 }
 
-// reroute has a request sent without a stream.
+// reroute sends a request without a stream.
 func (s *slot) reroute(e *entry, p *delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *slot) reroute(e *entry, p *delivery) {
 	}
 }
 
-// hangUp reads a stream to its end that nothing is sent on.
+// hangUp reads a stream to its end on which nothing is sent.
 func (*slot) hangUp(c transport.Conn) {
 	var response otlpstream.Response
 	for err := error(nil); err == nil; {
@@ -157,7 +157,7 @@ func (*slot) hangUp(c transport.Conn) {
 	}
 }
 
-// fail records that a stream has come to nothing, and answers that it has not. The slot's lock is held.
+// fail records that nothing was acknowledged on a stream. The slot's lock is held.
 func (s *slot) fail() {
 	s.failures++
 	s.failing.Store(true)
@@ -170,7 +170,7 @@ func (s *slot) answers() {
 	}
 }
 
-// retire closes our half of the stream if its time is over. Answers to what it carried are still to come.
+// retire closes our half of the stream if its time is over. Answers to its requests are still to come.
 func (s *slot) retire() {
 	s.mu.Lock()
 	l := s.current
@@ -183,7 +183,7 @@ func (s *slot) retire() {
 	ended := l.ended
 	if l.retiring && l.acks == 0 && !l.failed {
 		l.failed = true
-		s.fail() // the next may be drained at once, too
+		s.fail() // the next one may be drained at once, too
 	}
 	drained := l.failed && s.failures >= drainsOut
 	s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *slot) finish() {
 	}
 }
 
-// count returns how many streams take requests, and how many are only read.
+// count returns how many streams accept requests, and how many are only read.
 func (s *slot) count() (open, draining int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,21 +14,21 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// The helper makes the span of a request, and ends it when the request is acknowledged or dropped. Here it is told what
-// the helper does not know. Nothing is made of it, and nothing allocated, where nobody records it.
+// The helper makes the span of a request, and ends it when the request is acknowledged or dropped. The functions below
+// add what the helper does not know. If nobody records the span, they do nothing and allocate nothing.
 
 const (
 	resultAcked = "acked"
 	resultKept  = "kept" // in the queue on disk
 )
 
-// propagates reports whether requests are to carry their trace's context: as unary ones do it, where the Collector's
-// propagators have W3C's.
+// propagates reports whether requests carry their trace's context: as unary ones do, if the Collector's propagators
+// include W3C's.
 func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
 }
 
-// traceContext is what the receiver's span has for a parent: the span of the request.
+// traceContext is the parent of the receiver's span: the span of the request.
 func (p *delivery) traceContext() otlpstream.TraceContext {
 	sc := p.span.SpanContext()
 	if !sc.IsValid() {
@@ -43,7 +43,7 @@ func (p *delivery) noteDestination(name string) {
 	}
 }
 
-// noteStreamed records that it goes over the stream of a slot, and under which ID the receiver's span has it.
+// noteStreamed records that it is sent on the stream of a slot, and the ID that the receiver's span has.
 func (p *delivery) noteStreamed(slot int, id, attempt uint64) {
 	if p.span.IsRecording() {
 		p.span.SetAttributes(attribute.Int("stream", slot))

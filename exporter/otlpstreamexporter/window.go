@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// window is how much may be on its way to a destination at a time.
+// window limits how much is in flight to a destination.
 type window struct {
 	requests, bytes *semaphore.Weighted
 	most            int64 // bytes
@@ -19,7 +19,8 @@ func newWindow(requests int, bytes int64) *window {
 	return &window{requests: semaphore.NewWeighted(int64(requests)), bytes: semaphore.NewWeighted(bytes), most: bytes}
 }
 
-// enter waits for room for a request of so many bytes, and reports whether there was some before ctx was done. Who is through leaves.
+// enter waits for room for a request of a size, and reports whether there was some before ctx was done. The caller must
+// leave.
 func (w *window) enter(ctx context.Context, size int) bool {
 	if w.requests.Acquire(ctx, 1) != nil {
 		return false
@@ -36,5 +37,5 @@ func (w *window) leave(size int) {
 	w.requests.Release(1)
 }
 
-// share is what a request takes of the bytes. One that is larger than all goes alone.
+// share is what a request takes of the limit in bytes. One that is larger than the limit is sent alone.
 func (w *window) share(size int) int64 { return min(int64(size), w.most) }

@@ -41,39 +41,39 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// Balance is what became of all items at one moment.
+// Balance is the state of all items at one moment.
 type Balance struct {
 	Received, Queued, Pending, Acked int64
 
 	Dropped [reasons]int64 // by reason
-	// Requests and Bytes are what is pending, counted otherwise.
+	// Requests and Bytes are what is pending, in other units.
 	Requests, Bytes int64
 }
 
-// Parcel is items that go together. Those of one that is made here are queued, and the account knows of them.
+// Parcel is items that are sent together. A new one is queued, and known to the account.
 type Parcel struct {
-	Items int // of a whole those that no part has
+	Items int // for a whole, those that are in no part
 	bytes int
 
-	// The account's lock guards these, and Items once there are parts.
+	// Guarded by the account's lock, as is Items once there are parts.
 	state    state
-	settled  bool // and will stay in its state
+	settled  bool // and its state is final
 	reason   Reason
 	rejected int
 }
 
-// NewParcel returns one of so many items, which take so many bytes.
+// NewParcel returns a parcel with so many items and bytes.
 func NewParcel(items, bytes int) Parcel { return Parcel{Items: items, bytes: bytes} }
 
 // Account knows where every item of a destination is. Received is the sum of all other numbers at any moment.
 type Account struct {
 	mu  sync.Mutex
 	now Balance
-	// rested is called when nothing is pending any more. With it, nothing is sent.
+	// rested is called when nothing is pending any more. While set, nothing is sent.
 	rested func()
 }
 
-// Receive notes items that enter the queue, Refuse that they did not after all.
+// Receive counts items that enter the queue, Refuse takes that back.
 func (a *Account) Receive(items int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +84,7 @@ func (a *Account) Receive(items int) {
 // Refuse takes back what was received.
 func (a *Account) Refuse(items int) { a.Receive(-items) }
 
-// Overflow records that items found no room here, while another destination has taken them.
+// Overflow counts items for which there was no room here, although another destination accepted them.
 func (a *Account) Overflow(items int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,13 +103,13 @@ func (a *Account) Send(p *Parcel) bool {
 	return true
 }
 
-// Requeue records that a parcel is to be sent again. What is settled stays so, here and below.
+// Requeue records that a parcel will be sent again. Settled ones stay settled, here and below.
 func (a *Account) Requeue(p *Parcel) { a.move(p, queued) }
 
-// Ack records that the server has taken a parcel. It may have rejected some of its items.
+// Ack records that the server accepted a parcel. It may have rejected some of its items.
 func (a *Account) Ack(p *Parcel) { a.move(p, acked) }
 
-// Reject records how many items of a parcel the server will have rejected when it has taken the others.
+// Reject records how many items of a parcel the server rejects, once it has accepted the others.
 func (a *Account) Reject(p *Parcel, items int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,7 +122,7 @@ func (a *Account) Drop(p *Parcel, why Reason) {
 	a.move(p, dropped)
 }
 
-// Keep leaves a parcel to the queue, for another run of the exporter.
+// Keep leaves a parcel to the queue, for the next start of the exporter.
 func (a *Account) Keep(p *Parcel) {
 	a.move(p, queued)
 	a.mu.Lock()
@@ -130,7 +130,7 @@ func (a *Account) Keep(p *Parcel) {
 	p.settled = true
 }
 
-// Divide takes the items of a part out of a parcel that is sent in parts. Both are queued.
+// Divide moves the items of a part out of a parcel that is sent in parts. Both are queued.
 func (a *Account) Divide(p, part *Parcel) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,14 +138,14 @@ func (a *Account) Divide(p, part *Parcel) {
 	p.Items -= part.Items
 }
 
-// Settled reports whether a parcel has found its end.
+// Settled reports whether a parcel's state is final.
 func (a *Account) Settled(p *Parcel) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return p.settled
 }
 
-// Rest has nothing sent any more, and f called, perhaps more than once, when nothing is pending.
+// Rest prevents further sending, and calls f, possibly more than once, when nothing is pending.
 func (a *Account) Rest(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +153,7 @@ func (a *Account) Rest(f func()) {
 	a.settle()
 }
 
-// Balance is that of now.
+// Balance returns the current balance.
 func (a *Account) Balance() Balance {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -25,12 +25,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream/stencil"
 )
 
-// stencilShare is the memory for what is known of metrics.
+// stencilShare is the share of memory for known metrics.
 var stencilShare = memlimit.Share{Part: 64, Least: 1 << 20, Most: 32 << 20}
 
-// Encoder encodes telemetry into memory that is used again. Telemetry's own marshalers make new memory each time, which
-// is garbage soon after; only the codec of a gRPC client may bring its own. So these are clients, whose calls end with
-// the encoding, and whose connection never connects. Metrics that are known are copied from what they were.
+// Encoder encodes telemetry into reused memory. Telemetry's own marshalers allocate each time, which soon becomes
+// garbage; only the codec of a gRPC client may use its own memory. So these are clients, whose calls end with the
+// encoding, and whose connection never connects. Known metrics are copied from their last encoding.
 type Encoder struct {
 	known    *stencil.Encoder
 	cc       *grpc.ClientConn
@@ -88,7 +88,7 @@ func (e *Encoder) Logs(ld plog.Logs) (m *otlpstream.Memory, err error) {
 	return m, err
 }
 
-// Profiles encodes profiles, and has the whole request as the only element of the payload.
+// Profiles encodes profiles, with the whole request as the only element of the payload.
 func (e *Encoder) Profiles(pd pprofile.Profiles) (m *otlpstream.Memory, err error) {
 	_, err = e.profiles.Export(context.WithValue(into(&m), wrappedKey{}, true), pprofileotlp.NewExportRequestFromProfiles(pd))
 	return m, err
@@ -96,15 +96,15 @@ func (e *Encoder) Profiles(pd pprofile.Profiles) (m *otlpstream.Memory, err erro
 
 type intoKey struct{}
 
-// wrappedKey is set where a payload begins with a tag of its own.
+// wrappedKey is set if a payload begins with a tag of its own.
 type wrappedKey struct{}
 
-// into tells encode where its result goes.
+// into returns a context that tells encode where its result goes.
 func into(m **otlpstream.Memory) context.Context {
 	return context.WithValue(context.Background(), intoKey{}, m)
 }
 
-// encode stands where a call would be made.
+// encode replaces the network call.
 func encode(ctx context.Context, _ string, request, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 	message, ok := request.(interface {
 		SizeProto() int

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Line lets requests through one after the other, by their numbers. The queue hands them out in order, but to many
-// goroutines, and which of these is the first to go on is anybody's guess.
+// Line lets requests through one after the other, by number. The queue hands them out in order, but to many goroutines,
+// which continue in any order.
 type Line struct {
 	mu   sync.Mutex
-	last uint64 // number given out
-	// next is who may go on; passed are those behind it that have given up their turn before it came.
+	last uint64 // the last number given out
+	// next is the number that may continue; passed are later ones that have given up their turn already.
 	next    uint64
 	passed  map[uint64]struct{}
 	waiting map[uint64]chan struct{}
-	// claimed are those that somebody has come with.
+	// claimed are the numbers that somebody waits with.
 	claimed map[uint64]struct{}
-	// patience is how long one may hold up others that nobody has come with: see Wait.
+	// patience is how long a number that nobody waits with may hold up others: see Wait.
 	patience time.Duration
 
-	kept atomic.Bool   // the server keeps the order of a stream, as the last one has told
-	told chan struct{} // closed when the first one has
+	kept atomic.Bool   // the server keeps the order of a stream, as the last one has said
+	told chan struct{} // closed when the first server has said so or not
 	tell func()
 }
 
-// NewLine returns one that nobody stands in.
+// NewLine returns an empty line.
 func NewLine() *Line {
 	told := make(chan struct{})
 	return &Line{
@@ -46,10 +46,10 @@ func (l *Line) Tell(kept bool) {
 	l.tell()
 }
 
-// Told is closed once a server has told.
+// Told is closed after the first Tell.
 func (l *Line) Told() <-chan struct{} { return l.told }
 
-// Kept reports whether the next may follow on the stream before this one is answered.
+// Kept reports whether the next request may follow on the stream before this one is answered.
 func (l *Line) Kept() bool { return l.kept.Load() }
 
 // Join returns the next number, from 1.
@@ -60,8 +60,8 @@ func (l *Line) Join() uint64 {
 	return l.last
 }
 
-// Wait returns when the number's turn has come, or with the error of ctx. A queue on disk that is opened with more than it
-// may hold reads requests, gives them numbers by that, and drops them: for such a number nobody waits for ever.
+// Wait returns when it is the number's turn, or with the error of ctx. A queue on disk that is opened with more than it
+// may hold reads requests, which gives them numbers, and drops them: nobody ever waits with such a number.
 func (l *Line) Wait(ctx context.Context, number uint64) error {
 	l.mu.Lock()
 	l.claimed[number] = struct{}{}
@@ -87,7 +87,7 @@ func (l *Line) Wait(ctx context.Context, number uint64) error {
 	}
 }
 
-// skip passes for the next where nobody has come with its number since it was seen the last time.
+// skip skips the next number if nobody waits with it since it was last seen.
 func (l *Line) skip(seen uint64) (next uint64) {
 	l.mu.Lock()
 	next = l.next
@@ -99,7 +99,7 @@ func (l *Line) skip(seen uint64) (next uint64) {
 	return next
 }
 
-// Pass lets the next go on. A number may pass more than once, and before its turn.
+// Pass lets the next number continue. A number may pass more than once, and before its turn.
 func (l *Line) Pass(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

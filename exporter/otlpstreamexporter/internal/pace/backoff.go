@@ -11,8 +11,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 )
 
-// backoff is the delay before another attempt after so many failures, from 1: exponential and spread at random, as
-// retry_on_failure says.
+// backoff is the delay after so many failures, from 1: exponential and randomized, as configured in retry_on_failure.
 func backoff(cfg configretry.BackOffConfig, failures int) time.Duration {
 	delay := float64(cfg.InitialInterval) * math.Pow(max(1, cfg.Multiplier), float64(failures-1))
 	if cfg.MaxInterval > 0 {
@@ -21,7 +20,7 @@ func backoff(cfg configretry.BackOffConfig, failures int) time.Duration {
 	return Spread(time.Duration(delay), cfg.RandomizationFactor)
 }
 
-// Retry is the delay before another attempt. What the server asks for comes first, and grows like any other.
+// Retry is the delay before another attempt. It starts with what the server asks for, and grows like any other.
 func Retry(cfg configretry.BackOffConfig, failures int, asked time.Duration) time.Duration {
 	if asked <= 0 {
 		return backoff(cfg, failures)
@@ -30,8 +29,8 @@ func Retry(cfg configretry.BackOffConfig, failures int, asked time.Duration) tim
 	return max(asked, backoff(cfg, failures))
 }
 
-// Reconnect is the delay before a slot opens another stream after so many that got nothing done. The first costs
-// next to nothing: mostly the server is back, or another one is there.
+// Reconnect is the delay before a slot opens another stream after so many useless ones. The first delay is tiny:
+// usually the server is back, or another one is there.
 func Reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
 	const first = 20 * time.Millisecond
 	if failures == 0 {
@@ -41,7 +40,7 @@ func Reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
 	return Spread(delay, 0.5)
 }
 
-// Spread moves a duration by up to the fraction, either way.
+// Spread changes a duration randomly, by up to the fraction either way.
 func Spread(d time.Duration, fraction float64) time.Duration {
 	return time.Duration(float64(d) * (1 + fraction*(2*rand.Float64()-1))) //nolint:gosec // it is no secret
 }

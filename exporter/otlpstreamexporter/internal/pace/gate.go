@@ -12,7 +12,7 @@ import (
 
 // Gate holds back everything that is sent to a destination, for as long as the destination asks.
 type Gate struct {
-	Multiplier float64 // how much longer it is closed each time
+	Multiplier float64 // factor by which each closing is longer
 	Ceiling    time.Duration
 
 	mu      sync.Mutex
@@ -20,8 +20,8 @@ type Gate struct {
 	strikes int
 }
 
-// Hold closes the gate for the delay. It grows with each time that the gate opened and nothing was acknowledged
-// before it closed again, up to the ceiling. The return is how much longer the gate is closed now.
+// Hold closes the gate for the delay. It grows each time the gate had opened and nothing was acknowledged before it
+// closed again, up to the ceiling. It returns how much longer the gate is closed now.
 func (g *Gate) Hold(delay time.Duration, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,7 +41,7 @@ func (g *Gate) Hold(delay time.Duration, now time.Time) time.Duration {
 	return longer
 }
 
-// Succeeded starts the count of failures over.
+// Succeeded resets the count of failures.
 func (g *Gate) Succeeded() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

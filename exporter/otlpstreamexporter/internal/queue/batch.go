@@ -17,8 +17,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// MergeSplit is for queues that batch. Encoded requests are lists of resources: one behind the other they are a request. Where two are
-// too much for one they stay two, for to fill up the first would cut resources in pieces that the next batch repeats.
+// MergeSplit is for queues that batch. Encoded requests are lists of resources: concatenated, they are a request. If
+// two are too large for one they stay two, since filling up the first would cut resources into pieces that the next
+// batch repeats.
 func (r *Request) MergeSplit(_ context.Context, most int, sizer exporterhelper.RequestSizerType, with xexporterhelper.Request) ([]xexporterhelper.Request, error) {
 	r.enter()
 	if with == nil {
@@ -26,7 +27,7 @@ func (r *Request) MergeSplit(_ context.Context, most int, sizer exporterhelper.R
 	}
 	other := with.(*Request)
 	other.enter()
-	if r.queue.Signal == otlpstream.Profiles { // each has a dictionary, and two are not joined by putting them one behind the other
+	if r.queue.Signal == otlpstream.Profiles { // each has a dictionary, so they cannot be concatenated
 		return append(r.split(most, sizer), other.split(most, sizer)...), nil
 	}
 	if most > 0 && r.size(sizer)+other.size(sizer) > most {
@@ -35,11 +36,11 @@ func (r *Request) MergeSplit(_ context.Context, most int, sizer exporterhelper.R
 	return []xexporterhelper.Request{r.append(other)}, nil
 }
 
-// append is a request with the data of another behind it. Neither of the two is of use afterwards.
+// append returns a request with the data of both. Neither of the two may be used afterwards.
 func (r *Request) append(other *Request) *Request {
 	size := len(r.Data) + len(other.Data)
 	merged := &Request{queue: r.queue, epoch: r.epoch, Items: r.Items + other.Items, Memory: r.Memory, grown: true}
-	if !r.grown || !r.Memory.Extend(size) { // its data is shared, or has no room left
+	if !r.grown || !r.Memory.Extend(size) { // its data is shared, or has no capacity left
 		merged.Memory = otlpstream.NewMemory(max(size, r.queue.batchSize()))
 		merged.Memory.Extend(size)
 		copy(merged.Memory.Bytes(), r.Data)
@@ -58,17 +59,18 @@ func (r *Request) size(sizer exporterhelper.RequestSizerType) int {
 	return r.Items
 }
 
-// split divides what is too large: in halves, by bytes, until all parts are within the limit, or cannot be divided.
+// split divides a request that is too large: in halves, by bytes, until all parts are within the limit, or cannot be
+// divided.
 func (r *Request) split(most int, sizer exporterhelper.RequestSizerType) []xexporterhelper.Request {
 	if most <= 0 || r.size(sizer) <= most || r.Items <= 1 {
 		return []xexporterhelper.Request{r}
 	}
 	var parts []xexporterhelper.Request
 	items := 0
-	const more = 64 // bytes, or halves would often be three parts
+	const more = 64 // in bytes; otherwise halves would often become three parts
 	for data, n := range otlpstream.Split(r.queue.Signal, r.Data, len(r.Data)/2+more) {
 		if n == 0 {
-			continue // empty resources are not worth a message
+			continue // an empty resource needs no message
 		}
 		items += n
 		part := &Request{queue: r.queue, epoch: r.epoch, Items: n, Data: data}
@@ -77,13 +79,13 @@ func (r *Request) split(most int, sizer exporterhelper.RequestSizerType) []xexpo
 		}
 		parts = append(parts, part.split(most, sizer)...)
 	}
-	if items != r.Items { // it is malformed: the server is to say so
+	if items != r.Items { // it is malformed, as the server will say
 		return []xexporterhelper.Request{r}
 	}
 	return parts
 }
 
-// enter counts what an earlier run has left in the queue on disk.
+// enter counts what an earlier process left in the queue on disk.
 func (r *Request) enter() {
 	if r.queue != nil && r.epoch != r.queue.Epoch {
 		r.epoch = r.queue.Epoch
@@ -91,14 +93,14 @@ func (r *Request) enter() {
 	}
 }
 
-// partition tells batches apart whose requests take different things along, or came from somebody else.
+// partition separates batches whose requests have other metadata, or another client.
 type partition struct {
 	encoding
 
-	keys []string // of the metadata, as configured
+	keys []string // of metadata, as configured
 }
 
-// GetKey is the same for requests that may be in one batch.
+// GetKey is equal for requests that may be in one batch.
 func (p partition) GetKey(ctx context.Context, _ xexporterhelper.Request) string {
 	from := client.FromContext(ctx)
 	key := string(p.kept(ctx)) + "\x00" + string(origin.Of(p.keys, from.Metadata))
@@ -112,7 +114,7 @@ func (p partition) GetKey(ctx context.Context, _ xexporterhelper.Request) string
 	return key
 }
 
-// together is the context of a batch: its client is that of each of its requests, as far as anybody asks.
+// together returns the context of a batch: its client is that of each of its requests, as far as anybody asks.
 func together(ctx, _ context.Context) context.Context {
 	return client.NewContext(context.Background(), client.FromContext(ctx))
 }

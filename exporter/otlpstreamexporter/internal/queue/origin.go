@@ -9,15 +9,15 @@ import (
 	"github.com/godwit-otel/godwit/internal/origin"
 )
 
-// On disk, the origin is the first resource of a request, in a field that OTLP has not, and will not have soon. An earlier
-// version of the exporter that finds it there sends it as it is, and nobody makes anything of it: the resource is empty.
+// On disk, the origin is the first resource of a request, in a field number that OTLP does not use and will not soon.
+// An earlier version of the exporter sends it as it is, and nobody interprets it: the resource is empty.
 const (
 	fieldResource = 1 // of a payload in OTLP form
 	fieldStreamed = 2 // in stream form
 	fieldOrigin   = 2000
 )
 
-// asResource is an origin as the first resource of data.
+// asResource encodes an origin as the first resource of data.
 func asResource(o origin.Origin, data []byte) []byte {
 	if o == "" || len(data) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func asResource(o origin.Origin, data []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 }
 
-// cutOrigin parts data from the origin that asResource has put before it.
+// cutOrigin removes the origin that asResource has put before data.
 func cutOrigin(data []byte) (origin.Origin, []byte) {
 	number, kind, tag := protowire.ConsumeTag(data)
 	if tag < 0 || kind != protowire.BytesType || number != fieldResource && number != fieldStreamed {

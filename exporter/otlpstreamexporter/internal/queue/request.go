@@ -16,18 +16,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Request is a batch in a destination's queue: encoded data that never changes, and that all destinations share.
+// Request is a batch in a destination's queue: encoded data that never changes, shared by all destinations.
 type Request struct {
 	Data   []byte
-	Memory *otlpstream.Memory // that data is in; nil from a queue on disk
+	Memory *otlpstream.Memory // memory of the data; nil if it came from a queue on disk
 	Items  int
-	// Number is its place among those that are sent in order; 0 where it has none yet.
+	// Number is its place in the order of sending; 0 if it has none yet.
 	Number uint64
 
 	queue *Queue
-	// grown tells that data is of this request alone.
+	// grown says that no other request shares the data.
 	grown bool
-	// epoch is the run of the exporter that has counted the items.
+	// epoch identifies the process that counted the items.
 	epoch uint64
 }
 
@@ -44,16 +44,17 @@ func carrying(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// carried is how a helper gets its request.
+// carried gets a request from a context, for the helper.
 func carried[T any](ctx context.Context, _ T) (xexporterhelper.Request, error) {
 	return ctx.Value(requestKey{}).(*Request), nil
 }
 
-// encoding is how requests are kept on disk: epoch, number of items, what is kept of the client, data. It keeps what requests take
-// along, and else what an authenticator or middleware may ask for, as the queues of the Collector's own exporters do.
+// encoding encodes requests for the disk: epoch, number of items, data about the client, data. Of the client it keeps
+// what requests are sent with, and otherwise what an authenticator or middleware may ask for, as the queues of the
+// Collector's own exporters do.
 type encoding struct{ *Queue }
 
-// kept is what is stored of the client that a request came from.
+// kept is what is stored about the client of a request.
 func (e encoding) kept(ctx context.Context) origin.Origin {
 	md := client.FromContext(ctx).Metadata
 	if e.All {
@@ -65,7 +66,7 @@ func (e encoding) kept(ctx context.Context) origin.Origin {
 // Marshal encodes a request.
 func (e encoding) Marshal(ctx context.Context, r xexporterhelper.Request) ([]byte, error) {
 	req := r.(*Request)
-	if req.Number > 0 { // it was read to be put behind the others, when the queue was opened
+	if req.Number > 0 { // it was read to be queued again, when the queue was opened
 		e.Line.Pass(req.Number)
 	}
 	from := asResource(e.kept(ctx), req.Data)

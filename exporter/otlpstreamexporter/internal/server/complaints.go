@@ -11,11 +11,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// complaintInterval is how often the log tells what a destination says of requests that it has taken.
+// complaintInterval is how often the log has what a destination says about requests that it accepted.
 const complaintInterval = time.Minute
 
-// complaints are what a destination says of requests that it has taken: that it refused some of their items for good, or a
-// warning. The log has the first at once, and after that one in each interval, with how many there were since.
+// complaints are what a destination says about requests that it accepted: that it rejected some of their items for
+// good, or a warning. The first is logged at once, and later one per interval, with the number since.
 type complaints struct {
 	mu     sync.Mutex
 	logged time.Time // the last
@@ -23,7 +23,7 @@ type complaints struct {
 	n      int
 }
 
-// due records a complaint, and reports whether it is time for the log, and of how much.
+// due counts a complaint, and reports whether it is time to log, and how many.
 func (c *complaints) due(rejected int, now time.Time) (items, requests int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *complaints) due(rejected int, now time.Time) (items, requests int, due 
 	return items, requests, true
 }
 
-// Complains says that the server has taken a request, but not all of it, or not without a warning: now and then, not each time.
+// Complains logs, now and then, that the server accepted a request only in part or with a warning.
 func (s *Server) Complains(rejected int, message string, now time.Time) {
 	items, requests, due := s.complaints.due(rejected, now)
 	if !due {

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// noCompression is the last that is tried. Every server takes it.
+// noCompression is tried last. Every server accepts it.
 const noCompression configcompression.Type = "none"
 
-// fallback finds the compression that a server takes. OTLP asks servers to know gzip, and no other; one that does not know
-// what it gets refuses the request, and says so in many ways. So a request that is refused for what may be its compression
-// is tried with the next one, and the first that is taken is remembered for the destination.
+// fallback finds the compression that a server accepts. OTLP requires gzip of servers, and no other; a server that does
+// not know a compression refuses the request, in many ways. So a request that may be refused for its compression is
+// tried with the next one, and the first that is accepted is remembered for the destination.
 type fallback struct {
 	steps []configcompression.Type // the configured one first
 	at    atomic.Int32             // the step in use
-	// proven tells that a request was taken in the step in use: what is refused from then on is refused for something else.
+	// proven says that a request was accepted in the current step: later refusals have other reasons.
 	proven atomic.Bool
 }
 
@@ -46,25 +46,25 @@ func (f *fallback) next(step int, st *status.Status) (int, bool) {
 	switch st.Code() {
 	case codes.Unimplemented:
 		return step + 1, true
-	case codes.InvalidArgument: // as if the bytes were not compressed
-		// Another request may have found the step in use while this one was in progress in an earlier one.
+	case codes.InvalidArgument: // the bytes were read as if not compressed
+		// Another request may have proven a later step while this one was in flight.
 		return step + 1, !f.proven.Load() || step < int(f.at.Load())
 	}
 	return 0, false
 }
 
-// taken records that a request was taken in a step, and reports whether it is another than before.
+// taken records that a request was accepted in a step, and reports whether that is a change.
 func (f *fallback) taken(step int) (changed bool) {
 	before := f.at.Swap(int32(step))
 	f.proven.Store(true)
 	return int(before) != step
 }
 
-// Compression is that of streams, and of requests that were not refused yet.
+// Compression is that of streams, and of new requests.
 func (s *Server) Compression() configcompression.Type { return s.fallback.inUse() }
 
-// Compressed sends a request in the first compression that the server takes, from a step on, and returns the step to begin with if
-// the request is sent again.
+// Compressed sends a request in the first compression that the server accepts, starting with a step, and returns the
+// step to start with if the request is sent again.
 func (s *Server) Compressed(from int, send func(configcompression.Type) ([]byte, error)) (response []byte, again int, err error) {
 	f := s.fallback
 	var first error
@@ -85,7 +85,7 @@ func (s *Server) Compressed(from int, send func(configcompression.Type) ([]byte,
 		case ok:
 			step = next
 		case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.InvalidArgument:
-			return nil, from, first // in whatever way it is sent: the first answer tells most
+			return nil, from, first // refused in any case: the first answer tells most
 		default:
 			return nil, step, err // it is tried again from here
 		}

@@ -17,16 +17,16 @@ const (
 	Unary  = "unary"
 )
 
-// Streams reports whether to stream the next request. While requests are sent one by one, one in each interval is a probe.
+// Streams reports whether to stream the next request. While requests are sent one by one, one per interval is a probe.
 func (s *Server) Streams(now time.Time) bool { return s.modes.stream(now) }
 
-// Streaming tells which way requests go, without a say in it.
+// Streaming reports whether requests are streamed, without deciding anything.
 func (s *Server) Streaming() bool { return s.modes.streaming() }
 
 // Streamed records that a stream has answered.
 func (s *Server) Streamed() { s.modes.worked() }
 
-// KnowsNoStreams records that the server has said so.
+// KnowsNoStreams records that the server said that it has none.
 func (s *Server) KnowsNoStreams(now time.Time) {
 	if s.modes.refused(now) {
 		s.Logger.Info("The server does not support streams: requests are sent one by one",
@@ -34,8 +34,8 @@ func (s *Server) KnowsNoStreams(now time.Time) {
 	}
 }
 
-// Forgo does without streams from now on, where there is another way, and says why the first time: a stream would know less than
-// was asked for when it was opened.
+// Forgo uses no streams from now on, if there is another way, and logs why the first time: a stream would be opened
+// with less about the client than was asked for.
 func (s *Server) Forgo(advice string) {
 	if !s.modes.forgo() {
 		return
@@ -55,15 +55,15 @@ type modes struct {
 	mu sync.Mutex
 	// unaryUntil is when to try a stream again; zero while streaming.
 	unaryUntil time.Time
-	// streamed tells that some stream has worked, and refusals how many in a row were refused since.
+	// streamed says that some stream has worked, and refusals how many in a row were refused since.
 	streamed bool
 	refusals int
-	// forgone tells that streams cannot say what requests have to.
+	// forgone says that streams cannot carry what requests need.
 	forgone bool
 }
 
-// A destination that has streamed may be several servers, some of them older. One refusal says nothing then; so many
-// in a row say that streams are gone.
+// A destination that has streamed may be several servers, some of them older. A single refusal means nothing then; so
+// many in a row mean that streams are gone.
 const refusalsToUnary = 3
 
 // stream reports whether to stream the next request. While requests are sent one by one, one in each interval is a
@@ -97,7 +97,7 @@ func (m *modes) worked() {
 	m.streamed, m.refusals, m.unaryUntil = true, 0, time.Time{}
 }
 
-// refused records that the server knows no streams, and reports whether that is news.
+// refused records that the server has no streams, and reports whether that is news.
 func (m *modes) refused(now time.Time) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *modes) refused(now time.Time) (news bool) {
 	return news
 }
 
-// forgo does without streams from now on, where there is another way, and reports whether that is news.
+// forgo uses no streams from now on, if there is another way, and reports whether that is news.
 func (m *modes) forgo() (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,20 +26,20 @@ type Settings struct {
 	Mode        string
 	Reprobe     time.Duration
 	Compression configcompression.Type
-	// Gate is closed while the server wants to be left alone.
+	// Gate is closed while the server asked for a pause.
 	Gate *pace.Gate
 
 	Logger *zap.Logger
 	Tally  *tally.Tally
 
-	// Over is done when nothing is sent any more: what fails then says nothing about the server.
+	// Over ends when nothing more is sent: failures after that say nothing about the server.
 	Over context.Context
-	// Ill is called when it has stopped to answer, and AllWell reports whether all servers of the exporter answer.
+	// Ill is called when it has stopped answering; AllWell reports whether all servers of the exporter answer.
 	Ill     func()
 	AllWell func() bool
 }
 
-// Server is what is known of one.
+// Server is what is known about one server.
 type Server struct {
 	Settings
 
@@ -50,7 +50,7 @@ type Server struct {
 	largest    atomic.Int64
 }
 
-// New returns a server of which nothing is known.
+// New returns a server about which nothing is known.
 func New(settings *Settings) *Server {
 	return &Server{
 		Settings: *settings,
@@ -62,15 +62,15 @@ func New(settings *Settings) *Server {
 // Start records the host, to which faults are reported.
 func (s *Server) Start(host component.Host) { s.health.host = host }
 
-// Throttle lets nothing through to the server for the delay.
+// Throttle sends nothing to the server for the delay.
 func (s *Server) Throttle(delay time.Duration) {
 	if longer := s.Gate.Hold(delay, time.Now()); longer > 0 {
 		s.Tally.Throttled(longer)
 	}
 }
 
-// Largest is the size of the largest message that the server takes, 0 where it has not said.
+// Largest is the size of the largest message that the server accepts, 0 if it has not said.
 func (s *Server) Largest() int64 { return s.largest.Load() }
 
-// Takes records that the server takes no larger messages.
+// Takes records that the server accepts no larger messages.
 func (s *Server) Takes(largest int64) { s.largest.Store(largest) }

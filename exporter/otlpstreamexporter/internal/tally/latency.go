@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Latencies is a sketch of how long answers take lately: within an eighth of the truth, in a few hundred bytes.
+// Latencies is a histogram of recent answer times: accurate to an eighth, in a few hundred bytes.
 type Latencies struct {
 	mu     sync.Mutex
 	counts [8 * 40]uint32
 	n      uint32
 }
 
-// So many are kept: then each counts half, so that the past fades.
+// After so many answers, each count is halved, so that the past fades.
 const latencyMemory = 4096
 
-// Latency is how long answers took lately.
+// Latency is how long recent answers took.
 type Latency struct {
-	Count    int // of the answers that the others are about
+	Count    int // number of answers that the others are about
 	P50, P99 time.Duration
 }
 
-// Record records how long an answer took.
+// Record counts an answer.
 func (l *Latencies) Record(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// A WebSocket is no request that an HTTP proxy could pass on: it is to be asked for a connection to the server, by CONNECT.
-// The library does so for TLS alone; without TLS it would have the proxy make of the handshake what it likes.
+// An HTTP proxy cannot forward a WebSocket as a request: it must be asked for a connection to the server, by CONNECT.
+// The library does so for TLS only; without TLS the proxy could do anything with the handshake.
 
 // fromEnvironment finds the proxy of a request in the variables that all programs read: HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
 func fromEnvironment() func(*http.Request) (*url.URL, error) {
@@ -26,7 +26,7 @@ func fromEnvironment() func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
 }
 
-// tunneling is a transport of handshakes with a server.
+// tunneling is a transport for handshakes with a server.
 func tunneling(base *http.Transport, server string) *http.Transport {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != plain {
@@ -34,7 +34,7 @@ func tunneling(base *http.Transport, server string) *http.Transport {
 	}
 	proxy, err := base.Proxy(&http.Request{URL: u})
 	if err != nil || proxy == nil || proxy.Scheme != plain && proxy.Scheme != plain+"s" {
-		return base // of other schemes are proxies of connections
+		return base // other schemes are proxies of connections
 	}
 	t := base.Clone()
 	t.Proxy = nil
@@ -54,7 +54,7 @@ func tunneling(base *http.Transport, server string) *http.Transport {
 	return t
 }
 
-// connect has the proxy at the other end of a connection lead it on to addr.
+// connect asks the proxy at the other end of a connection to connect to addr.
 func connect(ctx context.Context, conn net.Conn, proxy *url.URL, addr string) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: addr}, Host: addr, Header: http.Header{}}
@@ -81,7 +81,7 @@ func connect(ctx context.Context, conn net.Conn, proxy *url.URL, addr string) er
 	return nil
 }
 
-// hostPort is where a proxy is.
+// hostPort is the address of a proxy.
 func hostPort(proxy *url.URL) string {
 	port := proxy.Port()
 	if port == "" {

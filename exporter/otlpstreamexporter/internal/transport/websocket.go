@@ -37,7 +37,7 @@ type webSocketTransport struct {
 	caps        otlpstream.Caps
 	identity    string
 	base        string
-	streams     *http.Client // of handshakes
+	streams     *http.Client // for handshakes
 	idle        func()
 	compression otlpstream.Compression // of frames
 	keepalive   time.Duration
@@ -84,7 +84,7 @@ func newWebSocket(ctx context.Context, s *Settings, host component.Host) (*webSo
 	return t, err
 }
 
-// framesOf is a compression as frames have it.
+// framesOf is the frames' name of a compression.
 func framesOf(c configcompression.Type) otlpstream.Compression {
 	switch c {
 	case configcompression.TypeGzip:
@@ -103,7 +103,7 @@ func (t *webSocketTransport) Open(ctx context.Context, slot int, _ configcompres
 	addOrigin(ctx, header)
 	dial, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	// Answers are small: many IDs, or a message for people, after a byte that says how they are compressed.
+	// Answers are small: many IDs, or a message, after a byte that names the compression.
 	const maxFrame = maxResponse + 1
 	//nolint:bodyclose // it is the connection
 	ws, response, err := websocket.Dial(dial, t.streams, t.base+t.signal.WebSocketPath(), header, maxFrame)
@@ -123,7 +123,7 @@ func (t *webSocketTransport) Close() error {
 	return nil
 }
 
-// httpStatus is what an HTTP answer means, as a gRPC error. No answer is a server that is away.
+// httpStatus converts an HTTP answer to a gRPC error. No answer means that the server is unavailable.
 func httpStatus(response *http.Response, err error) error {
 	if response == nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -152,7 +152,7 @@ func httpStatus(response *http.Response, err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// retryAfter is what a header of that name says, in seconds or by a date, and at most a day.
+// retryAfter parses a header of that name, in seconds or as a date, up to a day.
 func retryAfter(value string) (delay time.Duration) {
 	const most = 24 * time.Hour
 	if seconds, err := strconv.Atoi(value); err == nil {
@@ -167,15 +167,15 @@ type webSocketConn struct {
 	*webSocketTransport
 
 	ws      *websocket.Conn
-	release func() bool // the context
+	release func() bool // ends the context
 	limits  otlpstream.Limits
 	caps    otlpstream.Caps
 	done    chan struct{} // closed when there is nothing more to read
 
-	frame  []byte // of the sender, all of it where it is compressed, and what comes before the payload else
+	frame  []byte // of the sender: the whole frame if compressed, else what precedes the payload
 	header []byte
 	answer []byte // of the receiver
-	notice error  // what the server said last
+	notice error  // the last message from the server
 }
 
 func (c *webSocketConn) Greeting() (otlpstream.Limits, otlpstream.Caps) { return c.limits, c.caps }
@@ -226,7 +226,7 @@ func (c *webSocketConn) Recv(r *otlpstream.Response) error {
 		if r.ID != 0 || len(r.IDs) > 0 || r.Drain || r.Code == otlpstream.Success {
 			return nil
 		}
-		// The last message stands for the status that WebSocket lacks.
+		// The last message replaces the status that WebSocket lacks.
 		c.notice = status.Error(codes.InvalidArgument, r.Message)
 		if said := status.New(codes.ResourceExhausted, r.Message); otlpstream.IsTooLarge(said) {
 			c.notice = said.Err()
