@@ -20,28 +20,28 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
-// again is memory of metrics that the pipeline has returned, where nothing in it keeps them. Its zero value has none.
+// again is memory of metrics that the pipeline has returned, if no component keeps it. Its zero value has none.
 type again struct {
 	lists atomic.Pointer[decode.Lists] // nil if metrics are made anew
 	free  sync.Pool                    // of *reuse.Metrics
-	aged  atomic.Int64                 // when lists were last looked through
+	aged  atomic.Int64                 // when lists were last aged
 	log   *zap.Logger
 }
 
-// listShare is how much of the memory there is may be used for attributes that come again: one part in 64.
+// listShare is the share of the memory for attributes that come again: one part in 64.
 var listShare = memlimit.Share{Part: 64, Least: 4 << 20, Most: 64 << 20}
 
-// listAge is how often it is looked whether attributes still come.
+// listAge is how often attributes that no longer come are looked for.
 const listAge = 10 * time.Second
 
-// decide finds out whether the memory of metrics is used again, and says so.
+// decide decides whether the memory of metrics is used again, and logs it.
 func (a *again) decide(host component.Host, set receiver.Settings) {
 	a.log = set.Logger
 	obstacles := handback.Ask(host, set.ID)
 	switch {
 	case !slab.Places():
 		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "does not know how metrics look in memory"})
-	case handback.Poisons(): // attributes that are shared cannot be overwritten
+	case handback.Poisons(): // shared attributes cannot be overwritten
 		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "overwrites memory that is handed back"})
 	}
 	if len(obstacles) > 0 {
@@ -60,7 +60,7 @@ func (a *again) used() int64 {
 	return 1
 }
 
-// get returns memory for the metrics of a request, and what attributes are known; nil if they are to be made anew.
+// get returns memory for the metrics of a request, and the known attributes; nil if metrics are to be made anew.
 func (a *again) get() (*reuse.Metrics, *decode.Lists) {
 	lists := a.lists.Load()
 	if lists == nil {
@@ -76,7 +76,7 @@ func (a *again) get() (*reuse.Metrics, *decode.Lists) {
 	return reuse.New(), lists
 }
 
-// lend returns the context to hand metrics on with.
+// lend returns the context for handing metrics on.
 func lend(ctx context.Context, m *reuse.Metrics) context.Context {
 	if m == nil {
 		return ctx
@@ -84,7 +84,7 @@ func lend(ctx context.Context, m *reuse.Metrics) context.Context {
 	return m.Lend(ctx)
 }
 
-// takeBack is given what the pipeline has taken, or nobody has seen; nil is nothing.
+// takeBack takes back what the pipeline has accepted, or what nobody has seen; nil is ignored.
 func (a *again) takeBack(m *reuse.Metrics) {
 	switch {
 	case m == nil:

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
 
-// transport is how a request came.
+// transport is how a request came in.
 type transport string
 
 const (
@@ -31,7 +31,7 @@ const (
 
 var transports = []transport{transportStream, transportUnary, transportHTTP, transportWebSocket}
 
-// protocol is the transport as the Collector's own metrics have it.
+// protocol is the transport's name in the Collector's own metrics.
 func (t transport) protocol() string {
 	if t == transportStream || t == transportUnary {
 		return "grpc"
@@ -41,9 +41,9 @@ func (t transport) protocol() string {
 
 func (t transport) streams() bool { return t == transportStream || t == transportWebSocket }
 
-// counts are what the receiver's own metrics and the Collector's tell of requests.
+// counts are the counters of requests for the receiver's own metrics and the Collector's.
 type counts struct {
-	of        component.ID // the receiver
+	of        component.ID // of the receiver
 	telemetry *metadata.TelemetryBuilder
 	obs       map[transport]*receiverhelper.ObsReport
 	parented  map[transport]*receiverhelper.ObsReport // see session
@@ -68,7 +68,8 @@ func newCounts(set receiver.Settings) (*counts, error) {
 		if c.parented[t], err = receiverhelper.NewObsReport(report); err != nil {
 			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
 		}
-		// A stream's context lives as long as the stream: its requests' spans are roots, with a link to the stream's.
+		// A stream's context lives as long as the stream: the spans of its requests are roots, with a link to the
+		// stream's.
 		report.LongLivedCtx = t.streams()
 		if c.obs[t], err = receiverhelper.NewObsReport(report); err != nil {
 			return nil, fmt.Errorf("cannot set up telemetry: %w", err)
@@ -81,24 +82,23 @@ func newCounts(set receiver.Settings) (*counts, error) {
 	return c, nil
 }
 
-// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
-// there is to tell.
+// measured returns the attributes of a measurement: the receiver, since all of a process share the metrics, and more.
 func (c *counts) measured(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", c.of.String()))...))
 }
 
-// measuredOn is the same of what came over a transport.
+// measuredOn returns the same for a transport.
 func (c *counts) measuredOn(t transport, more ...attribute.KeyValue) metric.MeasurementOption {
 	return c.measured(append(more, attribute.String("transport", string(t)))...)
 }
 
-// overload is the result of what the pipeline never saw, and partialSuccess of what it has taken a part of.
+// overload is the result of requests that the pipeline never saw, and partialSuccess of those that it accepted in part.
 const (
 	overload       = "overload"
 	partialSuccess = "partial_success"
 )
 
-// results are what can become of a request.
+// results are all results of a request.
 var results = [...]string{
 	otlpstream.Success.String(), otlpstream.FailedNoneRetryable.String(), otlpstream.FailedRetryable.String(), overload, partialSuccess,
 }
@@ -121,7 +121,7 @@ type outcome struct {
 	result    string
 }
 
-// tally counts, for the receiver's metrics and for those who look. Its attributes are made once.
+// tally has the counters, for the receiver's metrics and its snapshots. Its attributes are made once.
 type tally struct {
 	n       atomic.Int64
 	options []metric.AddOption
@@ -133,7 +133,7 @@ func (c *counts) count(t transport, result string, n int) {
 	c.telemetry.ReceiverOtlpstreamRequests.Add(context.Background(), int64(n), one.options...)
 }
 
-// opened counts a stream, and closed why it has ended.
+// opened counts a new stream, and closed its end, by reason.
 func (c *counts) opened(ctx context.Context, t transport) {
 	c.telemetry.ReceiverOtlpstreamStreams.Add(ctx, 1, c.measuredOn(t))
 }
@@ -143,7 +143,7 @@ func (c *counts) closed(ctx context.Context, t transport, reason string) {
 	c.telemetry.ReceiverOtlpstreamStreamsClosed.Add(ctx, 1, c.measuredOn(t, attribute.String("reason", reason)))
 }
 
-// duplicate counts a request that the pipeline had taken before.
+// duplicate counts a request that the pipeline had accepted before.
 func (c *counts) duplicate(t transport) {
 	c.telemetry.ReceiverOtlpstreamDuplicateRequests.Add(context.Background(), 1, c.measuredOn(t))
 }

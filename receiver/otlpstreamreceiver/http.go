@@ -44,7 +44,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	}
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(httpError)}
 	if audience.None(r.settings.TelemetrySettings, otelhttp.ScopeName) {
-		// To make what nobody hears takes a tenth of what a request of a thousand points does.
+		// Spans that nobody records would take a tenth of the time of a request of a thousand points.
 		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
 		options = append(options, xconfighttp.WithOtelHTTPOptions(silent))
 	}
@@ -66,7 +66,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	return nil
 }
 
-// bodies are the buffers of requests, which are decoded into memory of its own.
+// bodies are buffers for requests, which are decoded into other memory.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxBody is the largest buffer that is kept: one giant must not hold memory for ever.
@@ -78,7 +78,7 @@ func putBody(b *bytes.Buffer) {
 	}
 }
 
-// serveHTTP is OTLP/HTTP.
+// serveHTTP serves OTLP/HTTP.
 func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signal otlpstream.Signal) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -113,7 +113,7 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 	w.Header().Set("Content-Type", f.contentType())
 	switch {
 	case rejected.items > 0:
-		if answer, err := rejected.response(signal, f); err == nil { // they are in memory, and always can be
+		if answer, err := rejected.response(signal, f); err == nil { // marshalling to memory cannot fail
 			_, _ = w.Write(answer)
 		}
 	case f == formatJSON:
@@ -139,7 +139,7 @@ func (f format) contentType() string {
 	return "application/x-protobuf"
 }
 
-// httpCode is the answer that makes an OTLP client do what the status says: 429 and 503 are sent again.
+// httpCode is the status code that makes an OTLP client do what the status says: 429 and 503 are sent again.
 func httpCode(st *status.Status) int {
 	switch st.Code() {
 	case codes.ResourceExhausted:
@@ -157,7 +157,7 @@ func httpCode(st *status.Status) int {
 	return http.StatusInternalServerError
 }
 
-// httpError writes the errors of the HTTP server itself, such as that a body is compressed with something unknown.
+// httpError answers errors of the HTTP server itself, such as an unknown compression.
 func httpError(w http.ResponseWriter, req *http.Request, message string, code int) {
 	f, _ := formatOf(req)
 	grpcCode := codes.Unknown
@@ -183,7 +183,7 @@ func writeStatus(w http.ResponseWriter, f format, code int, st *status.Status) {
 	} else {
 		body, err = proto.Marshal(st.Proto())
 	}
-	if err != nil { // a message that is no UTF-8
+	if err != nil { // a message that is not UTF-8
 		body, code = nil, http.StatusInternalServerError
 	}
 	w.Header().Set("Content-Type", f.contentType())

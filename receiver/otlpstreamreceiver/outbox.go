@@ -5,20 +5,20 @@ package otlpstreamreceiver
 
 import "sync"
 
-// outbox is the answers that wait to be sent, in the order in which they came. One of thousands of idle streams takes next to no
-// memory by it.
+// outbox has the answers to be sent, in the order in which they came. An outbox of an idle stream takes next to no
+// memory.
 type outbox struct {
-	// some has a token when there may be answers: one that waits for them takes it first.
+	// some has a token if there may be answers: whoever waits takes it first.
 	some chan struct{}
 
 	mu      sync.Mutex
 	answers []answer
-	first   int // of those that are not taken
+	first   int // those before it are taken
 }
 
 func newOutbox() outbox { return outbox{some: make(chan struct{}, 1)} }
 
-// put never waits: slots bound how many there are.
+// put never waits: slots limit how many there are.
 func (o *outbox) put(a answer) {
 	o.mu.Lock()
 	o.answers = append(o.answers, a)
@@ -29,13 +29,13 @@ func (o *outbox) put(a answer) {
 func (o *outbox) signal() {
 	select {
 	case o.some <- struct{}{}:
-	default: // it has one
+	default: // there is a token already
 	}
 }
 
 // take returns the next answer, if there is one.
 func (o *outbox) take() (a answer, ok bool) {
-	const spare = 16 // answers that an empty one has room for
+	const spare = 16 // capacity that an empty outbox keeps
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.first == len(o.answers) {

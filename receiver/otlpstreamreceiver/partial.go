@@ -17,17 +17,17 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// part is what a pipeline has refused for good of a request whose other items it has taken. Nothing is refused of most.
+// part is what a pipeline has permanently refused of a request whose other items it accepted: usually nothing.
 type part struct {
 	items   int
 	message string
 }
 
-// maxText is how much of an error is told to a client, or to those who look.
+// maxText limits how much of an error is sent to a client, or shown.
 const maxText = 1000
 
-// partOf is the part that an error is about: one that is permanent and carries some of the data, of so many items. One
-// that has several errors in it is about the whole: what one branch of a pipeline has lost, another may want again.
+// partOf returns the part that an error is about: a permanent error with some of the data. An error that joins several
+// is about the whole: what one branch of a pipeline has lost, another may accept when it is sent again.
 func partOf(err error, items int) part {
 	if !consumererror.IsPermanent(err) {
 		return part{}
@@ -51,13 +51,13 @@ func partOf(err error, items int) part {
 	return part{}
 }
 
-// shortText is what can be sent of a text: so much, and no broken characters.
+// shortText is the part of a text that is sent, in valid UTF-8.
 func shortText(s string) string { return validText(s[:min(len(s), maxText)]) }
 
-// validText is a text as messages can have it, without broken characters.
+// validText makes a text valid UTF-8.
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// response is the answer of standard OTLP, which says what was refused.
+// response is the answer of standard OTLP, with what was refused.
 func (p part) response(signal otlpstream.Signal, f format) ([]byte, error) {
 	var response interface {
 		MarshalProto() ([]byte, error)

@@ -39,7 +39,7 @@ const (
 	formatJSON  format = "json"
 )
 
-// pipelines are those behind the receiver, what is let in to them, and what they make of it.
+// pipelines are those of the receiver, the admission of requests to them, and the handling of their errors.
 type pipelines struct {
 	// nil where there is none for the signal
 	traces   consumer.Traces
@@ -50,7 +50,7 @@ type pipelines struct {
 	admission admission.Admission
 	pressure  [otlpstream.SignalCount]admission.Pressure
 	again     again
-	tap       inspect.Tap // sees what is handed on
+	tap       inspect.Tap // observes what is handed on
 	traffic   traffic
 }
 
@@ -69,7 +69,7 @@ func (p *pipelines) has(signal otlpstream.Signal) bool {
 	return false
 }
 
-// admit lets a request in by its size, before any work is done for it. A status is the refusal.
+// admit admits a request by its size, before any work is done for it. A status is the refusal.
 func (p *pipelines) admit(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, size int, items uint64) (*admission.Hold, *status.Status) {
 	now, why := time.Now(), admission.MemoryLimited
 	wait := p.pressure[signal].Left(now)
@@ -109,7 +109,7 @@ func (p *pipelines) deliver(ctx context.Context, signal otlpstream.Signal, obs *
 		ctx = obs.StartMetricsOp(ctx)
 		describe(ctx, request)
 		var md pmetric.Metrics
-		var again *reuse.Metrics // that md is in
+		var again *reuse.Metrics // memory of md
 		if md, again, err = p.decodeMetrics(f, request.Data, held); err == nil {
 			if items = md.DataPointCount(); items > 0 {
 				p.tap.Metrics(md)
@@ -161,7 +161,7 @@ func (p *pipelines) deliver(ctx context.Context, signal otlpstream.Signal, obs *
 	return st, refused
 }
 
-// whole is an error that is about all of a request.
+// whole makes an error one about the whole request.
 func whole(err error, refused part) error {
 	if refused.items > 0 {
 		return nil
@@ -169,7 +169,7 @@ func whole(err error, refused part) error {
 	return err
 }
 
-// refuse counts items of a request that is turned away undecoded, or of which a part is.
+// refuse counts items of a request that is refused undecoded, or of which a part is.
 func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.ObsReport, items int, err error) {
 	switch signal {
 	case otlpstream.Traces:
@@ -183,8 +183,8 @@ func refuse(ctx context.Context, signal otlpstream.Signal, obs *receiverhelper.O
 	}
 }
 
-// What comes as protobuf is decoded here, and by pdata where it is unusual: it knows all that there is, and what is wrong
-// with what is malformed.
+// Protobuf is decoded by our own decoder and, if it is unusual, by pdata, which knows everything, and reports what is
+// wrong with malformed data.
 
 func decodeTraces(f format, data []byte, held *admission.Hold) (ptrace.Traces, error) {
 	if f == formatProto {
@@ -231,15 +231,15 @@ func decodeLogs(f format, data []byte, held *admission.Hold) (plog.Logs, error) 
 	return request.Logs(), err
 }
 
-// decodeProfiles leaves all to pdata: profiles are few, and what they are made of still changes.
+// decodeProfiles leaves everything to pdata: profiles are few, and their format still changes.
 func decodeProfiles(f format, data []byte, held *admission.Hold) (pprofile.Profiles, error) {
 	request := pprofileotlp.NewExportRequest()
 	err := unmarshal(request.UnmarshalProto, request.UnmarshalJSON, otlpstream.Profiles, f, data, held)
 	return request.Profiles(), err
 }
 
-// maxDepth is how deep messages and JSON may be nested: OTLP itself takes a dozen levels, and three more for each that
-// attributes have. pdata goes down by recursion, and a stack that has no more room ends the process.
+// maxDepth limits how deep messages and JSON may be nested: OTLP itself takes a dozen levels, and three more for each
+// level of attributes. pdata uses recursion, and a stack overflow ends the process.
 const maxDepth = 256
 
 func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f format, data []byte, held *admission.Hold) error {
@@ -266,8 +266,8 @@ func unmarshal(proto, json func([]byte) error, signal otlpstream.Signal, f forma
 	return nil
 }
 
-// statusOf is the one place where an error becomes permanent or not. A status that an error carries is believed,
-// unless it contradicts that the error is permanent.
+// statusOf is the only place that decides whether an error is permanent. A status in the error is used, unless it
+// contradicts a permanent error.
 func statusOf(err error) *status.Status {
 	if err == nil {
 		return nil
@@ -285,13 +285,13 @@ func statusOf(err error) *status.Status {
 	return status.New(codes.Unavailable, validText(err.Error()))
 }
 
-// retryable is more generous than what OTLP asks of clients: who ran out of a resource, such as the memory limiter,
-// will have it again.
+// retryable is more generous than OTLP demands of clients: an exhausted resource, such as memory, will be available
+// again.
 func retryable(st *status.Status) bool {
 	return st.Code() == codes.ResourceExhausted || otlpstream.Transient(st)
 }
 
-// resultOf is a status as a result code.
+// resultOf converts a status to a result code.
 func resultOf(st *status.Status) otlpstream.ResultCode {
 	switch {
 	case st == nil:

@@ -15,24 +15,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Where all places for streams are taken, one is freed for who comes: of a stream that has been idle, or else of a client
-// that has more streams than others. A client that knows how loses nothing by that: it opens another when it needs one.
+// When all places for streams are taken, one is freed for a new stream: that of an idle stream, or of a client with
+// more streams than others. A client that supports this loses nothing: it opens another stream when it needs one.
 const (
-	// placeWait is how long a new stream waits for a place, and how long its client is to wait then.
+	// placeWait is how long a new stream waits for a place, and placeDelay how long its client must wait then.
 	placeWait, placeDelay = 2 * time.Second, time.Second
-	// minIdle is how long a stream has to be idle to be ended, and minStay how long one that is not may stay in any case.
+	// minIdle is how long a stream must be idle to be ended, and minStay how long a busy one may stay in any case.
 	minIdle, minStay = 2 * time.Second, 10 * time.Second
 )
 
-// places are those for streams, and the streams that have them.
+// places are the places for streams, and the streams that have them.
 type places struct {
 	slots   chan struct{} // a token for each stream
 	waiting chan struct{} // for those who wait for a place
 
-	// Tests have less patience.
+	// Shorter in tests.
 	wait, minIdle, minStay time.Duration
 
-	// stopping is closed to make streams drain.
+	// stopping is closed to drain all streams.
 	stopping chan struct{}
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ func newPlaces(n int) places {
 	}
 }
 
-// stop has no stream begin any more, and those there are drain. It reports whether that is news.
+// stop lets no stream begin any more, and drains the others. It reports whether that is new.
 func (p *places) stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *places) stop() bool {
 	return true
 }
 
-// enter takes one of the places for streams, and leave gives it back.
+// enter takes a place, and leave gives it back.
 func (p *places) enter(ctx context.Context, client net.Addr) *status.Status {
 	select {
 	case p.slots <- struct{}{}:
@@ -83,7 +83,7 @@ func (p *places) enter(ctx context.Context, client net.Addr) *status.Status {
 			sought = p.makeRoom(hostOfClient(client), time.Now())
 		}
 		select {
-		case p.slots <- struct{}{}: // in the order in which they came
+		case p.slots <- struct{}{}: // in order of arrival
 			return p.entered()
 		case <-again.C:
 		case <-wait.C:
@@ -126,7 +126,7 @@ func (p *places) unlist(s *session) {
 	delete(p.sessions, s)
 }
 
-// makeRoom has a stream end for a client of that host, and reports whether there was one to end.
+// makeRoom ends a stream for a client of that host, and reports whether there was one to end.
 func (p *places) makeRoom(host string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *places) makeRoom(host string, now time.Time) bool {
 	}
 	victim := idle
 	if victim == nil {
-		most := host // who has as many as anybody takes turns with themselves
+		most := host // among those with the most, clients take turns
 		for other, n := range streams {
 			if n > streams[most] {
 				most = other
@@ -163,7 +163,7 @@ func (p *places) makeRoom(host string, now time.Time) bool {
 	return true
 }
 
-// idleFor is how long a stream has had nothing to do.
+// idleFor is how long a stream has been idle.
 func (s *session) idleFor(now time.Time) time.Duration {
 	if len(s.slots) > 0 {
 		return 0
@@ -173,10 +173,10 @@ func (s *session) idleFor(now time.Time) time.Duration {
 
 var begun = time.Now()
 
-// moment is how long the process had lasted at a time, about. What lies between two moments is right whatever the wall clock is set to meanwhile.
+// moment is about the time since the process began, which does not jump when the clock is set.
 func moment(at time.Time) int64 { return int64(at.Sub(begun)) }
 
-// hostOfClient is what tells clients apart.
+// hostOfClient identifies a client.
 func hostOfClient(addr net.Addr) string {
 	if addr == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// propagates reports whether the Collector's propagators have W3C's. Without it, traces begin anew here, whatever comes.
+// propagates reports whether the Collector's propagators include W3C's. Otherwise traces begin anew here.
 func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
 }
@@ -34,8 +34,8 @@ func (s *session) traced(ctx context.Context, request *otlpstream.Request) (cont
 	return trace.ContextWithRemoteSpanContext(ctx, parent), s.parented
 }
 
-// describe tells the span of a request what the Collector's helper does not know: which of its stream's it is, as the
-// exporter's span has it, too.
+// describe adds to the span of a request what the Collector's helper does not know: its stream and ID, as in the
+// exporter's span.
 func describe(ctx context.Context, request *otlpstream.Request) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

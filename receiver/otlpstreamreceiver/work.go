@@ -10,11 +10,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// noticeInterval is how often a client hears of requests that the pipeline takes long for. It is a small part of what
-// clients wait for an answer, so that one notice may be late.
+// noticeInterval is how often a client is told about requests that the pipeline takes long for. It is a small part of
+// the time that clients wait for an answer, so that one notice may be late.
 const noticeInterval = 5 * time.Second
 
-// inWork is the requests of a stream that the pipeline has and has not answered.
+// inWork is the requests of a stream that the pipeline is working on.
 type inWork struct {
 	mu    sync.Mutex
 	since map[uint64]time.Time
@@ -35,7 +35,7 @@ func (w *inWork) end(id uint64) {
 	delete(w.since, id)
 }
 
-// long lists the requests that have been in work for so long.
+// long returns the requests that have been in work for longer than a time.
 func (w *inWork) long(now time.Time, than time.Duration) (ids []uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,7 @@ func (w *inWork) long(now time.Time, than time.Duration) (ids []uint64) {
 	return ids
 }
 
-// notices is the clock of noticeWork; it stands still for clients that do not know what a notice means.
+// notices is the clock of noticeWork; it is stopped for clients that do not understand notices.
 func (s *session) notices() *time.Ticker {
 	ticker := time.NewTicker(s.r.noticeInterval)
 	if s.caps&otlpstream.CapWorking == 0 {
@@ -56,7 +56,7 @@ func (s *session) notices() *time.Ticker {
 	return ticker
 }
 
-// noticeWork tells the client which requests are still in work, so that it does not take them for lost and send them again
+// noticeWork tells the client which requests are still in work, so that it does not take them for lost and resend them
 // to a pipeline that is slow already.
 func (s *session) noticeWork() error {
 	ids := s.work.long(time.Now(), s.r.noticeInterval)

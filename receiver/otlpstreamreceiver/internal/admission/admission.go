@@ -13,30 +13,30 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
-// TooMuchInFlight is what clients are told where there is no room.
+// TooMuchInFlight is the error for clients when there is no room.
 const TooMuchInFlight = "too much is in flight"
 
-// A client that is refused waits for as long as it should take until there is room, within these bounds: long enough to recover,
+// A client that is refused is told to wait until there should be room, within these limits: long enough to recover,
 // short enough for its queue.
 const (
 	LeastDelay = 100 * time.Millisecond
 	maxDelay   = 30 * time.Second
 )
 
-// Admission limits the bytes in flight, and knows how long they stay. What is full now has drained after that time,
-// however fast data comes. Decoded, what is in flight is no more than decode.Usual for each byte here.
+// Admission limits the bytes in flight, and learns how long they stay: after that time, whatever is full now has
+// drained. Decoded, what is in flight takes no more than decode.Usual for each byte.
 type Admission struct {
 	Limit int
 
 	mu   sync.Mutex
 	used int
-	// stay is how long requests stay, on a moving average.
+	// stay is a moving average of how long requests stay.
 	stay time.Duration
-	// progress is when any was released last, or taken after there was none.
+	// progress is when a request was last released, or admitted when there was none.
 	progress time.Time
 }
 
-// Acquire takes n bytes, or tells how long to wait. What is alone is always taken, however large.
+// Acquire takes n bytes, or returns how long to wait. A request alone is always admitted, however large.
 func (a *Admission) Acquire(n int, now time.Time) (held *Hold, wait time.Duration) {
 	if wait, ok := a.acquire(n, now); !ok {
 		return nil, wait
@@ -57,7 +57,7 @@ func (a *Admission) acquire(n int, now time.Time) (wait time.Duration, ok bool) 
 	return 0, true
 }
 
-// extend is acquire for n bytes more of what has held bytes already.
+// extend is acquire for n further bytes of a request that holds some already.
 func (a *Admission) extend(held, n int, now time.Time) (wait time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *Admission) extend(held, n int, now time.Time) (wait time.Duration, ok b
 	return 0, true
 }
 
-// patience is how long to wait. Where nothing has moved for a while, it may not move for as long again.
+// patience is how long to wait. If nothing has moved for a while, it may not move for as long again.
 func (a *Admission) patience(now time.Time) time.Duration {
 	return min(max(LeastDelay, a.stay, now.Sub(a.progress)), maxDelay)
 }
@@ -89,17 +89,17 @@ func (a *Admission) InFlight() int {
 	return a.used
 }
 
-// Hold is what one request that was let in has of it.
+// Hold is what one admitted request takes.
 type Hold struct {
 	of    *Admission
 	bytes int
 	since time.Time
-	// Refused tells that the request was let in for its bytes, and that there was no room for what it is decoded to.
+	// Refused says that the request was admitted by its size, but that there was no room for decoding it.
 	Refused bool
 }
 
-// MakeRoom takes what a request needs that takes up so much memory decoded; an error asks its client to come again. Nil has all the
-// room there is.
+// MakeRoom takes what decoding the request needs, given its decoded size; an error asks the client to come again. A nil
+// Hold has all the room it needs.
 func (h *Hold) MakeRoom(weight int) error {
 	if h == nil {
 		return nil

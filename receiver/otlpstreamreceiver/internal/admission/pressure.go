@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Pressure keeps requests of a signal out, undecoded, for a while after memory_limiter has refused one. To decode what is
-// refused then takes the very memory that is short.
+// Pressure refuses requests of a signal, undecoded, for a while after memory_limiter has refused one. Decoding a
+// request that will be refused takes the very memory that is short.
 type Pressure struct {
-	closed atomic.Bool // that nobody who is let in need take the lock
+	closed atomic.Bool // so that admitted requests need not take the lock
 
 	mu    sync.Mutex
 	delay time.Duration
 	until time.Time
 }
 
-// LeastPressure and MostPressure are how long requests are kept out. memory_limiter looks at the memory once in a while, a second
-// mostly. From the shortest time on, it doubles with each request that was let in and refused.
+// LeastPressure and MostPressure are how long requests are refused. memory_limiter measures the memory now and then, by
+// default every second. From the shortest time on, it doubles with each admitted request that is refused.
 const (
 	LeastPressure = 100 * time.Millisecond
 	MostPressure  = 5 * time.Second
 )
 
-// Refused records that memory_limiter has refused a request, and returns how long its client is to wait.
+// Refused records that memory_limiter has refused a request, and returns how long its client must wait.
 func (p *Pressure) Refused(now time.Time) time.Duration {
 	p.mu.Lock()
-	if !now.Before(p.until) { // else it was let in before
+	if !now.Before(p.until) { // else it was admitted before
 		p.delay = min(max(2*p.delay, LeastPressure), MostPressure)
 		p.until = now.Add(p.delay)
 		p.closed.Store(true)
@@ -41,7 +41,7 @@ func (p *Pressure) Refused(now time.Time) time.Duration {
 	return p.Left(now)
 }
 
-// Taken records that a request was taken: there is memory again.
+// Taken records that a request was accepted: there is memory again.
 func (p *Pressure) Taken() {
 	if !p.closed.Load() {
 		return
@@ -52,7 +52,7 @@ func (p *Pressure) Taken() {
 	p.closed.Store(false)
 }
 
-// Left is how long a client is to wait, 0 where requests are let in. It is longer for some, so that they do not come back
+// Left is how long a client must wait, 0 if requests are admitted. It is randomized, so that clients do not come back
 // together.
 func (p *Pressure) Left(now time.Time) time.Duration {
 	if !p.closed.Load() {
@@ -67,10 +67,10 @@ func (p *Pressure) Left(now time.Time) time.Duration {
 	return left + rand.N(p.delay/2+1) //nolint:gosec // it is no secret
 }
 
-// MemoryLimited is what memory_limiter says, which has no type that others could know.
+// MemoryLimited is the text of memory_limiter's error, which has no exported type.
 const MemoryLimited = "data refused due to high memory usage"
 
-// Limited reports whether a memory limiter has its part in an error.
+// Limited reports whether an error is from a memory limiter, also among others.
 func Limited(err error) bool {
 	for err != nil {
 		if several, ok := err.(interface{ Unwrap() []error }); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/reuse"
 )
 
-// Lists are attributes by the bytes that they came as: what comes again is not decoded again, and shared.
+// Lists are attributes by their encoded bytes: what comes again is not decoded again, but shared.
 type Lists struct {
 	seed  maphash.Seed
 	table *memo.Table[list]
@@ -29,11 +29,12 @@ type list struct {
 const (
 	// maxList limits the bytes of attributes that are remembered: longer ones hardly come twice.
 	maxList = 2 << 10
-	// listSize is what a list takes up besides its bytes, and listFactor how many times these: strings, and an attribute for some ten bytes.
+	// listSize is the size of a list besides its bytes, and listFactor that of each byte: strings, and one attribute
+	// for some ten bytes.
 	listSize, listFactor = 160, 6
 )
 
-// NewLists makes lists that take up so many bytes at the most.
+// NewLists makes lists of at most so many bytes.
 func NewLists(bytes int) *Lists {
 	return &Lists{maphash.MakeSeed(), memo.New(bytes, func(l *list) int { return listSize + listFactor*len(l.raw) })}
 }
@@ -41,13 +42,13 @@ func NewLists(bytes int) *Lists {
 // Age forgets what has not come for a while.
 func (l *Lists) Age(now time.Time) { l.table.Age(now) }
 
-// Bytes is how many they take up.
+// Bytes is how much memory they take.
 func (l *Lists) Bytes() int {
 	_, bytes, _ := l.table.Stats()
 	return bytes
 }
 
-// list returns attributes that came as fields of a tag, nil if there is no room for them or they have something unusual.
+// list returns attributes that are encoded as fields with a tag, nil if there is no room for them or they are unusual.
 func (d *Decoder) list(tag byte, raw []byte) (reuse.Attributes, bool) {
 	if len(raw) > maxList {
 		return reuse.Attributes{}, false
@@ -74,7 +75,7 @@ func (d *Decoder) list(tag byte, raw []byte) (reuse.Attributes, bool) {
 	return l.attributes, true
 }
 
-// MetricsAgain is Metrics in memory that was used before. If it is false, that may hold anything.
+// MetricsAgain is Metrics in reused memory. If it returns false, that has unspecified content.
 func (d *Decoder) MetricsAgain(payload []byte, again *reuse.Metrics, lists *Lists) bool {
 	d.again, d.lists = again, lists
 	defer func() {
@@ -87,7 +88,7 @@ func (d *Decoder) MetricsAgain(payload []byte, again *reuse.Metrics, lists *List
 	})
 }
 
-// sharedResource reads a Resource that is nothing but attributes which came before.
+// sharedResource decodes a Resource that has only attributes which came before.
 func (d *Decoder) sharedResource(message []byte, into pcommon.Resource) bool {
 	if d.again == nil || len(message) == 0 {
 		return false
@@ -99,7 +100,7 @@ func (d *Decoder) sharedResource(message []byte, into pcommon.Resource) bool {
 	return ok
 }
 
-// kindOf is the field of a metric that says what it is, 0 if there is none of a byte.
+// kindOf is the field of a metric with its type, 0 if there is none.
 func kindOf(message []byte) byte {
 	c := cursor{message: message}
 	for c.more() {
@@ -115,7 +116,7 @@ func kindOf(message []byte) byte {
 	return 0
 }
 
-// numberAgain reads a point of values that are numbers: first all of it, and then where its memory is known.
+// numberAgain decodes a number point: first all of it, and then into known memory.
 func (d *Decoder) numberAgain(message []byte, to pmetric.NumberDataPointSlice) bool {
 	const none, double, integer = 0, 1, 2
 	var (

@@ -9,13 +9,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// pair is an attribute: its value only if that is a string, and not too long, else nil.
+// pair is an attribute: its value only if that is a short string, else nil.
 type pair struct {
 	key   string
 	value *slab.Text
 }
 
-// maxAttributes is the most that a map may have here: to put one in, all others are looked at.
+// maxAttributes is the most attributes of a map that is decoded here: each insertion compares with all others.
 const maxAttributes = 128
 
 // keyValue splits a KeyValue.
@@ -29,7 +29,7 @@ func keyValue(message []byte) (key, value []byte, ok bool) {
 	return longKeyValue(message)
 }
 
-// alone reads a field that is all of a message, if it is short.
+// alone returns the content of a field that is all of a message, if it is short.
 func alone(message []byte, tag byte) ([]byte, bool) {
 	if len(message) > 1 && message[0] == tag && message[1] < 0x80 && int(message[1]) == len(message)-2 {
 		return message[2:], true
@@ -56,7 +56,7 @@ func longKeyValue(message []byte) (key, value []byte, ok bool) {
 	return key, value, !c.bad
 }
 
-// attribute reads a KeyValue into a map. There must not be two of the same key.
+// attribute decodes a KeyValue into a map. It fails if the key is there already.
 func (d *Decoder) attribute(message []byte, into pcommon.Map) bool {
 	key, value, ok := keyValue(message)
 	p := pair{key: d.names.get(key)}
@@ -66,7 +66,7 @@ func (d *Decoder) attribute(message []byte, into pcommon.Map) bool {
 	return ok && into.Len() < maxAttributes && d.put(&p, value, into)
 }
 
-// itemAttribute is attribute for what there are many of.
+// itemAttribute is attribute for items, of which there are many.
 func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
 	key, value, ok := keyValue(message)
 	at := into.Len()
@@ -77,7 +77,7 @@ func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
 		d.slabs.Reserve(into, max(1, d.attributes))
 	}
 	d.attributes = at + 1
-	if at < len(d.before) && d.before[at].key == string(key) { // fast path: as before
+	if at < len(d.before) && d.before[at].key == string(key) { // fast path: same key as in the last item
 		return d.put(&d.before[at], value, into)
 	}
 	p := pair{key: d.names.get(key)}
@@ -92,8 +92,8 @@ func (d *Decoder) itemAttribute(message []byte, into pcommon.Map) bool {
 	return d.put(&d.before[at], value, into)
 }
 
-// put puts an AnyValue under the key of a pair, which is not in the map. Strings and numbers come first: they are most of
-// all.
+// put puts an AnyValue under the key of a pair, which is not in the map. Strings and numbers come first, since most
+// values are.
 func (d *Decoder) put(p *pair, message []byte, into pcommon.Map) bool {
 	if text, ok := alone(message, 1<<3|length); ok { // fast path
 		d.text(p, text, into)
@@ -125,7 +125,7 @@ func (d *Decoder) text(p *pair, b []byte, into pcommon.Map) {
 	}
 }
 
-// maxDepth is how deep values may hold values here.
+// maxDepth is how deep values may be nested here.
 const maxDepth = 8
 
 // value reads an AnyValue.
@@ -169,7 +169,7 @@ func (d *Decoder) nested(message []byte, into pcommon.Map, depth int) bool {
 	return ok && before < maxAttributes && d.value(value, into.PutEmpty(d.names.get(key)), depth) && into.Len() > before
 }
 
-// each reads a message that has nothing but field 1.
+// each decodes a message with only field 1.
 func each(message []byte, f func([]byte) bool) bool {
 	c := cursor{message: message}
 	for c.more() {

@@ -19,8 +19,8 @@ const (
 	fixed32 = 5
 )
 
-// cursor reads a message. After a fault there is nothing more to read, and bad is set. To go on moves a number only:
-// to move a slice would trouble the garbage collector at each step.
+// cursor reads a message. After an error there is nothing more to read, and bad is set. Advancing changes a number
+// only: changing a slice would cost a write barrier at each step.
 type cursor struct {
 	message []byte
 	at      int
@@ -31,7 +31,7 @@ func (c *cursor) more() bool { return c.at < len(c.message) }
 
 func (c *cursor) fail() { c.at, c.bad = len(c.message), true }
 
-// tag reads a tag where there is more. Those of more than one byte come out as none that is known here.
+// tag reads the next tag. Tags of more than one byte are returned as one that no message knows.
 func (c *cursor) tag() byte {
 	c.at++
 	return c.message[c.at-1]
@@ -56,7 +56,7 @@ func (c *cursor) longNumber() uint64 {
 	return v
 }
 
-// bytes reads what is valid until the payload is reused.
+// bytes returns a slice that is valid until the payload is reused.
 func (c *cursor) bytes() []byte {
 	n := c.number()
 	if n > uint64(len(c.message)-c.at) {
@@ -116,7 +116,7 @@ func (c *cursor) spanID() (id pcommon.SpanID) {
 	return id
 }
 
-// count is how often a field comes in the rest of a message, as far as that is well-formed.
+// count is how often a field occurs in the rest of a message, as far as that is well-formed.
 func (c *cursor) count(tag uint64) (n int) {
 	for ahead := *c; ahead.more(); {
 		t := ahead.number()

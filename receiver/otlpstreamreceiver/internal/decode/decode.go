@@ -22,25 +22,26 @@ import (
 
 // Decoder decodes payloads of any signal, one at a time.
 type Decoder struct {
-	// Values that never come again are not to displace names.
+	// Separate tables, so that values which never come again do not displace names.
 	names  table
 	values texts
-	// pooled says that the Collector frees data piece by piece: equal values have one string then, and not the memory that pdata has around it.
+	// pooled says that the Collector frees data piece by piece: equal values then share their string, but not pdata's
+	// memory around it.
 	pooled bool
-	// before are attributes of the last items, by their position: those that follow are alike. No two have the same key, and
-	// up to where the item at hand has got, the keys are its own.
+	// before are the attributes of the last items, by position, since the following ones are similar. Their keys
+	// differ; up to the current position, they are those of the current item.
 	before []pair
-	// headers are what the metrics of the last payload are called and described by, in order, and next is where the payload at hand is.
-	// Those of another target are the same, mostly.
+	// headers are the names and descriptions of the metrics of the last payload, in order, and next is the position of
+	// the current payload. Those of another target are usually the same.
 	headers []string
 	next    int
-	// attributes is how many the last item had.
+	// attributes is the number of attributes of the last item.
 	attributes int
 	slabs      slab.Slabs
-	// Memory that was used before, and attributes that are known, if metrics are decoded into such.
+	// Reused memory, and known attributes, for metrics that are decoded into these.
 	again *reuse.Metrics
 	lists *Lists
-	// weight is that of the messages up to here, and end the capacity of their payload, by which it is known how far that is.
+	// weight is that of the messages so far, and end the capacity of their payload, which shows how far that is.
 	weight, end int
 }
 
@@ -51,7 +52,7 @@ var decoders = sync.Pool{New: func() any {
 	return &Decoder{names: make(table, 1<<10), values: make(texts, 1<<12)}
 }}
 
-// Get takes a decoder that nobody else uses, and Put gives it back.
+// Get returns a decoder for exclusive use, and Put takes it back.
 func Get() *Decoder {
 	d := decoders.Get().(*Decoder)
 	d.pooled = handback.Pooled()

@@ -4,31 +4,32 @@
 package decode
 
 const (
-	// usual is how much the messages of a payload weigh at the most for each of its bytes, if they hold what is of use, and little
-	// is how much more they may weigh in all.
+	// usual is the most that the messages of a useful payload weigh for each of its bytes, and little is how much more
+	// they may weigh in all.
 	usual, little = 8, 16 << 10
 )
 
-// Room is the most that the messages of a payload may weigh: a multiple that leaves room for points with a time and nothing
-// else, and not for those that have nothing at all.
+// Room is the most that the messages of a payload may weigh: enough for points with only a time, but not for empty
+// ones.
 func Room(size int) int { return 1<<20 + 32*size }
 
-// Charge is of how many bytes a payload usually is whose messages weigh that much.
+// Charge is the usual size of a payload whose messages weigh that much.
 func Charge(weight int) int { return max(0, weight-little) / usual }
 
-// fit weighs a message before it is decoded. What weighs more than what is of use, up to the end of the message, is not for here: it is
-// noticed before much is made of it. The message is a part of the payload which has all that follows it in its capacity.
+// fit weighs a message before it is decoded. If it weighs more than useful data up to its end would, it is left to the
+// complete decoder: that shows before much memory is taken. The message must be a part of the payload that has the rest
+// of it in its capacity.
 func (d *Decoder) fit(message []byte, weight int) bool {
 	d.weight += weight
 	return d.fits(message, 0)
 }
 
-// fits reports whether what is in a message may weigh that much.
+// fits reports whether the content of a message may weigh that much.
 func (d *Decoder) fits(message []byte, weight int) bool {
 	return d.weight+weight <= little+usual*(d.end-cap(message)+len(message))
 }
 
-// ahead makes room for all messages of a field of a message at once.
+// ahead reserves capacity for all messages of a field at once.
 func ahead[L interface{ EnsureCapacity(n int) }](d *Decoder, message []byte, tag uint64, weight int, list L) (ok bool) {
 	c := cursor{message: message}
 	n := c.count(tag)

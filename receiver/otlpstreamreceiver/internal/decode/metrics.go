@@ -41,7 +41,7 @@ func (d *Decoder) resourceMetrics(message []byte, into pmetric.ResourceMetrics) 
 func (d *Decoder) scopeMetrics(message []byte, into pmetric.ScopeMetrics) bool {
 	c := cursor{message: message}
 	metrics := into.Metrics()
-	ok := d.again != nil || ahead(d, message, 2<<3|length, metricWeight, metrics) // memory that was used before has room
+	ok := d.again != nil || ahead(d, message, 2<<3|length, metricWeight, metrics) // reused memory has capacity
 	for ok && c.more() {
 		switch c.tag() {
 		case 1<<3 | length:
@@ -65,7 +65,7 @@ func (d *Decoder) newScope(to pmetric.ScopeMetricsSlice) pmetric.ScopeMetrics {
 	return to.AppendEmpty()
 }
 
-// newMetric appends a metric of a kind: those of numbers have it from the start.
+// newMetric appends a metric of a type: number metrics have their type from the start.
 func (d *Decoder) newMetric(to pmetric.MetricSlice, kind byte) (of reuse.Numbers) {
 	switch {
 	case kind == 5<<3|length && d.again != nil:
@@ -91,7 +91,7 @@ func (d *Decoder) metric(message []byte, of reuse.Numbers) bool {
 		tag := c.tag()
 		if tag >= 5<<3 && tag < 12<<3 {
 			if kinds++; kinds > 1 {
-				return false // it is of two kinds
+				return false // it has two types
 			}
 		}
 		switch tag {

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// table remembers strings, each in the one place that its hash names. Its length is a power of two.
+// table remembers strings, each in the single place that its hash selects. Its length is a power of two.
 type table []string
 
 // maxInterned is the longest string that is remembered: longer ones hardly come twice.
@@ -18,7 +18,7 @@ const maxInterned = 64
 // maxHeaders is how many headers are remembered, and maxHeader the longest of them: descriptions are sentences.
 const maxHeaders, maxHeader = 2 << 10, 256
 
-// header is a string of a metric's own.
+// header returns a string that describes a metric.
 func (d *Decoder) header(b []byte) string {
 	at := d.next
 	if at == maxHeaders || len(b) > maxHeader {
@@ -44,10 +44,10 @@ func (t table) get(b []byte) string {
 	return *s
 }
 
-// texts are a table of what attributes have as their values.
+// texts is a table of attribute values.
 type texts []*slab.Text
 
-// get returns what is remembered of a string that is not empty, or remembers it; nil if it is too long.
+// get returns what is remembered of a string, or remembers it; nil if it is too long. The string must not be empty.
 func (t texts) get(b []byte) *slab.Text {
 	if len(b) > maxInterned {
 		return nil
@@ -59,7 +59,7 @@ func (t texts) get(b []byte) *slab.Text {
 	return *s
 }
 
-// string is get of who needs the string alone, of any length.
+// string is get for the string alone, of any length.
 func (t texts) string(b []byte) string {
 	if len(b) == 0 || len(b) > maxInterned {
 		return string(b)
@@ -80,6 +80,6 @@ func hash(b []byte) uint32 {
 			h = h*31 + uint64(c)
 		}
 	}
-	h = (h ^ h>>32) * prime // what differs in high bits only is to show in low ones
+	h = (h ^ h>>32) * prime // differences in high bits must reach the low ones
 	return uint32(h >> 40)
 }

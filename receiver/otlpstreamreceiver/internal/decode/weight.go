@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// What an empty message of each kind takes of memory once it is decoded, with the pointer to it, about.
+// About what an empty message of each kind takes once it is decoded, with the pointer to it.
 const (
 	resourceWeight    = 160
 	scopeWeight       = 136
@@ -31,9 +31,9 @@ const (
 	elementWeight = 48
 )
 
-// Weight is what the messages of a payload take of memory once they are decoded, strings aside: these are not much larger
-// then, but an empty point is two bytes on the wire and a hundred here. It looks at tags and lengths down to what points,
-// spans and records are made of.
+// Weight is the memory that the messages of a payload take once they are decoded, without strings: these hardly grow,
+// but an empty point is two bytes on the wire and a hundred in memory. It reads tags and lengths down to the parts of
+// points, spans and records.
 func Weight(signal otlpstream.Signal, data []byte) (weight int) {
 	item := func([]byte) int { return 0 }
 	switch signal {
@@ -148,8 +148,8 @@ func attributesWeight(message []byte, number uint64) (weight int) {
 	return weight
 }
 
-// partsOf weighs what is in an attribute, an exemplar, an event, a link, or the body of a record. It is not said which of them it is: what
-// one of them has in a field, others have not, or it is short there.
+// partsOf weighs the content of an attribute, an exemplar, an event, a link, or the body of a record. It need not know
+// which: what one of them has in a field, others lack, or it is short there.
 func partsOf(part []byte) (weight int) {
 	weight = elementsOf(part) // of a body
 	walk(part, func(tag uint64, body []byte) {
@@ -168,7 +168,7 @@ func partsOf(part []byte) (weight int) {
 	return weight
 }
 
-// elementsOf weighs the values in a value, and those in them. None is nested too deep: see Nested.
+// elementsOf weighs the values in a value, and those in them. None is nested too deeply: see Nested.
 func elementsOf(value []byte) (weight int) {
 	walk(value, func(tag uint64, list []byte) {
 		if tag != 5<<3|length && tag != 6<<3|length {
@@ -190,7 +190,7 @@ func elementsOf(value []byte) (weight int) {
 	return weight
 }
 
-// WeightOfJSON is Weight of what comes as JSON, about: whatever has braces weighs as much as a point, a span or a record.
+// WeightOfJSON approximates Weight for JSON: whatever has braces counts as a point, a span or a record.
 func WeightOfJSON(signal otlpstream.Signal, text []byte) int {
 	each := numberWeight
 	switch signal {
@@ -203,7 +203,7 @@ func WeightOfJSON(signal otlpstream.Signal, text []byte) int {
 	return each * bytes.Count(text, []byte("{"))
 }
 
-// walk calls f with each field that has a length, as far as the message is well-formed.
+// walk calls f with each length-delimited field, as far as the message is well-formed.
 func walk(message []byte, f func(tag uint64, body []byte)) {
 	for c := (cursor{message: message}); c.more(); {
 		tag := c.number()
@@ -224,10 +224,10 @@ func walk(message []byte, f func(tag uint64, body []byte)) {
 	}
 }
 
-// Nested reports whether messages are nested deeper than limit. It takes whatever has a length for a message, as far as it
-// reads like one; no text reads like one that is as deep as that. Each byte is looked at once.
+// Nested reports whether messages are nested deeper than limit. It takes every length-delimited field for a message, as
+// far as it reads like one; no text reads like one that is nested as deep. Each byte is read once.
 func Nested(data []byte, limit int) bool {
-	ends := []int{len(data)} // of the messages that at is in
+	ends := []int{len(data)} // ends of the messages around the current position
 	for at := 0; ; {
 		end := ends[len(ends)-1]
 		if at == end {
@@ -255,13 +255,13 @@ func Nested(data []byte, limit int) bool {
 			ends = append(ends, c.at)
 			c.at -= len(body)
 		default:
-			c.fail() // no message after all
+			c.fail() // not a message
 		}
 		at = c.at
 	}
 }
 
-// Depth is how deep JSON is nested, as far as limit.
+// Depth is how deep JSON is nested, up to limit.
 func Depth(text []byte, limit int) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -10,13 +10,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Caps are what the receiver is capable of where there is memory.
+// Caps are the receiver's capabilities when there is memory.
 const Caps = otlpstream.AllCaps | otlpstream.CapOrdered
 
 const (
-	// mostHistory is the largest history of a stream: of a thousand targets of one kind and more.
+	// mostHistory is the largest history of a stream: for more than a thousand similar targets.
 	mostHistory = 16 << 20
-	// fewStreams is how many streams are prepared for where there are fewer.
+	// fewStreams is the least number of streams that memory is divided among.
 	fewStreams = 8
 )
 
@@ -29,15 +29,15 @@ type Memory struct {
 	streams int
 }
 
-// Grant returns what one more stream may keep, and what it is capable of by that. What is left is for all who may come, so none
-// gets more of it than its share: as streams come and go, all come to have the same, and half is free for who comes next.
+// Grant returns what a new stream may keep, and its capabilities, which follow from that. What is left is for all later
+// streams, so none gets more than its share: as streams come and go, all get the same, and half is free for the next.
 func (m *Memory) Grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpstream.Keep, otlpstream.Caps) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.streams++
 	share := (m.Limit - m.granted) / max(fewStreams, m.streams)
 	keep := otlpstream.Keep{Window: otlpstream.FullWindow}
-	knows := client&otlpstream.CapDelta != 0 // others know of no smaller window
+	knows := client&otlpstream.CapDelta != 0 // others cannot use a smaller window
 	window := share
 	if signal == otlpstream.Metrics {
 		window /= 4 // a history is worth more
@@ -59,7 +59,7 @@ func (m *Memory) Grant(signal otlpstream.Signal, client otlpstream.Caps) (otlpst
 	return keep, caps
 }
 
-// leastHistory is the smallest history that is worth anything: that of one small page.
+// leastHistory is the smallest useful history: that of one small page.
 const leastHistory = 16 << 10
 
 // Release takes back what a stream was granted.

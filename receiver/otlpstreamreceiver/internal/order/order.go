@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Order has the requests of a stream wait for those before them that are about the same resources; all others overtake each
-// other. It belongs to the goroutine that receives, but for what its turns have of their own. Nil keeps no order.
+// Order makes the requests of a stream wait for earlier ones about the same resources; all others may overtake each
+// other. It belongs to the receiving goroutine, except for the state of its turns. A nil Order keeps no order.
 type Order struct {
 	seed maphash.Seed
-	// last is the request that came last of those about a resource, and barrier the last one about so many that
-	// nobody passes it. Those that are done stay in it until they are met, or swept.
+	// last is the last request about each resource, and barrier the last one about too many resources, which nobody
+	// overtakes. Finished ones stay until they are met, or swept.
 	last    map[uint64]*Turn
 	barrier *Turn
-	swept   int // what was left of last
+	swept   int // number of entries after the last sweep
 }
 
 // Turn is a request's place in the order.
@@ -30,12 +30,12 @@ type Turn struct {
 // MaxResources is how many resources of a request are told apart.
 const MaxResources = 4096
 
-// New returns one that nobody waits in.
+// New returns an empty order.
 func New() *Order {
 	return &Order{seed: maphash.MakeSeed(), last: map[uint64]*Turn{}}
 }
 
-// Next gives a request its place, in the order of arrival.
+// Next gives a request its turn, in the order of arrival.
 func (o *Order) Next(data []byte) *Turn {
 	if o == nil {
 		return nil
@@ -59,7 +59,7 @@ func (o *Order) Next(data []byte) *Turn {
 	return t
 }
 
-// sweep forgets requests that are done, whenever there are twice as many resources as the last time.
+// sweep forgets finished requests, each time the number of resources has doubled.
 func (o *Order) sweep() {
 	if len(o.last) < 2*o.swept+64 {
 		return
@@ -72,7 +72,7 @@ func (o *Order) sweep() {
 	o.swept = len(o.last)
 }
 
-// resources are hashes of the resources of a payload in OTLP form. What has too many, or is malformed, has none.
+// resources returns hashes of the resources of a payload in OTLP form; none if there are too many, or it is malformed.
 func (o *Order) resources(data []byte) (keys []uint64, ok bool) {
 	const fieldResource = 1 // of a payload, and in it, of what belongs to a resource
 	for len(data) > 0 {
@@ -89,7 +89,7 @@ func (o *Order) resources(data []byte) (keys []uint64, ok bool) {
 			continue
 		}
 		var resource []byte
-		for len(content) > 0 { // it comes first, mostly
+		for len(content) > 0 { // it usually comes first
 			number, kind, tag := protowire.ConsumeTag(content)
 			if tag < 0 {
 				return nil, false
@@ -109,7 +109,7 @@ func (o *Order) resources(data []byte) (keys []uint64, ok bool) {
 	return keys, true
 }
 
-// after has a request wait for another, if there is one that is not done.
+// after makes a request wait for another, unless that is finished.
 func (t *Turn) after(other *Turn) {
 	if other == nil || other == t || other.isDone() || len(t.before) > 0 && t.before[len(t.before)-1] == other {
 		return
@@ -137,7 +137,7 @@ func (t *Turn) Wait() {
 	t.before = nil
 }
 
-// End lets those behind it go on.
+// End lets waiting requests continue.
 func (t *Turn) End() {
 	if t != nil {
 		close(t.done)

@@ -12,24 +12,25 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// seenNumbers is how many requests of a client's slot are told apart: of numbers further back nothing is known.
+// seenNumbers is how many requests of a client's slot are remembered: nothing is known about earlier ones.
 const seenNumbers = 4096
 
-// Slot is what is known of the requests of one slot of a client, on all streams that it ever has: which the pipeline has taken, and
-// which it is at work on. A request that is sent again because its answer was lost keeps its number.
+// Slot is what is known about the requests of one slot of a client, over all streams that it ever has: which ones the
+// pipeline has accepted, and which it is working on. A request that is resent because its answer was lost keeps its
+// number.
 type Slot struct {
 	mu      sync.Mutex
 	highest uint64
-	taken   [seenNumbers / 64]uint64 // of the numbers up to highest
+	taken   [seenNumbers / 64]uint64 // for the numbers up to highest
 	working map[uint64]chan struct{}
 
-	// The lock of the clients guards how many streams there are, and when the last one ended.
+	// Guarded by the lock of the clients: how many streams there are, and when the last one ended.
 	streams int
 	used    time.Time
 }
 
-// Begin records that a request is worked on, and returns what is to be told when it is known what has become of it. Where the same request
-// is worked on already it waits for that; it returns nil where the pipeline has taken it.
+// Begin records that a request is being worked on, and returns a function to call with the result. If the same request
+// is being worked on already, it waits for that; it returns nil if the pipeline has accepted it.
 func (s *Slot) Begin(ctx context.Context, id uint64) (end func(taken bool)) {
 	for {
 		s.mu.Lock()
@@ -47,7 +48,7 @@ func (s *Slot) Begin(ctx context.Context, id uint64) (end func(taken bool)) {
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return func(bool) {} // the receiver stops: it is the pipeline's to refuse it
+			return func(bool) {} // the receiver stops, and the pipeline will refuse it
 		}
 	}
 }
@@ -82,9 +83,9 @@ func (s *Slot) note(id uint64) {
 	s.taken[id/64%uint64(len(s.taken))] |= 1 << (id % 64)
 }
 
-// Clients are the slots of clients, by the name that they give them.
+// Clients are the slots of clients, by the name that clients give them.
 type Clients struct {
-	Most int // 0 remembers nobody
+	Most int // 0 remembers none
 
 	mu     sync.Mutex
 	byName map[clientKey]*Slot
@@ -95,8 +96,8 @@ type clientKey struct {
 	name   string
 }
 
-// Enter returns what is known of a slot, for one more stream. It returns nil where nobody is remembered, or the client has no name for
-// it, or all that are remembered have streams. For a new one, the one that is gone for longest is forgotten.
+// Enter returns what is known about a slot, for a new stream. It is nil if nobody is remembered, if the client has no
+// name for it, or if all remembered slots have streams. For a new one, the one that is unused for longest is forgotten.
 func (c *Clients) Enter(signal otlpstream.Signal, name string) *Slot {
 	const longest = 64
 	if c.Most == 0 || name == "" || len(name) > longest {
@@ -132,7 +133,7 @@ func (c *Clients) forget() bool {
 	return !since.IsZero()
 }
 
-// Leave records that a stream of a slot has ended; nil is none.
+// Leave records that a stream of a slot has ended; nil is ignored.
 func (c *Clients) Leave(s *Slot) {
 	if s == nil {
 		return
