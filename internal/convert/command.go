@@ -294,7 +294,7 @@ func (c *Command) source(files, args []string, from detect.Kind, dir, distributi
 func (c *Command) convert(args []string) int {
 	set := c.flagSet("convert", convertUsage)
 	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
-	to := set.String("o", "", "write the configuration to this file, which must not be there, instead of to the standard output")
+	to := set.String("o", "", "write the configuration to this file, which must not be there, instead of to the standard output (-)")
 	dir := set.String("dir", "", "directory that relative paths in the file are relative to (default: that of the file)")
 	pick := set.String("pick", "", "which of several configurations in a manifest of Kubernetes: NAME, NAMESPACE/NAME, or as the error says")
 	target := set.String("distribution", c.Distribution, "distribution that shall run the result")
@@ -315,7 +315,7 @@ func (c *Command) convert(args []string) int {
 	if _, err := result.Report.WriteTo(c.Stderr); err != nil {
 		return c.fail(err)
 	}
-	if *to == "" {
+	if *to == "" || *to == input.Stdin {
 		_, err = c.Stdout.Write(result.Config)
 	} else {
 		err = create(*to, result.Config)
@@ -327,16 +327,6 @@ func (c *Command) convert(args []string) int {
 		return exitIncomplete
 	}
 	return exitDone
-}
-
-// create writes a new file that only its owner can read: there may be secrets in it.
-func create(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Close())
 }
 
 // parseArgs takes flags before and after the names of files. What follows -- are flags of vmagent.

@@ -215,6 +215,7 @@ func take(in *input.Input, w *manifest.Configuration) {
 		say(report.Note, nil, "", "an object in it is not looked at, for it is no YAML: "+w.Unread.Error())
 	}
 	if allocator := document.Find(w.Spec, "targetAllocator"); document.Truth(document.TextOf(allocator, "enabled")) {
+		in.Allocator = "http://" + w.Name() + "-targetallocator:80" // as the operator calls it
 		say(report.Lost, allocator, "spec.targetAllocator", "the operator gives receivers `prometheus` a `target_allocator`, "+
 			"which has their jobs and those of monitors: keep the manifest, with the image of ours, or write one under the receiver")
 	}

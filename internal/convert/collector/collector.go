@@ -186,6 +186,7 @@ func (c *collector) prometheus(s *input.Section, id string, settings *yaml.Node)
 			}
 		}
 	}
+	c.allocated(s, id, settings, config)
 	if config == nil || config.Kind != yaml.MappingNode {
 		return
 	}

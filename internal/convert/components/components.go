@@ -69,7 +69,7 @@ func PlainName(kind, name string) string {
 
 // Instead says what does the same as a component that no distribution has.
 var Instead = map[string]string{
-	"receivers prometheusremotewrite": "`remotewrite` takes Remote Write, at `/api/v1/write` of its `endpoint`, and is in all distributions",
+	"receivers prometheusremotewrite": "`remotewrite` takes Remote Write, at `/api/v1/write` of its `endpoint`, and is in all distributions; `convert` renames it",
 	"receivers prometheussimple":      "`prometheus` with a job for its `endpoint` does so, and is in all distributions",
 	"receivers k8sevents":             "`k8s_objects` with `name: events` and `mode: watch` does so, and is in the distribution godwit",
 	"processors metricstransform":     "`transform` renames metrics and labels (`set(metric.name, ...)`), and is in the distributions godwit and godwit-gateway; `cardinality` adds series up",

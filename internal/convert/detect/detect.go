@@ -43,6 +43,7 @@ const (
 	RelabelRules      Kind = "rules for labels: give it beside the flags or the configuration that name it"
 	StreamAggregation Kind = "rules of vmagent's stream aggregation: give it beside the flags that name it"
 	unit              Kind = "a unit of systemd that starts no vmagent: convert the file that its command names"
+	builder           Kind = "a manifest of the OpenTelemetry Collector builder, which lists what is built in: convert the file that the collector runs with; ours go into the manifest as the README shows"
 	Unfilled          Kind = "a template: convert what it makes, which `helm template` shows of a chart"
 	started           Kind = "what starts Prometheus: convert the file that its `--config.file` names"
 	Unknown           Kind = "unknown"
@@ -72,6 +73,9 @@ var (
 // File says what a file is.
 func File(text []byte) Kind {
 	if vmagent.IsFlags(text) {
+		if vmagent.IsUnit(string(text)) && bytes.Contains(text, []byte("{{")) {
+			return Unfilled
+		}
 		return VMAgent
 	}
 	root, err := document.ParseLoosely(text)
@@ -90,6 +94,19 @@ func File(text []byte) Kind {
 	if err != nil || root == nil {
 		return Unknown
 	}
+	kind := ofTree(root)
+	switch {
+	case kind != Unknown:
+	case len(vmagent.ContainerFlags(root)) > 0: // such as a task of ECS
+		return VMAgent
+	case bytes.Contains(text, []byte("{{")):
+		return Unfilled
+	}
+	return kind
+}
+
+// ofTree says what YAML is.
+func ofTree(root *yaml.Node) Kind {
 	has := func(keys ...string) bool {
 		for _, key := range keys {
 			if document.Find(root, key) != nil {
@@ -117,20 +134,33 @@ func File(text []byte) Kind {
 		return TargetAllocator
 	case isChart(root):
 		return Chart
-	case has("service") || has("receivers") && has("exporters"):
+	case has("dist") && isList(root, "receivers", "exporters", "processors", "extensions"):
+		return builder
+	case has("service") && isService(document.Find(root, "service")) || has("receivers") && has("exporters"):
 		return Collector
 	case has("groups"):
 		return Rules
 	case has("metrics") && document.Find(document.Find(root, "metrics"), "configs") != nil, has("prometheus") && document.Find(document.Find(root, "prometheus"), "configs") != nil:
 		return grafanaAgent
-	case has("scrape_configs", "scrape_config_files") && !has("remote_write", "rule_files", "alerting") && !has(collectorSections...) && vmagent.IsScrapeConfig(root):
+	case has("scrape_configs", "scrape_config_files") && !has(collectorSections...) && (vmagent.HasTemplates(root) || !has("remote_write", "rule_files", "alerting") && vmagent.IsScrapeConfig(root)):
 		return VMAgent
 	case has(prometheusSections...):
 		return Prometheus
-	case has(collectorSections...):
+	case has(collectorSections[1:]...):
 		return Collector
 	}
 	return Unknown
+}
+
+// isService tells a collector's service from what others call so.
+func isService(n *yaml.Node) bool {
+	return document.IsNull(n) || n.Kind == yaml.MappingNode && len(n.Content) == 0 ||
+		document.Find(n, "pipelines") != nil || document.Find(n, "extensions") != nil || document.Find(n, "telemetry") != nil
+}
+
+// isList tells whether one of the keys has a list.
+func isList(root *yaml.Node, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return len(document.Contents(document.Find(root, key))) > 0 })
 }
 
 // ofList says what a list is by its first item.

@@ -45,6 +45,8 @@ type Input struct {
 	Mounts []Mount
 	// Packed are files that a manifest of Kubernetes has beside the configuration in it.
 	Packed map[string]PackedFile
+	// Allocator is where the operator's target allocator for the configuration is, "" where there is none.
+	Allocator string
 	// Opened are the files of either that were read.
 	Opened map[string]bool
 	// moved reports whether a relative path was found, and made absolute.

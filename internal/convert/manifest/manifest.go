@@ -76,6 +76,9 @@ type Configuration struct {
 	Unread error
 }
 
+// Name is what the object is called.
+func (c *Configuration) Name() string { return c.names[0] }
+
 // Unwrap takes the configuration out of a manifest of Kubernetes, that of a name where there are several. It returns nil for what is none.
 func Unwrap(text []byte, name string) (*Configuration, error) {
 	if !bytes.Contains(text, []byte("apiVersion")) {

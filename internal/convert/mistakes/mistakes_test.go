@@ -57,6 +57,7 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 		{"an endpoint", "env:SET", "env:OTHER", "a.yaml:13: exporters::remotewrite::endpoint: the environment variable OTHER is not set: set it, or give a default, as in `${env:OTHER:-value}`"},
 		{"an endpoint in short", "env:SET", "OTHER", "the environment variable OTHER is not set"},
 		{"a target", "HOSTS:-localhost", "HOSTS", "a.yaml:9: receivers::fastprometheus::config::scrape_configs::static_configs::targets: the environment variable HOSTS is not set"},
+		{"contrib's newer name", "  otlp/spare:", "  prometheus_remote_write/spare:", "a.yaml:10: receivers::prometheus_remote_write/spare: there is no receiver `prometheus_remote_write`: `remotewrite` takes Remote Write, at `/api/v1/write` of its `endpoint`, and is in all distributions; `convert` renames it"},
 		{"a component", "  remotewrite:\n", "  remotewrit:\n", "a.yaml:12: exporters::remotewrit: there is no exporter `remotewrit`: did you mean `remotewrite`?"},
 		{"another distribution's", "  remotewrite:\n", "  kafka:\n", "a.yaml:12: exporters::kafka: godwit-agent does not have it: run it with the distribution godwit"},
 		{"a reference", "exporters: [remotewrite]", "exporters: [remote_write]", "a.yaml:18: service::pipelines::metrics/a::exporters: `remote_write` is not configured under `exporters`: did you mean `remotewrite`?"},

@@ -215,7 +215,7 @@ func (c *Carrier) Text(value string) string {
 	value = strings.ReplaceAll(value, "$", "$$")
 	switch {
 	case c.Templates:
-		value = document.Variable().ReplaceAllString(value, "$${env:$1}")
+		value = document.Environment(value)
 	case strings.Contains(value, "$$("):
 		value = reloaded().ReplaceAllStringFunc(value, func(escaped string) string {
 			name := strings.Trim(escaped, "$()")

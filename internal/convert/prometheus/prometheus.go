@@ -30,65 +30,32 @@ func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
 	if document.IsNull(root) {
 		return nil, input.ErrNothing
 	}
-	file := in.Name()
-	top := in.Section(file, "", root)
-	top.Lose(report.Lost, report.NoRules, "rule_files", "alerting")
-	top.Lose(report.Lost, report.NoAnswers, "remote_read", "storage")
-	top.Lose(report.Lost, "a collector's own traces are configured under `service::telemetry::traces`", "tracing")
-	top.Lose(report.Lost, "a collector takes OTLP by its receiver `otlp`: add it to the pipeline; what `otlp` says of names and attributes is said under the exporter "+
-		"(`translation_strategy`, `promote_resource_attributes`)", "otlp")
-	top.Lose(report.Lost, "the extension `runtimeprofile` sets the garbage collector by the memory there is", "runtime")
-
+	top := in.Section(in.Name(), "", root)
+	lose(top)
 	for _, key := range []string{"global", "scrape_configs", "scrape_config_files", "remote_write"} {
 		if n := document.Find(root, key); n != nil {
 			noteVariables(in, n, key, key)
 		}
 	}
-	out := output.New()
-	carry := promconfig.NewCarrier(in, file)
+	carry := promconfig.NewCarrier(in, top.File)
 	carry.Unknown = func(key string) string {
 		if foreign(key) {
 			return "it is vmagent's: `--from vmagent` converts it"
 		}
 		return ""
 	}
+	out := output.New()
 	globals := globalOf(top, carry)
-	jobs, files := top.ListNode("scrape_configs"), top.ListNode("scrape_config_files")
-	if jobs != nil && len(jobs.Content) > 0 || files != nil {
-		config := document.NewTable()
-		if globals != nil {
-			config.Set("global", globals)
-		}
-		if jobs != nil {
-			promconfig.NoteOwnMetrics(in, file, jobs, "9090", "Prometheus")
-			notePortless(in, file, jobs)
-			for i, job := range jobs.Content {
-				promconfig.NoteLoneBuckets(in, file, "scrape_configs["+strconv.Itoa(i)+"]", job)
-			}
-			config.Set("scrape_configs", carry.Take(jobs, "[]"+promconfig.TypeJob, "scrape_configs"))
-		}
-		if files != nil {
-			config.Set("scrape_config_files", carry.Value(files, "[]string", "scrape_config_files", "scrape_config_files"))
-		}
-		out.Receive(promconfig.Scraper, document.NewTable().Set("config", config).Set(promconfig.KeepsIdentity, true))
-	}
-	native := scrapesNative(globals, jobs)
+	native := scrape(top, out, globals, carry)
 	destinations := top.List("remote_write")
-	switch {
-	case len(out.From) == 0 && len(destinations) == 0:
-		return nil, input.ErrNothing
-	case len(out.From) == 0:
+	if len(out.From) == 0 {
+		if len(destinations) == 0 {
+			return nil, input.ErrNothing
+		}
 		top.Say(report.Changed, nil, "scrape_configs", "there are no jobs: the result takes remote write at 127.0.0.1:9090/api/v1/write, as Prometheus does with --web.enable-remote-write-receiver")
 		out.Receive("remotewrite", document.NewTable().Set("endpoint", "127.0.0.1:9090"))
-	default:
-		top.Say(report.Note, nil, "", promconfig.AsNumbers)
-		top.Say(report.Note, nil, "", promconfig.InfoNote)
 	}
-	for _, d := range destinations {
-		settings, name := remoteWrite(out, d, native)
-		promconfig.ExternalLabels(settings, document.Find(globals, "external_labels"))
-		out.Export(name, settings)
-	}
+	send(out, destinations, native, document.Find(globals, "external_labels"))
 	if len(destinations) == 0 {
 		top.Say(report.Changed, nil, "remote_write", "there is none, and a collector keeps nothing: the result writes to GODWIT_REMOTE_WRITE_URL, or to a Prometheus "+
 			"with --web.enable-remote-write-receiver at 127.0.0.1:9090")
@@ -96,7 +63,56 @@ func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
 	}
 	out.Discoveries = carry.Found
 	out.Finish()
-	return out.Write(in, file)
+	return out.Write(in, top.File)
+}
+
+// lose reports the sections that are not about scraping and sending.
+func lose(top *input.Section) {
+	top.Lose(report.Lost, report.NoRules, "rule_files", "alerting")
+	top.Lose(report.Lost, report.NoAnswers, "remote_read", "storage")
+	top.Lose(report.Lost, "a collector's own traces are configured under `service::telemetry::traces`", "tracing")
+	top.Lose(report.Lost, "a collector takes OTLP by its receiver `otlp`: add it to the pipeline; what `otlp` says of names and attributes is said under the exporter "+
+		"(`translation_strategy`, `promote_resource_attributes`)", "otlp")
+	top.Lose(report.Lost, "the extension `runtimeprofile` sets the garbage collector by the memory there is", "runtime")
+}
+
+// scrape makes the receiver, if there are jobs, and tells whether it may scrape native histograms.
+func scrape(top *input.Section, out *output.Output, globals *yaml.Node, carry *promconfig.Carrier) (native bool) {
+	in, file := top.In, top.File
+	jobs, files := top.ListNode("scrape_configs"), top.ListNode("scrape_config_files")
+	if len(document.Contents(jobs)) == 0 && files == nil {
+		return scrapesNative(globals, jobs)
+	}
+	promconfig.NoteLabels(in, file, "scrape_configs", jobs)
+	config := document.NewTable()
+	if globals != nil {
+		promconfig.NoteLabels(in, file, "global", globals)
+		config.Set("global", globals)
+	}
+	if jobs != nil {
+		promconfig.NoteOwnMetrics(in, file, jobs, "9090", "Prometheus")
+		notePortless(in, file, jobs)
+		for i, job := range jobs.Content {
+			promconfig.NoteLoneBuckets(in, file, "scrape_configs["+strconv.Itoa(i)+"]", job)
+		}
+		config.Set("scrape_configs", carry.Take(jobs, "[]"+promconfig.TypeJob, "scrape_configs"))
+	}
+	if files != nil {
+		config.Set("scrape_config_files", carry.Value(files, "[]string", "scrape_config_files", "scrape_config_files"))
+	}
+	out.Receive(promconfig.Scraper, document.NewTable().Set("config", config).Set(promconfig.KeepsIdentity, true))
+	top.Say(report.Note, nil, "", promconfig.AsNumbers)
+	top.Say(report.Note, nil, "", promconfig.InfoNote)
+	return scrapesNative(globals, jobs)
+}
+
+// send makes an exporter for each destination.
+func send(out *output.Output, destinations []*input.Section, native bool, labels *yaml.Node) {
+	for _, d := range destinations {
+		settings, name := remoteWrite(out, d, native)
+		promconfig.ExternalLabels(settings, labels)
+		out.Export(name, settings)
+	}
 }
 
 // globalOf copies what is about scraping, nil if there is nothing.

@@ -49,7 +49,9 @@ func remoteWrite(out *output.Output, d *input.Section, native bool) (document.Ta
 		d.Say(report.Lost, d.Get("protobuf_message"), "protobuf_message", "it must be prometheus.WriteRequest or io.prometheus.write.v2.Request: the exporter finds out what the destination takes")
 	}
 	if rules := d.Get("write_relabel_configs"); rules != nil {
-		settings.Set("write_relabel_configs", carry.Take(rules, "[]"+promconfig.TypeRelabel, d.Join("write_relabel_configs")))
+		taken := carry.Take(rules, "[]"+promconfig.TypeRelabel, d.Join("write_relabel_configs"))
+		promconfig.SentLabels(d.In, d.File, d.Join("write_relabel_configs"), taken.Content)
+		settings.Set("write_relabel_configs", taken)
 	}
 	queueConfig(d, settings, out.Exporters.Empty())
 	if !d.Yes("send_exemplars", false) {

@@ -67,21 +67,72 @@ func composedArgs(service *yaml.Node) (args []string, lines []int) {
 	return nil, nil
 }
 
-var composeVariable = lazyregexp.New(`\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}%]*)|:?[?+][^}]*)?\}|([A-Za-z_][A-Za-z0-9_]*))`)
+var composeVariable = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)|:?\?|$)`)
 
-// composeValue has the variables of a value of Compose as vmagent's own, with the value that they have where nobody sets them. Two dollar signs are one.
+// composeValue has the variables of a value of Compose as vmagent's own, with the value that they have where nobody sets them, which may be another variable.
+// Two dollar signs are one. What else is done to a variable, such as ${NAME:+text}, stays as it is.
 func composeValue(value string) string {
-	return composeVariable().ReplaceAllStringFunc(value, func(found string) string {
-		parts := composeVariable().FindStringSubmatch(found)
-		switch name := parts[1] + parts[3]; {
-		case name == "":
-			return "$"
-		case parts[2] != "":
-			return "%{" + name + ":-" + parts[2] + "}"
-		default:
-			return "%{" + name + "}"
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(value, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String()
 		}
-	})
+		end := strings.IndexFunc(rest, func(r rune) bool {
+			return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})
+		if end < 0 {
+			end = len(rest)
+		}
+		switch {
+		case strings.HasPrefix(rest, "$"):
+			out.WriteByte('$')
+			end = 1
+		case strings.HasPrefix(rest, "{"):
+			end = closing(rest)
+			out.WriteString(bracedVariable(rest[:end]))
+		case end > 0 && (rest[0] < '0' || rest[0] > '9'):
+			out.WriteString("%{" + rest[:end] + "}")
+		default:
+			out.WriteByte('$')
+			end = 0
+		}
+		value = rest[end:]
+	}
+}
+
+// closing is where what begins with a brace ends, behind the brace that closes it, or 1 if nothing does.
+func closing(text string) int {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 1
+}
+
+// bracedVariable makes a variable of Compose, behind its dollar sign, one of vmagent's.
+func bracedVariable(braced string) string {
+	inner := strings.TrimSuffix(braced[1:], "}")
+	parts := composeVariable().FindStringSubmatch(inner)
+	switch {
+	case len(braced) < 2 || parts == nil:
+		return "$" + braced
+	case parts[2] == "":
+		return "%{" + parts[1] + "}"
+	}
+	otherwise := composeValue(inner[len(parts[0]):])
+	if made := "%{" + parts[1] + ":-" + otherwise + "}"; document.IsVariable(made) {
+		return made
+	}
+	return "$" + braced // it has signs in it that a variable cannot have
 }
 
 // composeVariables are those of a service's environment.

@@ -29,7 +29,7 @@ func IsJobKey(key string) bool { return slices.Contains(ownJobKeys, key) }
 // IsScrapeConfig reports whether a scrape configuration has what only vmagent knows.
 func IsScrapeConfig(root *yaml.Node) bool {
 	global := document.Find(root, "global")
-	if document.Find(global, "relabel_configs") != nil || document.Find(global, "metric_relabel_configs") != nil || hasTemplates(root) {
+	if document.Find(global, "relabel_configs") != nil || document.Find(global, "metric_relabel_configs") != nil || HasTemplates(root) {
 		return true
 	}
 	return slices.ContainsFunc(document.Contents(document.Find(root, "scrape_configs")), isJob)
@@ -73,9 +73,9 @@ func isRule(rule *yaml.Node) bool {
 	return action != nil && ownActions[action.Value]
 }
 
-// hasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
-func hasTemplates(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && document.Variable().MatchString(n.Value) || slices.ContainsFunc(n.Content, hasTemplates)
+// HasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
+func HasTemplates(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && document.Variable().MatchString(n.Value) || slices.ContainsFunc(n.Content, HasTemplates)
 }
 
 // IsFlags tells files of flags and units of systemd from YAML.
@@ -88,7 +88,8 @@ func IsFlags(text []byte) bool {
 			return true
 		default:
 			flag := bytes.TrimLeft(line, "-")
-			return len(flag) < len(line) && document.BeginsWithLetter(flag) ||
+			dashes := len(line) - len(flag) // five begin a certificate
+			return (dashes == 1 || dashes == 2) && document.BeginsWithLetter(flag) ||
 				bytes.Contains(line, []byte("vmagent")) && bytes.Contains(line, []byte(" -"))
 		}
 	}
@@ -97,7 +98,9 @@ func IsFlags(text []byte) bool {
 
 // IsScript tells scripts and files of variables that have flags of vmagent in them from YAML, which root is of those.
 func IsScript(text []byte, root *yaml.Node) bool {
-	return (root == nil || root.Kind == yaml.ScalarNode) && ScriptFlag().Match(text)
+	// [program:vmagent] begins a section of a file that looks like a list to YAML.
+	section := root != nil && root.Kind == yaml.SequenceNode && root.Style&yaml.FlowStyle != 0 && len(root.Content) == 1 && !strings.HasPrefix(root.Content[0].Value, "-")
+	return (root == nil || root.Kind == yaml.ScalarNode || section) && ScriptFlag().Match(text)
 }
 
 // ScriptFlag begins a flag that only vmagent has.

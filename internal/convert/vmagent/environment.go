@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
@@ -47,7 +45,7 @@ func (f *flags) environment(elsewhere *string) {
 
 // variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It reports whether it is one.
 func (f *flags) variable(arg string, line int) bool {
-	if arg != "$@" && (arg == "" || document.Variable().FindString(arg) != arg) {
+	if arg != "$@" && !document.IsVariable(arg) {
 		return false
 	}
 	name, _, _ := strings.Cut(strings.Trim(arg, "%{}"), ":-")
@@ -77,24 +75,6 @@ func isFlag(name string) bool {
 		}
 	}
 	return slices.Contains(switches, name) || slices.ContainsFunc(knownFlags, func(known flagText) bool { return strings.HasPrefix(name, known.prefix) })
-}
-
-// containerVariables are those of a container. The value of one that comes from elsewhere is the variable itself.
-func containerVariables(container *yaml.Node) (variables []envVariable, elsewhere string) {
-	if from := document.Find(container, "envFrom"); !document.IsNull(from) {
-		elsewhere = "what `envFrom` names"
-	}
-	for _, item := range document.Contents(document.Find(container, "env")) {
-		name, value := document.Find(item, "name"), document.Find(item, "value")
-		switch {
-		case name == nil:
-		case value != nil:
-			variables = append(variables, envVariable{name.Value, manifestVariable().ReplaceAllString(value.Value, "%{$1}"), item.Line})
-		default:
-			variables = append(variables, envVariable{name.Value, "%{" + name.Value + "}", item.Line})
-		}
-	}
-	return variables, elsewhere
 }
 
 // unitVariables are those of a unit of systemd.

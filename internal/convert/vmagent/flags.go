@@ -60,7 +60,7 @@ func readFlags(in *input.Input) (*flags, error) {
 		if err != nil {
 			return nil, err
 		}
-		container, args := containerOf(root)
+		containers := containersOf(root)
 		service, command, lines := Composed(root)
 		switch {
 		case service != nil:
@@ -70,13 +70,8 @@ func readFlags(in *input.Input) (*flags, error) {
 			for _, other := range composedBeside(root, service) {
 				in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: other.Line, Path: "services." + other.Value, Text: "it has flags of vmagent, too, and the first service that has is converted: convert a file with this one alone"})
 			}
-		case len(args) > 0:
-			seen(containerVariables(container))
-			all, lines := document.ValuesOf(args), linesOf(args)
-			for i, arg := range all { // $(NAME) is Kubernetes' own
-				all[i] = manifestVariable().ReplaceAllString(arg, "%{$1}")
-			}
-			f.command(all, lines)
+		case len(containers) > 0:
+			seen(f.container(containers))
 		case root != nil && root.Kind == yaml.SequenceNode:
 			f.add(document.ValuesOf(root.Content), linesOf(root.Content))
 		default:
@@ -87,8 +82,26 @@ func readFlags(in *input.Input) (*flags, error) {
 		return nil, f.none(elsewhere)
 	}
 	f.environment(elsewhere)
+	f.unfilled()
 	return f, nil
 }
+
+// unfilled tells of what a shell or Compose would put in a value's place, and nobody does here: other forms of variables, and what commands write. A file of flags
+// may have variables that something else fills in.
+func (f *flags) unfilled() {
+	for _, given := range f.all {
+		found := substitution().FindString(given.value)
+		if found == "" || given.name == "promscrape.cluster.memberNum" { // which is told of where it is read
+			continue
+		}
+		f.in.Report.Add(report.Finding{
+			Kind: report.Changed, File: f.file, Line: given.line, Path: "-" + given.name,
+			Text: found + " stays as it is, and is text: write what it stands for, or ${env:NAME}, in the result",
+		})
+	}
+}
+
+var substitution = lazyregexp.New("\\$\\{[^}]*\\}?|\\$\\([^)]*\\)?|`[^`]+`")
 
 // none says of a text without flags of vmagent what to convert instead.
 func (f *flags) none(elsewhere *string) error {
@@ -106,9 +119,6 @@ func (f *flags) none(elsewhere *string) error {
 // IsUnit tells a unit of systemd.
 func IsUnit(text string) bool { return strings.Contains(text, "[Service]") }
 
-// manifestVariable is one of Kubernetes. Variables of those who start vmagent become %{NAME}, which is vmagent's own.
-var manifestVariable = lazyregexp.New(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
-
 // readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these, from a line on.
 func (f *flags) readText(text string, first int) {
 	unit := IsUnit(text)
@@ -122,6 +132,10 @@ func (f *flags) readText(text string, first int) {
 			if command = value; command == "" { // what is above holds no more, as a drop-in has it
 				f.all = nil
 			}
+		}
+		if !unit && listed().MatchString(command) {
+			command = listComma().ReplaceAllString(listed().ReplaceAllString(command, " $1"), "$1 $2")
+			command = listEnd().ReplaceAllString(command, "$1")
 		}
 		assigned := assignment().FindStringSubmatch(line)
 		switch {
@@ -155,6 +169,13 @@ func (f *flags) readText(text string, first int) {
 		}
 	}
 }
+
+// Flags in a list of texts, as Terraform, Nomad, a Dockerfile and programs have them: how one begins, what is between two, and what is behind the last.
+var (
+	listed    = lazyregexp.New(`(?:^\s*|\[\s*)(["']-)`)
+	listComma = lazyregexp.New(`(["'])\s*,\s*(["']-)`)
+	listEnd   = lazyregexp.New(`(["'])\s*,?\s*\]?\s*,?\s*(?:(?:#|//).*)?$`)
+)
 
 // execPrefixes may come before the program of an ExecStart and say how systemd starts it.
 const execPrefixes = "@-:+!|"
@@ -323,29 +344,6 @@ func linesOf(items []*yaml.Node) (lines []int) {
 		}
 	}
 	return lines
-}
-
-// ContainerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
-func ContainerFlags(n *yaml.Node) []*yaml.Node {
-	_, args := containerOf(n)
-	return args
-}
-
-// containerOf finds vmagent's container in a manifest of Kubernetes, and its arguments.
-func containerOf(n *yaml.Node) (container *yaml.Node, args []*yaml.Node) {
-	if n == nil {
-		return nil, nil
-	}
-	list := slices.Concat(document.Contents(document.Find(n, "command")), document.Contents(document.Find(n, "args")))
-	if startsVMAgent(document.ValuesOf(list)) {
-		return n, list
-	}
-	for _, child := range n.Content {
-		if found, args := containerOf(child); len(args) > 0 {
-			return found, args
-		}
-	}
-	return nil, nil
 }
 
 func (f *flags) say(kind report.Outcome, name, text string) {

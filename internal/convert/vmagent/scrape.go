@@ -44,6 +44,7 @@ func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file
 		job.convert(f, globals, first)
 		converted := carry.Take(job.node, promconfig.TypeJob, job.path)
 		promconfig.NoteLoneBuckets(in, job.file, job.path, converted)
+		promconfig.NoteLabels(in, job.file, job.path, converted)
 		receivers = put(receivers, job.options, converted)
 	}
 	carry.File = file
@@ -64,6 +65,7 @@ func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file
 		if len(globals.Content) > 0 {
 			made := carry.Take(globals, promconfig.TypeGlobal, "global")
 			out.External = document.Find(made, "external_labels")
+			promconfig.NoteLabels(in, file, "global", made)
 			config.Set("global", made)
 		}
 		settings := document.NewTable().Set("config", config.Set("scrape_configs", r.jobs))

@@ -42,8 +42,8 @@ func shellValue(command string) string {
 	return out.String()
 }
 
-// shellOperator begins what is no argument of a command: where its output goes, or another command.
-var shellOperator = lazyregexp.New(`^(?:\d*[<>]|[|;&])`)
+// shellOperator begins what is no argument of a command: where its output goes, another command, or a comment.
+var shellOperator = lazyregexp.New(`^(?:\d*[<>]|[|;&#])`)
 
 func untilOperator(args []string) []string {
 	if end := slices.IndexFunc(args, shellOperator().MatchString); end >= 0 {

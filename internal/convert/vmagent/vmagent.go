@@ -72,7 +72,7 @@ func sharding(f *flags, out *output.Output) {
 	members := f.number("promscrape.cluster.membersCount", 0)
 	member := f.text("promscrape.cluster.memberNum")
 	copies := f.number("promscrape.cluster.replicationFactor", 0)
-	label := f.text("promscrape.cluster.memberLabel")
+	label := unquote(f.text("promscrape.cluster.memberLabel"))
 	number := member[strings.LastIndexByte(member, '-')+1:]
 	if label != "" {
 		f.say(report.Changed, "promscrape.cluster.memberLabel", "the label is added where series are sent")
@@ -104,7 +104,12 @@ func sharding(f *flags, out *output.Output) {
 func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 	carry := promconfig.NewCarrier(in, f.file)
 	carry.Templates = true
-	global := relabelFile(in, f, "remoteWrite.relabelConfig", f.text("remoteWrite.relabelConfig"))
+	rulesOf := func(flag, path string) []*yaml.Node {
+		rules := relabelFile(in, f, flag, path)
+		promconfig.SentLabels(in, f.file, "-"+flag, rules)
+		return rules
+	}
+	global := rulesOf("remoteWrite.relabelConfig", f.text("remoteWrite.relabelConfig"))
 	labels := labelRules(f, carry)
 	urls := f.list("remoteWrite.url")
 	divided := f.yes("remoteWrite.shardByURL") && len(urls) > 1
@@ -129,7 +134,7 @@ func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 		if !client.Empty() {
 			settings.Set("http", client)
 		}
-		rules := relabelFile(in, f, "remoteWrite.urlRelabelConfig", f.of("remoteWrite.urlRelabelConfig", i))
+		rules := rulesOf("remoteWrite.urlRelabelConfig", f.of("remoteWrite.urlRelabelConfig", i))
 		if !divided {
 			rules = slices.Concat(global, rules)
 		}
@@ -177,16 +182,20 @@ func notByHTTP(url string) string {
 // labelRules are -remoteWrite.label and the label of a member, as rules.
 func labelRules(f *flags, carry *promconfig.Carrier) []*yaml.Node {
 	labels := f.list("remoteWrite.label")
-	if label := f.text("promscrape.cluster.memberLabel"); label != "" {
+	if label := unquote(f.text("promscrape.cluster.memberLabel")); label != "" {
 		labels = append(labels, label+"="+f.text("promscrape.cluster.memberNum"))
 	}
 	var rules []*yaml.Node
 	for _, label := range labels {
 		name, value, ok := strings.Cut(label, "=")
+		if label == "" {
+			continue
+		}
 		if !ok {
 			f.say(report.Lost, "remoteWrite.label", strconv.Quote(label)+" must be name=value")
 			continue
 		}
+		name = promconfig.Label(f.in, f.file, "-remoteWrite.label", name)
 		// A dollar of its own is one, and no group of the rule's expression.
 		value = carry.Text(strings.ReplaceAll(value, "$", "$$"))
 		rules = append(rules, document.NewTable().Set("target_label", name).Set("replacement", value).Node)
