@@ -37,7 +37,7 @@ type answer struct {
 	retryAfter time.Duration
 	written    promwrite.Written
 	hasWritten bool
-	unnamed    bool // no request can say whose data it is
+	unnamed    bool // no header can have its tenant
 	page       bool // a web page says so, and no server of remote write
 }
 

@@ -48,7 +48,7 @@ func Anew(start, last, said, now pcommon.Timestamp) bool {
 // isAhead is by how much a clock has to be ahead to be known for it.
 const isAhead = pcommon.Timestamp(time.Minute)
 
-// Ends says whether a point is a stale marker: it has the flag, or only the value that Prometheus marks the end with.
+// Ends reports whether a point is a stale marker: by its flag, or by Prometheus' special value alone.
 func Ends(dp pmetric.NumberDataPoint) bool {
 	return dp.Flags().NoRecordedValue() ||
 		dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.Float64bits(dp.DoubleValue()) == StaleBits

@@ -48,7 +48,7 @@ func (b *buckets) cut(first int64) (all, last uint64) {
 	if b.offset+n == first {
 		last = b.Counts[n-1]
 	}
-	b.offset, b.Counts = b.offset+n, slices.Clone(b.Counts[n:]) // and no memory of the others
+	b.offset, b.Counts = b.offset+n, slices.Clone(b.Counts[n:]) // in memory of their own
 	if len(b.Counts) == 0 {
 		*b = buckets{}
 	}

@@ -192,7 +192,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 		seen := overflow.View(fp)
 		switch {
 		case seen.Member == nil || earlier != nil && (made || seen.Time <= earlier.Time):
-		case seen.Own != nil || seen.Pinned: // it has just been on its way to the overflow
+		case seen.Own != nil || seen.Pinned: // it was just being moved to the overflow
 			return 0
 		case !amount.Anew(in.Start, seen.Start, seen.Time, pcommon.Timestamp(b.Now)):
 			of.Ousts = fp

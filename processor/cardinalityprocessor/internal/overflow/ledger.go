@@ -141,7 +141,7 @@ func (l *ledger) doubt(all []pcommon.Timestamp, now pcommon.Timestamp) {
 	}
 }
 
-// whole says whether the bounds of all are what they were when it was begun.
+// whole reports whether the bounds of all are what they were when it was begun.
 func (l *ledger) whole() bool {
 	for i, out := range l.outputs {
 		if out.Bounds.Load() != l.bounds[i] {

@@ -65,7 +65,7 @@ type Keyed struct {
 	mu    sync.Mutex
 	saved bool // the key was saved
 
-	Foreign int // values that were made without it; who loads knows
+	Foreign int // number of values of another key; used while loading
 	Later   int // values that a later version has saved; they are kept
 }
 

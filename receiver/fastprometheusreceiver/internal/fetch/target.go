@@ -56,7 +56,7 @@ type Target struct {
 
 	own *http.Client // net/http's way to its socket
 
-	contentType string // the last one, so that the same one again costs nothing
+	contentType string // the last one; an equal one is not allocated again
 	size        int    // of the last body, as transferred
 	near        bool   // on this host, according to its name
 	local       bool   // asked for uncompressed pages, since it is on this host

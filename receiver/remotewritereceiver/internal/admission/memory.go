@@ -134,7 +134,8 @@ func (h *Hold) More(n int) bool {
 	return true
 }
 
-// GiveUp gives back what a request had that has to be measured after all: who waits for memory has none of it.
+// GiveUp gives back everything of a request that must be measured after all: nobody may hold memory of a budget and
+// wait for more of it.
 func (h *Hold) GiveUp() {
 	h.of.metrics.give(h.decoded + h.retained)
 	h.decoded, h.retained = 0, 0

@@ -239,7 +239,7 @@ func (c *Catalog) fill(sh *shape, e *expo.Entry, l *Line, p *Point) *Line {
 		case l.IsSlotted():
 			kept := c.Own.template.places[v.label]
 			piece, at = kept.piece, kept.at
-		case !l.isWhole(): // cut where the text was
+		case !l.isWhole(): // cut at the same offset as the text
 			piece, at = c.pieces.place(at)
 		}
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(size)<<1), uint64(piece))
