@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -27,7 +28,8 @@ const (
 	Zstd
 )
 
-var errTooLarge = errors.New("larger than the limit once decompressed")
+// ErrInflated is in the chain of an error about a message that would be larger than the limit.
+var ErrInflated = errors.New("larger than the limit once decompressed")
 
 // AppendFrame appends a frame with a message that comes in parts.
 func (c Compression) AppendFrame(dst []byte, parts ...[]byte) ([]byte, error) {
@@ -84,6 +86,9 @@ func NewFrames(limit int) (*Frames, error) {
 	return &Frames{limit: limit, zstd: decoder}, nil
 }
 
+// Limit is how many bytes a message has at most.
+func (f *Frames) Limit() int { return f.limit }
+
 // Close frees the decoder.
 func (f *Frames) Close() { f.zstd.Close() }
 
@@ -101,20 +106,52 @@ func (f *Frames) Message(dst, frame []byte) ([]byte, error) {
 	case Gzip:
 		dst, err = gunzip(dst, body, f.limit)
 	case Zstd:
-		dst, err = f.zstd.DecodeAll(body, dst)
-		if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-			err = errTooLarge
-		}
+		dst, err = f.Inflate(dst, body)
 	default:
 		err = fmt.Errorf("unknown compression %d", c)
 	}
 	if err == nil && len(dst) > f.limit {
-		err = errTooLarge
+		err = ErrInflated
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a frame of %d bytes: %w", len(frame), err)
 	}
 	return dst, nil
+}
+
+// Inflate appends what was compressed with zstd, up to the limit. A frame names the window that its decoder needs, and may name any: a decoder of
+// streams takes that memory before it has read a byte, so a few bytes could cost half a GiB. Here memory is taken for what comes out.
+func (f *Frames) Inflate(dst, body []byte) ([]byte, error) {
+	inflated, err := f.zstd.DecodeAll(body, dst)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		inflated, err = f.withinRoom(dst, body)
+	}
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || err == nil && len(inflated)-len(dst) > f.limit {
+		err = ErrInflated
+	}
+	return inflated, err
+}
+
+// wide decodes frames with any window, and puts out no more than there is room for.
+var wide = sync.OnceValue(func() *zstd.Decoder {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return decoder
+})
+
+// withinRoom is Inflate for frames whose window is larger than the limit. It is not known how large the message is, so more and more room
+// is tried.
+func (f *Frames) withinRoom(dst, body []byte) ([]byte, error) {
+	const first, more = 64 << 10, 4
+	for room := first; ; room *= more {
+		room = min(room, f.limit+1)
+		inflated, err := wide().DecodeAll(body, slices.Grow(slices.Clip(dst), room))
+		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) || room > f.limit {
+			return inflated, err
+		}
+	}
 }
 
 func gunzip(dst, body []byte, limit int) ([]byte, error) {

@@ -133,7 +133,7 @@ func TestFrames(t *testing.T) {
 		over, err := c.AppendFrame(nil, message, []byte("x"))
 		require.NoError(t, err)
 		_, err = frames.Message(nil, over)
-		require.ErrorIs(t, err, errTooLarge)
+		require.ErrorIs(t, err, ErrInflated)
 	}
 	for _, bad := range []string{"", "\x07x", "\x01x", "\x02x"} {
 		_, err := frames.Message(nil, []byte(bad))

@@ -141,7 +141,7 @@ func (u *Unpacker) Unpack(r *Request) error {
 		return fmt.Errorf("cannot unpack %d bytes: nobody has asked for packed payloads", len(r.Data))
 	}
 	if max(r.Packed, r.Delta) > uint64(u.limit) {
-		return fmt.Errorf("cannot unpack %d bytes to %d: %w", len(r.Data), max(r.Packed, r.Delta), errTooLarge)
+		return fmt.Errorf("cannot unpack %d bytes to %d: %w", len(r.Data), max(r.Packed, r.Delta), ErrInflated)
 	}
 	if r.Delta > 0 && u.keep.History == 0 {
 		return fmt.Errorf("cannot unpack %d bytes: nobody has asked for deltas", len(r.Data))

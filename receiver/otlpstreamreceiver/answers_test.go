@@ -4,6 +4,7 @@
 package otlpstreamreceiver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -195,4 +196,20 @@ func TestWhatCannotBeDecodedIsNotRetryable(t *testing.T) {
 		st, _ := c.end()
 		require.NotNil(t, st, "nobody to answer to")
 	})
+}
+
+// The time to write an answer in does not run while the pipeline works: who gets no answer sends again what has been taken.
+func TestASlowPipelineIsAnsweredFor(t *testing.T) {
+	const timeout = time.Second
+	p := &pipeline{do: func(context.Context, string) error { time.Sleep(5 * timeout / 4); return nil }}
+	r := start(t, p, func(cfg *Config) { httpOf(cfg).WriteTimeout = timeout })
+	body, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("slow")).MarshalProto()
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+r.httpAddr+otlpstream.Traces.HTTPPath(), bytes.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	response, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
 }

@@ -6,8 +6,11 @@ package otlpstreamreceiver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -24,16 +27,17 @@ func uncompressed(ctx context.Context) {
 }
 
 // inflater decompresses what gRPC clients have compressed with zstd. What gRPC has for that makes a stream of each message,
-// and gives back its memory with the help of the garbage collector. It is never closed: a call that is cut off may still be in it, and
-// it has nothing but memory.
+// takes as much memory as the message says it needs, and gives it back with the help of the garbage collector. It is never closed: a call that is cut off
+// may still be in it, and it has nothing but memory.
 type inflater struct {
 	frames *otlpstream.Frames
-	limit  int
+	// over is larger than a message may be: to return it is how gRPC is told that one was. Nobody looks into it, so it takes no memory.
+	over func() []byte
 }
 
 func newInflater(limit int) (inflater, error) {
 	frames, err := otlpstream.NewFrames(limit)
-	return inflater{frames, limit}, err
+	return inflater{frames, sync.OnceValue(func() []byte { return make([]byte, limit+1) })}, err
 }
 
 // Type is the name of the encoding.
@@ -44,22 +48,58 @@ func (d inflater) Do(r io.Reader) ([]byte, error) {
 	frame := bodies.Get().(*bytes.Buffer)
 	defer putBody(frame)
 	frame.Reset()
-	_ = frame.WriteByte(byte(otlpstream.Zstd))
 	if _, err := frame.ReadFrom(r); err != nil {
 		return nil, fmt.Errorf("cannot read a message: %w", err)
 	}
-	if message, err := d.frames.Message(nil, frame.Bytes()); err == nil {
-		return message, nil
+	message, err := d.frames.Inflate(nil, frame.Bytes())
+	if errors.Is(err, otlpstream.ErrInflated) {
+		return d.over(), nil
 	}
-	return d.slowly(frame.Bytes()[1:])
+	return message, err
 }
 
-// slowly decompresses what has a window larger than the limit, and finds what is wrong with a message. One that is too large comes
-// back a byte larger than it may be, for gRPC to say so.
-func (d inflater) slowly(frame []byte) ([]byte, error) {
-	r, err := encoding.GetCompressor(d.Type()).Decompress(bytes.NewReader(frame))
-	if err != nil {
+// inflatedBody is what a body of HTTP decompresses to. All of it is read first: see Frames.Inflate.
+type inflatedBody struct {
+	io.ReadCloser // compressed
+
+	frames *otlpstream.Frames
+	left   []byte
+	err    error
+}
+
+// inflates decompresses bodies with zstd.
+func inflates(frames *otlpstream.Frames) func(io.ReadCloser) (io.ReadCloser, error) {
+	return func(body io.ReadCloser) (io.ReadCloser, error) {
+		return &inflatedBody{ReadCloser: body, frames: frames}, nil
+	}
+}
+
+func (b *inflatedBody) Read(p []byte) (int, error) {
+	if b.err == nil {
+		b.left, b.err = b.inflate()
+	}
+	if len(b.left) == 0 {
+		return 0, b.err
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	return n, nil
+}
+
+// inflate returns all there is, and what is to be said once that is read.
+func (b *inflatedBody) inflate() ([]byte, error) {
+	frame := bodies.Get().(*bytes.Buffer)
+	defer putBody(frame)
+	frame.Reset()
+	if _, err := frame.ReadFrom(b.ReadCloser); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(r, int64(d.limit)+1))
+	message, err := b.frames.Inflate(nil, frame.Bytes())
+	switch {
+	case errors.Is(err, otlpstream.ErrInflated):
+		return nil, &http.MaxBytesError{Limit: int64(b.frames.Limit())}
+	case err != nil:
+		return nil, err
+	}
+	return message, io.EOF
 }

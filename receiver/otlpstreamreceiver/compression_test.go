@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -42,9 +43,7 @@ func sized(tb testing.TB, size int) []byte {
 	for i := range message {
 		message[i] = byte(random.Uint32())
 	}
-	frame, err := otlpstream.Zstd.AppendFrame(nil, message)
-	require.NoError(tb, err)
-	return frame[1:]
+	return sizedFrame(tb, message)
 }
 
 // inflateLimit is below the window that gRPC's own clients have.
@@ -65,6 +64,7 @@ func inflateSeeds(tb testing.TB) [][]byte {
 		compressed(tb, bytes.Repeat([]byte("streamed "), 1000)),
 		compressed(tb, make([]byte, inflateLimit)),
 		compressed(tb, make([]byte, 2*inflateLimit)),
+		boastful([]byte("boastful")), append(boastful(make([]byte, inflateLimit)), boastful([]byte{1})...),
 	}
 }
 
@@ -86,7 +86,11 @@ func FuzzInflater(f *testing.F) {
 		want, wantErr := theirs()
 		got, gotErr := ours.Do(bytes.NewReader(frame))
 		require.Equal(t, wantErr == nil, gotErr == nil, "%v, %v", wantErr, gotErr)
-		if wantErr == nil {
+		switch {
+		case wantErr != nil:
+		case len(want) > inflateLimit:
+			require.Len(t, got, inflateLimit+1, "for gRPC to say that it is too large")
+		default:
 			require.True(t, bytes.Equal(want, got))
 		}
 	})
@@ -142,4 +146,79 @@ func TestWhatIsTooLargeDecompressedIsSaidToBe(t *testing.T) {
 	limit, ok := otlpstream.TooLarge(status.Convert(err))
 	require.True(t, ok, err)
 	require.Equal(t, 1<<20, limit, "clients divide requests by it")
+}
+
+// boastful is a frame with a message as it is, which says that half a GiB is needed to decompress it.
+func boastful(message []byte) []byte {
+	const halfGiB = (29 - 10) << 3
+	const last = 1
+	block := uint32(len(message))<<3 | last
+	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, halfGiB, byte(block), byte(block >> 8), byte(block >> 16)}, message...)
+}
+
+// raw has calls send what is compressed already.
+type raw struct{}
+
+func (raw) Type() string { return zstd }
+
+func (raw) Do(w io.Writer, message []byte) error {
+	_, err := w.Write(boastful(message))
+	return err
+}
+
+// A few bytes that name a large window are decompressed, as those of any encoder are, and take no memory for it.
+func TestAWindowThatIsNamedTakesNoMemory(t *testing.T) {
+	message, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("boastful")).MarshalProto()
+	require.NoError(t, err)
+	overGRPC := func(t *testing.T, r *sharedReceiver) {
+		cc, err := grpc.NewClient(r.grpcAddr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithCompressor(raw{})) //nolint:staticcheck // no other is for one client alone
+		require.NoError(t, err)
+		defer cc.Close()
+		_, err = ptraceotlp.NewGRPCClient(cc).Export(testContext(t), ptraceotlp.NewExportRequestFromTraces(spanNamed("boastful")))
+		require.NoError(t, err)
+	}
+	overHTTP := func(t *testing.T, r *sharedReceiver) {
+		req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+r.httpAddr+otlpstream.Traces.HTTPPath(), bytes.NewReader(boastful(message)))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/x-protobuf")
+		req.Header.Set("Content-Encoding", zstd)
+		response, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	for name, send := range map[string]func(*testing.T, *sharedReceiver){"gRPC": overGRPC, "HTTP": overHTTP} {
+		t.Run(name, func(t *testing.T) {
+			p := &pipeline{}
+			r := start(t, p)
+			took := allocated(func() { send(t, r) })
+			require.Equal(t, []string{"boastful"}, p.seen())
+			require.Less(t, took, 32<<20)
+		})
+	}
+}
+
+func TestABodyThatIsTooLargeDecompressedIsSaidToBe(t *testing.T) {
+	r := start(t, &pipeline{}, func(cfg *Config) { httpOf(cfg).MaxRequestBodySize = 1 << 20 })
+	for name, frame := range map[string][]byte{
+		"zeros": sizedFrame(t, make([]byte, 2<<20)), "streamed zeros": compressed(t, make([]byte, 2<<20)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+r.httpAddr+otlpstream.Traces.HTTPPath(), bytes.NewReader(frame))
+			require.NoError(t, err)
+			req.Header.Set("Content-Type", "application/x-protobuf")
+			req.Header.Set("Content-Encoding", zstd)
+			response, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			defer response.Body.Close()
+			require.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
+		})
+	}
+}
+
+func sizedFrame(tb testing.TB, message []byte) []byte {
+	frame, err := otlpstream.Zstd.AppendFrame(nil, message)
+	require.NoError(tb, err)
+	return frame[1:]
 }

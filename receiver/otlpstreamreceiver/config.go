@@ -57,7 +57,7 @@ type Protocols struct {
 type InFlight struct {
 	// Bytes limits the size of all of them, decompressed. Requests beyond it are refused, with a
 	// delay for their client. Decoded they take up to eight times as much memory; a request that would take more
-	// counts as an eighth of its decoded size. Default 128 MiB.
+	// counts as an eighth of its decoded size. Default 128 MiB, or a 16th of the memory there is if that is less.
 	Bytes int `mapstructure:"bytes"`
 
 	// RequestsPerStream limits one stream: the receiver reads no more from it until it has answered. It is
@@ -65,7 +65,7 @@ type InFlight struct {
 	RequestsPerStream int `mapstructure:"requests_per_stream"`
 
 	// BytesPerStream is the same for bytes. It is announced to clients, and sets how far ahead HTTP/2 lets them send, up to
-	// 16 MiB; as soon as a message is read, it counts against Bytes. Default 32 MiB.
+	// 16 MiB; as soon as a message is read, it counts against Bytes. Default 32 MiB, or as much as Bytes.
 	BytesPerStream int `mapstructure:"bytes_per_stream"`
 
 	// prevent unkeyed literal initialization
@@ -87,7 +87,7 @@ type Streams struct {
 
 	// Memory limits what streams remember from message to message, for packed payloads and deltas. The more streams are open,
 	// the less a new one gets; if nothing is left, its client sends each message by itself. 0 gives none.
-	// Default 256 MiB.
+	// Default 256 MiB, or an eighth of the memory there is if that is less.
 	Memory int `mapstructure:"memory"`
 
 	// prevent unkeyed literal initialization

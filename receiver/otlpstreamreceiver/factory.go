@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
 
@@ -42,10 +43,12 @@ func createDefaultConfig() component.Config {
 	http := confighttp.NewDefaultServerConfig()
 	http.NetAddr.Endpoint = "localhost:4318"
 	http.MaxRequestBodySize = 16 << 20
+	available := memlimit.Available()
+	inFlight := int(inFlightShare.Of(available))
 	return &Config{
 		Protocols: Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},
-		InFlight:  InFlight{Bytes: 128 << 20, RequestsPerStream: 256, BytesPerStream: 32 << 20},
-		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute, Memory: 256 << 20},
+		InFlight:  InFlight{Bytes: inFlight, RequestsPerStream: 256, BytesPerStream: min(32<<20, inFlight)},
+		Streams:   Streams{Max: 1000, MaxAge: 10 * time.Minute, Memory: int(streamShare.Of(available))},
 
 		Deduplicate: Deduplicate{MaxSlots: 10_000},
 

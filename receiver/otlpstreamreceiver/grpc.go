@@ -32,15 +32,26 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 	cfg := r.cfg.Protocols.GRPC.Get()
 	// What a client may have unanswered, it may have sent: HTTP/2 is not to hold it up before that.
 	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, mostWindow)))
-	inflater, err := newInflater(r.maxMessage())
+	inflater, err := newInflater(maxMessage(cfg))
 	if err != nil {
 		return err
 	}
-	r.grpc, err = cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
+	options := []configgrpc.ToServerOption{
 		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.pipelines.traffic)),
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)),
-		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater))) //nolint:staticcheck // no other is for one server alone
+		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater)), //nolint:staticcheck // no other is for one server alone
+	}
+	settings := *cfg
+	if len(cfg.Middlewares) == 0 { // they may have credentials of their own
+		counted, err := r.credentials(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("cannot load `protocols::grpc::tls`: %w", err)
+		}
+		settings.TLS = configgrpc.NewDefaultServerConfig().TLS // none: they are these
+		options = append(options, configgrpc.WithGrpcServerOption(grpc.Creds(counted)))
+	}
+	r.grpc, err = settings.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, options...)
 	if err != nil {
 		return fmt.Errorf("cannot make the gRPC server: %w", err)
 	}
@@ -101,8 +112,8 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 }
 
 // maxMessage is the size of the largest message that comes over gRPC.
-func (r *otlpReceiver) maxMessage() int {
-	return cmp.Or(r.cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
+func maxMessage(cfg *configgrpc.ServerConfig) int {
+	return cmp.Or(cfg.MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
 }
 
 func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
@@ -115,7 +126,7 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	for _, value := range md.Get(otlpstream.HeaderCaps) {
 		caps |= otlpstream.ParseCaps(value)
 	}
-	limits, server := r.greet(signal, caps, r.maxMessage())
+	limits, server := r.greet(signal, caps, maxMessage(r.cfg.Protocols.GRPC.Get()))
 	header := metadata.Pairs(append(limits.Headers(), otlpstream.HeaderCaps, server.String())...)
 	uncompressed(ctx)
 	// At once: the client keeps what it has sent until it sees them.
@@ -125,6 +136,7 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 		return err
 	}
 	s := r.newSession(grpcConn{stream}, signal, caps, transportStream, limits)
+	s.arrival = arrivalOf(ctx)
 	if names := md.Get(otlpstream.HeaderSlot); len(names) == 1 {
 		s.seen = r.clients.Enter(signal, names[0])
 	}

@@ -12,8 +12,10 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/audience"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
 func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error {
@@ -43,6 +46,9 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 		mux.HandleFunc(signal.WebSocketPath(), func(w http.ResponseWriter, req *http.Request) { r.serveWebSocket(w, req, signal) })
 	}
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(httpError)}
+	if cfg.CompressionAlgorithms == nil || slices.Contains(cfg.CompressionAlgorithms, zstd) {
+		options = append(options, confighttp.WithDecoder(zstd, inflates(r.frames)))
+	}
 	if audience.None(r.settings.TelemetrySettings, otelhttp.ScopeName) {
 		// Spans that nobody records would take a tenth of the time of a request of a thousand points.
 		silent := otelhttp.WithFilter(func(*http.Request) bool { return false })
@@ -52,7 +58,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 	if err != nil {
 		return fmt.Errorf("cannot make the HTTP server: %w", err)
 	}
-	r.http.Handler = r.pipelines.traffic.bodiesOf(r.http.Handler)
+	r.http.Handler = r.counting(r.http.Handler)
 	listener, err := cfg.ToListener(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot listen on `protocols::http::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
@@ -93,18 +99,17 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 	body := bodies.Get().(*bytes.Buffer)
 	defer putBody(body)
 	body.Reset()
-	if _, err := body.ReadFrom(req.Body); err != nil {
-		code := http.StatusBadRequest
-		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			code = http.StatusRequestEntityTooLarge
-		}
-		r.counts.count(transportHTTP, otlpstream.FailedNoneRetryable.String(), 1)
-		st := status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err))
-		r.pipelines.traffic.fail(req.Context(), code, 0, st.Message())
-		writeStatus(w, f, code, st)
+	x := arrivalOf(req.Context())
+	if _, err := body.ReadFrom(arriving{req.Body, x}); err != nil {
+		r.unreadable(w, req, f, err)
 		return
 	}
+	x.DoneAll() // from now on it is admitted, or not
 	st, rejected, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
+	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
+		// The server's runs since the request began. A pipeline that took longer has the data, and without the answer it would come again.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
+	}
 	r.counts.count(transportHTTP, resultName(resultOf(st), refused, rejected), 1)
 	if st != nil {
 		writeStatus(w, f, httpCode(st), st)
@@ -119,6 +124,38 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 	case f == formatJSON:
 		_, _ = io.WriteString(w, "{}")
 	}
+}
+
+// arriving is a body that counts as it comes to be in memory.
+type arriving struct {
+	io.Reader
+
+	x *arrivals.Arrival
+}
+
+func (a arriving) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if n > 0 {
+		if fault := a.x.Come(n); fault != nil {
+			return n, fault
+		}
+	}
+	return n, err
+}
+
+// unreadable answers a request whose body could not be read.
+func (r *otlpReceiver) unreadable(w http.ResponseWriter, req *http.Request, f format, err error) {
+	st, code, result := status.New(codes.InvalidArgument, fmt.Sprintf("cannot read the body: %v", err)), http.StatusBadRequest, otlpstream.FailedNoneRetryable.String()
+	tooLarge := new(http.MaxBytesError)
+	switch {
+	case arrivalOf(req.Context()).IsOver():
+		st, code, result = otlpstream.Busy(arrivals.ErrCut.Error(), placeDelay), http.StatusServiceUnavailable, overload
+	case errors.As(err, &tooLarge):
+		code = http.StatusRequestEntityTooLarge
+	}
+	r.counts.count(transportHTTP, result, 1)
+	r.pipelines.traffic.fail(req.Context(), code, 0, st.Message())
+	writeStatus(w, f, code, st)
 }
 
 func formatOf(req *http.Request) (format, bool) {

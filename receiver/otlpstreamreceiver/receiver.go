@@ -21,6 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/memory"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/seen"
 )
@@ -34,6 +35,7 @@ type otlpReceiver struct {
 	pipelines pipelines
 	places    places
 	memory    memory.Memory
+	arrivals  *arrivals.Arrivals
 	clients   seen.Clients
 	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
 	// propagates tells that traces go on from clients to the pipelines.
@@ -67,6 +69,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		pipelines: pipelines{admission: admission.Admission{Limit: cfg.InFlight.Bytes}},
 		places:    newPlaces(cfg.Streams.Max),
 		memory:    memory.Memory{Limit: cfg.Streams.Memory},
+		arrivals:  arrivals.New(roomForArrivals(cfg)),
 
 		noticeInterval: noticeInterval, sendTimeout: cfg.DrainTimeout, pingEvery: pingEvery, pingPatience: pingPatience,
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/order"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/seen"
 )
@@ -66,6 +67,9 @@ type session struct {
 	late  *time.Timer
 	stuck chan struct{}
 	cut   func() // nil where another way is found to end the sending
+	// arrival counts what is read and not admitted yet, with that of others on its connection.
+	arrival *arrivals.Arrival
+	large   int // what it counts of this stream
 
 	// work is what has been taken and not answered.
 	work inWork
@@ -77,8 +81,9 @@ type session struct {
 	order *order.Order
 
 	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come. It keeps no more than that.
-	unpacker *otlpstream.Unpacker
-	keep     otlpstream.Keep
+	unpacker   *otlpstream.Unpacker
+	keep       otlpstream.Keep
+	maxMessage int
 }
 
 // standing is what others see of a stream: those who look at it, and those who want its place.
@@ -126,6 +131,8 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 		stuck:    make(chan struct{}),
 		unpacker: limits.Keep.NewUnpacker(limits.MaxMessage),
 		keep:     limits.Keep,
+
+		maxMessage: limits.MaxMessage,
 	}
 	if caps&otlpstream.CapOrdered != 0 {
 		s.order = order.New()
@@ -277,6 +284,10 @@ func (s *session) receive(ctx context.Context) {
 		// What is packed needs all that came before it.
 		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0 || s.unpacker.Used())
 		if err == nil {
+			err = s.comes(request)
+			broken = err != nil
+		}
+		if err == nil {
 			if fault := s.unpacker.Unpack(request); fault != nil {
 				err, broken = fmt.Errorf("%w: %w", errMalformed, fault), true
 			}
@@ -302,6 +313,7 @@ func (s *session) receive(ctx context.Context) {
 			return
 		case s.slots <- struct{}{}:
 		}
+		s.arrived()
 		if requests++; requests == s.r.cfg.Streams.MaxRequests {
 			close(s.full)
 		}
@@ -323,6 +335,27 @@ func (s *session) receive(ctx context.Context) {
 	}
 }
 
+// comes has the memory of a large request, with what it is unpacked to, counted until it is admitted or refused.
+func (s *session) comes(request *otlpstream.Request) error {
+	size := len(request.Buffer) + int(min(request.Packed, uint64(s.maxMessage)))
+	if size <= arrivals.Own {
+		return nil
+	}
+	s.large = size
+	if s.arrival.Come(size) != nil {
+		return otlpstream.Busy(arrivals.ErrCut.Error(), placeDelay).Err()
+	}
+	return nil
+}
+
+// arrived ends that.
+func (s *session) arrived() {
+	if s.large > 0 {
+		s.arrival.Done(s.large)
+		s.large = 0
+	}
+}
+
 // unwrap makes the payload of a request what standard OTLP has.
 func unwrap(signal otlpstream.Signal, request *otlpstream.Request) (err error) {
 	request.Data, err = signal.OTLPRequest(request.Data)
@@ -331,6 +364,7 @@ func unwrap(signal otlpstream.Signal, request *otlpstream.Request) (err error) {
 
 // forget frees what the stream keeps from message to message.
 func (s *session) forget() {
+	s.arrived()
 	s.unpacker.Close()
 	s.unpacker = nil
 	s.r.memory.Release(s.keep)

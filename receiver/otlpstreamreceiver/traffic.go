@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
 // reasonPipeline is why items are lost that the pipeline refuses for good.
@@ -120,38 +121,47 @@ func (t *traffic) fault() inspect.Fault {
 	return t.last
 }
 
-// TagRPC, TagConn and HandleConn are for other handlers of gRPC's.
+// TagRPC and HandleConn are for other handlers of gRPC's.
 func (*traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-// TagConn does nothing.
-func (*traffic) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn does nothing.
 func (*traffic) HandleConn(context.Context, stats.ConnStats) {}
 
 // HandleRPC counts what comes over gRPC.
-func (t *traffic) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if in, ok := s.(*stats.InPayload); ok {
-		t.wire.Add(int64(in.WireLength))
+func (t *traffic) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	x := arrivalOf(ctx)
+	switch s := s.(type) {
+	case *stats.InPayload:
+		t.wire.Add(int64(s.WireLength))
+		if x != nil {
+			x.Done(s.WireLength)
+		}
+	case *stats.Begin:
+		if x != nil {
+			x.Begin()
+		}
+	case *stats.End:
+		if x != nil {
+			x.End()
+		}
 	}
 }
 
-// bodiesOf counts what comes over HTTP, before it is decompressed.
-func (t *traffic) bodiesOf(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		req.Body = countedBody{req.Body, &t.wire}
-		next.ServeHTTP(w, req)
-	})
-}
-
+// countedBody counts what comes, and what of it is held until all is there.
 type countedBody struct {
 	io.ReadCloser
 
-	n *atomic.Int64
+	n    *atomic.Int64
+	held *arrivals.Arrival // nil where none is
 }
 
 func (b countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n.Add(int64(n))
+	if b.held != nil && n > 0 {
+		if fault := b.held.Come(n); fault != nil {
+			return n, fault
+		}
+	}
 	return n, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/internal/otlpstream/websocket"
+	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
 // pingEvery is how long a client may be silent before it is asked whether it is there, and pingPatience how long it has then. The
@@ -49,9 +50,11 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 		return // it has answered
 	}
 	defer context.AfterFunc(r.hardStop, ws.CloseNow)()
-	c := &wsConn{ws: ws, frames: r.frames, wire: &r.pipelines.traffic.wire}
+	c := &wsConn{ws: ws, frames: r.frames, wire: &r.pipelines.traffic.wire, arrival: r.arrivals.Enter(func() { go ws.CloseNow() })}
+	defer c.arrival.Leave()
+	ws.Partial = c.arrival.Come
 	s := r.newSession(c, signal, caps, transportWebSocket, limits)
-	s.cut = ws.CloseNow
+	s.cut, s.arrival = ws.CloseNow, c.arrival
 	gone := make(chan struct{})
 	defer close(gone)
 	go ws.KeepAlive(gone, r.pingEvery, r.pingPatience)
@@ -63,6 +66,8 @@ type wsConn struct {
 	ws     *websocket.Conn
 	frames *otlpstream.Frames
 	wire   *atomic.Int64 // of all streams
+	// arrival has what came of a message that is not there yet.
+	arrival *arrivals.Arrival
 
 	spare []byte // to decompress into
 	out   []byte
@@ -74,6 +79,7 @@ func (c *wsConn) Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, er
 	}
 	request := fresh()
 	frame, isBinary, err := c.ws.Read(request.Buffer[:0])
+	c.arrival.DoneAll()
 	*request = otlpstream.Request{Buffer: frame}
 	switch {
 	case err != nil:

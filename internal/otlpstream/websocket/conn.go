@@ -22,6 +22,9 @@ type Conn struct {
 	conn   io.ReadWriteCloser
 	client bool
 	limit  int // of the bytes of a message that is read
+	// Partial is told how many bytes have come of a message that is not there yet, before more of it is read. An error ends the connection. It is set before
+	// anything is read, or nil.
+	Partial func(n int) error
 
 	reader reader
 	writer writer

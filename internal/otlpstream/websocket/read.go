@@ -150,6 +150,13 @@ func (c *Conn) readPayload(dst []byte, h header) ([]byte, error) {
 			copy(dst[end:], b)
 		}
 		left -= len(b)
+		if c.Partial == nil || left == 0 && h.final {
+			continue
+		}
+		if err := c.Partial(len(b)); err != nil {
+			c.reader.over = true
+			return dst, fmt.Errorf("cannot read a message: %w", err)
+		}
 	}
 	return dst, nil
 }
