@@ -123,7 +123,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 		return nil
 	}
 	e.mu.Lock()
-	limiter, err := findLimiter(conf, e.budget.total())
+	limiter, err := findLimiter(conf, knownToLimiter(e.root, e.budget))
 	e.limiter = limiter
 	e.mu.Unlock()
 	if id := findRival(conf); id != "" {

@@ -6,10 +6,13 @@ package runtimeprofileextension
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
 const limiterType = "memory_limiter"
@@ -25,6 +28,19 @@ type limiter struct {
 // spends its CPU collecting before the limiter sheds the load that causes it.
 func (l limiter) middle() int64 { return l.soft + (l.hard-l.soft)/2 }
 
+// knownToLimiter is the memory that memory_limiter takes percentages of: for cgroup v2 what bounds the cgroup at the mount point, which in a container is the
+// container's own, and for v1 what bounds the process's cgroup. Without either it is the host's. It knows nothing of memory.high, and of no cgroup in between.
+func knownToLimiter(root fs.FS, b budget) int64 {
+	limit, isV2, err := memlimit.OfMount(root)
+	switch {
+	case err != nil || !isV2:
+		return b.total() // of v1 there is hardly any difference
+	case limit == 0:
+		return b.host
+	}
+	return limit
+}
+
 // disagreement says what is wrong with a GOMEMLIMIT beside the limiter and the
 // budget, "" if nothing is.
 func disagreement(limit int64, l limiter, b budget) string {
@@ -35,6 +51,9 @@ func disagreement(limit int64, l limiter, b budget) string {
 		return "GOMEMLIMIT is above the memory budget and cannot keep the process from being killed: lower GOMEMLIMIT"
 	case l.hard == 0:
 		return ""
+	case b.cgroup > 0 && l.soft > b.cgroup:
+		return "memory_limiter's soft limit is above the memory budget, so the process will be killed before any data is refused: set limit_mib below the budget. " +
+			"A limit_percentage is of the host's memory if the process runs in a cgroup below the root, as systemd's MemoryMax makes it"
 	case limit > l.hard:
 		return "GOMEMLIMIT is above the memory_limiter's hard limit, so data will be refused over garbage not yet collected: " +
 			"lower GOMEMLIMIT or raise the memory_limiter's limit"

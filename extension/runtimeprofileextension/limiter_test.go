@@ -4,8 +4,10 @@
 package runtimeprofileextension
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,4 +80,31 @@ func TestDisagreement(t *testing.T) {
 	f(501*mib, l, "above the memory budget")
 	f(501*mib, limiter{}, "above the memory budget")
 	f(200*mib, limiter{}, "")
+	f(400*mib, limiter{soft: 4 << 30, hard: 5 << 30}, "limiter's soft limit is above the memory budget")
+}
+
+// memory_limiter takes percentages of what it knows of the memory, which is not always what bounds the process.
+func TestPercentagesAreOfWhatTheLimiterKnows(t *testing.T) {
+	f := func(root fs.FS, want int64) {
+		t.Helper()
+		b, err := readBudget(root)
+		require.NoError(t, err)
+		assert.Equal(t, want, knownToLimiter(root, b))
+	}
+	f(tree(nil), hostMemory)
+	f(treeV2("max\n"), hostMemory)
+	f(treeV2("1073741824\n"), 1<<30)
+	high := treeV2("1073741824\n")
+	high["sys/fs/cgroup/memory.high"] = &fstest.MapFile{Data: []byte("536870912\n")}
+	f(high, 1<<30)
+	// A service of systemd's, without a cgroup namespace.
+	f(tree(map[string]string{
+		"proc/self/cgroup": "0::/system.slice/godwit.service\n", "proc/self/mountinfo": mountV2,
+		"sys/fs/cgroup/system.slice/godwit.service/memory.max": "536870912\n",
+	}), hostMemory)
+	f(tree(map[string]string{
+		"proc/self/cgroup":                               "4:memory:/box\n",
+		"proc/self/mountinfo":                            "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+		"sys/fs/cgroup/memory/box/memory.limit_in_bytes": "536870912\n",
+	}), 512*mib)
 }

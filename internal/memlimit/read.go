@@ -39,6 +39,23 @@ func Read(root fs.FS) (Limits, error) {
 	return Limits{Max: most, High: high, Host: host}, errors.Join(errHost, errCgroup)
 }
 
+// OfMount is the hard limit at the usual mount point of cgroup v2, 0 if there is none, and whether there is that mount.
+func OfMount(root fs.FS) (limit int64, isV2 bool, err error) {
+	mounts, err := fs.ReadFile(root, "proc/self/mountinfo")
+	if err != nil {
+		return 0, false, fmt.Errorf("cannot read the cgroup mounts: %w", err)
+	}
+	const usual = "/sys/fs/cgroup"
+	v2 := hierarchies[0]
+	for _, point := range v2.mounts(mounts) {
+		if point == usual {
+			limit, err = readLimit(root, path.Join(usual[1:], v2.maxFile))
+			return limit, true, err
+		}
+	}
+	return 0, false, nil
+}
+
 func readMemTotal(root fs.FS) (int64, error) {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
