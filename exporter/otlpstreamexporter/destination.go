@@ -43,6 +43,7 @@ type destination struct {
 	account account.Account
 	tally   *tally.Tally
 	queue   *queue.Queue
+	adopted []*queue.Queue // of other destinations that were configured before
 
 	transport  transport.Transport
 	identity   string // prefix of its slots' names, as servers see them
@@ -146,7 +147,7 @@ func (d *destination) serverSettings() *server.Settings {
 func (d *destination) transportSettings() *transport.Settings {
 	return &transport.Settings{
 		Signal: d.signal, Client: d.client, HTTP: d.cfg.HTTP.client(), URL: d.cfg.HTTP.endpoint(d.signal),
-		Connections: d.cfg.Connections, Alone: d.cfg.Rebalance.Scope == scopeConnection, Requests: d.cfg.InFlight.Requests,
+		Connections: d.cfg.Connections, Alone: d.cfg.Rebalance.Scope == scopeConnection, Renew: d.cfg.Rebalance.Timeout, Requests: d.cfg.InFlight.Requests,
 		Reconnect: d.cfg.Retry.MaxInterval, Caps: d.caps(), Identity: d.identity,
 		Build: d.set.BuildInfo, Telemetry: d.set.TelemetrySettings, Wire: &d.tally.Wire,
 	}
@@ -203,7 +204,11 @@ func (d *destination) shutdown(ctx context.Context) error {
 	} else {
 		d.giveUp()
 	}
-	return d.queue.Shutdown(ctx)
+	var errs []error
+	for _, q := range append(d.adopted, d.queue) { // its own last: it closes what the others need
+		errs = append(errs, q.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // rest begins nothing more when the server is down and a queue on disk keeps unsent data: it only waits for requests in

@@ -165,3 +165,49 @@ func TestAQueueOnDiskSurvivesAChangeOfMode(t *testing.T) {
 func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {
 	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transport.GRPC, addr, onDisk, impatient))
 }
+
+// A queue on disk is known by the name of its destination. What is in it is delivered even if that is not configured any more.
+func TestAQueueOnDiskSurvivesAChangeOfDestinations(t *testing.T) {
+	const n = 10
+	for name, change := range map[string]struct {
+		from, to func(addr string) func(*Config)
+	}{
+		"one, and then several": {nil, func(addr string) func(*Config) { return several(addr, addr) }},
+		"several, and then one": {func(addr string) func(*Config) { return several(addr) }, nil},
+		"another name": {
+			func(addr string) func(*Config) { return several(addr) },
+			func(addr string) func(*Config) {
+				return func(cfg *Config) { several(addr)(cfg); cfg.Endpoints[0].Name = "other" }
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, set := newDisks(), exportertest.NewNopSettings(metadata.Type)
+			begin := func(addr string, with func(string) func(*Config), more ...func(*Config)) *testExporter {
+				changes := []func(*Config){onDisk}
+				if with != nil {
+					changes = append(changes, with(addr))
+				}
+				return startExporter(t, set, d, testConfig(transport.GRPC, addr, append(changes, more...)...))
+			}
+			first := begin(freePort(t), change.from, impatient)
+			first.export(0, n)
+			require.NoError(t, first.Shutdown(t.Context()))
+			require.Equal(t, int64(n), first.balanced().Queued)
+
+			s := run(t, &testServer{stream: echo}, transport.GRPC)
+			second := begin(s.addr, change.to)
+			eventually(t, func() bool { return second.balanced().Acked == n }, "all is delivered")
+			second.export(n, 1)
+			require.NoError(t, second.Shutdown(t.Context()))
+			require.Len(t, second.dest.adopted, 1)
+			for i := range n + 1 {
+				require.Contains(t, s.names(), batch(i))
+			}
+
+			third := begin(s.addr, change.to)
+			require.Empty(t, third.dest.adopted, "there is nothing left")
+			require.NoError(t, third.Shutdown(t.Context()))
+		})
+	}
+}

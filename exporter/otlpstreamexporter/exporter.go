@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -48,6 +49,7 @@ type streamExporter struct {
 	err   error
 
 	tap        inspect.Tap
+	refused    atomic.Int64 // requests that no queue had room for
 	unobserve  func() error // the accounts
 	unregister func()       // of what is shown
 }
@@ -107,8 +109,14 @@ func (*streamExporter) Capabilities() consumer.Capabilities {
 // Start starts the exporter.
 func (e *streamExporter) Start(ctx context.Context, host component.Host) error {
 	e.sayUnused()
+	left := e.left(ctx, host)
 	for _, d := range e.dests {
 		if err := d.queue.Start(ctx, host); err != nil {
+			return err
+		}
+	}
+	for _, from := range left {
+		if err := e.deliverFrom(ctx, host, from); err != nil {
 			return err
 		}
 	}
@@ -162,7 +170,11 @@ func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory,
 	}
 	defer memory.Release()
 	if len(e.dests) == 1 {
-		return e.dests[0].queue.Take(ctx, memory, items)
+		err := e.dests[0].queue.Take(ctx, memory, items)
+		if err != nil && e.cfg.queue() != nil {
+			e.refused.Add(1)
+		}
+		return err
 	}
 	var refused []*destination
 	var errs []error
@@ -175,6 +187,7 @@ func (e *streamExporter) consume(ctx context.Context, memory *otlpstream.Memory,
 		for _, d := range refused {
 			d.account.Refuse(items)
 		}
+		e.refused.Add(1)
 		return errors.Join(errs...)
 	}
 	for _, d := range refused {
@@ -197,15 +210,24 @@ type metricsExporter struct{ *streamExporter }
 // ConsumeMetrics queues metrics.
 func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	e.tap.Metrics(md)
+	var arrived []handback.Arrival
+	if handback.LoanOf(ctx, md) == nil {
+		arrived = handback.Arrive(md)
+	}
 	memory, err := e.encoder.Metrics(md)
-	return e.consume(ctx, memory, md.DataPointCount(), err)
+	points := md.DataPointCount()
+	handback.Return(arrived) // nothing of it is read any more
+	return e.consume(ctx, memory, points, err)
 }
 
-var _ handback.Releaser = (*metricsExporter)(nil)
+var _ handback.Returner = (*metricsExporter)(nil)
 
 // ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
 // into memory of the exporter's own first, and that is what is queued, stored, sent and sent again.
 func (*metricsExporter) ReleasesMetrics() error { return nil }
+
+// ReturnsBatches says that what comes out of a batch is returned once it was encoded.
+func (*metricsExporter) ReturnsBatches() {}
 
 type logsExporter struct{ *streamExporter }
 

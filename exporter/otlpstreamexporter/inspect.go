@@ -23,7 +23,7 @@ func (e *streamExporter) inspection() inspect.Source {
 
 // flow is the sum of all destinations, except for what came in, which each of them has.
 func (e *streamExporter) flow() inspect.Flow {
-	f := inspect.Flow{Dropped: map[string]int64{}}
+	f := inspect.Flow{Refused: e.refused.Load(), Dropped: map[string]int64{}}
 	for _, d := range e.dests {
 		b := d.account.Balance()
 		f.In = max(f.In, b.Received)
@@ -66,8 +66,11 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 	if s.Name != s.Endpoint {
 		to.Name = s.Name + " (" + s.Endpoint + ")"
 	}
-	if !s.Healthy {
-		to.LastError = "the destination does not answer"
+	if why, since := d.server.Trouble(); why != nil {
+		to.LastError = why.Error()
+		if to.Waiting > 0 { // for as long as nothing was taken, about: nobody tells how old the oldest of a queue is
+			to.Queue.Age = now.Sub(since)
+		}
 	}
 	if s.HeldFor > 0 {
 		to.ThrottledUntil = now.Add(s.HeldFor)

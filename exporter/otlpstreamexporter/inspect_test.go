@@ -68,6 +68,22 @@ func TestInspection(t *testing.T) {
 	})
 }
 
+// Who looks because nothing arrives is told what is wrong, for how long, and that data is refused for it.
+func TestInspectionOfADestinationThatIsAway(t *testing.T) {
+	bothTransports(t, func(t *testing.T, kind string) {
+		const room = 5
+		e := newTestExporter(t, kind, freePort(t), impatient, func(cfg *Config) { cfg.Queue.Get().QueueSize = room })
+		e.export(0, room)
+		require.Error(t, e.ConsumeTraces(t.Context(), spans("over", 1)))
+		require.Equal(t, int64(1), e.flow().Refused)
+		eventually(t, func() bool { return e.delivery().Destinations[0].LastError != "" }, "it is known to be away")
+		d := e.delivery().Destinations[0]
+		require.Contains(t, d.LastError, "connection refused")
+		require.Equal(t, int64(room), d.Waiting)
+		require.Positive(t, d.Queue.Age)
+	})
+}
+
 func TestWireBytesAreThoseAfterCompression(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		for _, mode := range []string{server.Stream, server.Unary} {

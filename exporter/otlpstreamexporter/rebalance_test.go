@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -223,4 +224,40 @@ func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
 			return len(balancer.conns) == 0
 		}, "all are closed")
 	})
+}
+
+// Streams have connections of their own then; unary requests share one, for as long as a stream would last.
+func TestUnaryRequestsShareAConnection(t *testing.T) {
+	s := run(t, &testServer{}, transport.GRPC)
+	var connections atomic.Int64
+	balancer := newProxy(t, "", func(p *proxy) {
+		p.pick = func() string { connections.Add(1); return s.addr }
+	})
+	e := newTestExporter(t, transport.GRPC, balancer.addr, func(cfg *Config) {
+		cfg.Rebalance.Scope = scopeConnection
+		cfg.Rebalance.Timeout = time.Hour
+	})
+	e.export(0, 100)
+	require.Equal(t, int64(100), e.settled().Acked)
+	require.LessOrEqual(t, connections.Load(), int64(1+e.cfg.Streams+1), "one more is for the stream that the server does not know")
+	require.NoError(t, e.Shutdown(context.Background()))
+
+	e = newTestExporter(t, transport.GRPC, balancer.addr, func(cfg *Config) {
+		cfg.Rebalance.Scope = scopeConnection
+		cfg.Mode = server.Unary
+		cfg.Rebalance.Timeout = 20 * time.Millisecond
+	})
+	before, i := connections.Load(), 0
+	eventually(t, func() bool {
+		e.export(i, 1)
+		i++
+		e.settled()
+		return connections.Load() >= before+3
+	}, "it is dialled anew in time")
+	require.NoError(t, e.Shutdown(context.Background()))
+	eventually(t, func() bool {
+		balancer.mu.Lock()
+		defer balancer.mu.Unlock()
+		return len(balancer.conns) == 0
+	}, "all are closed")
 }

@@ -159,7 +159,7 @@ func pieceOf(id string) piece {
 // comesBack reports whether metrics come back out of a batch: the last processor, before remote write, behind none that takes loans.
 func (w way) comesBack() bool {
 	last := len(w.pieces) - 1
-	return last >= 0 && w.pieces[last].kind() == "batch" && w.shape == toOne && !isStream(w.exporters[0]) &&
+	return last >= 0 && w.pieces[last].kind() == "batch" && w.shape == toOne &&
 		!slices.ContainsFunc(w.pieces, func(p piece) bool { return p.is == opens || p.is == retains })
 }
 

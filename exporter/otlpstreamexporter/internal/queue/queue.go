@@ -52,7 +52,7 @@ type Settings struct {
 	Line *order.Line
 
 	// Start is called before there is anything to deliver, Deliver from as many goroutines as there are consumers, and Close when
-	// nothing is under way any more.
+	// nothing is under way any more. Start and Close may both be nil.
 	Start   component.StartFunc
 	Deliver func(context.Context, *Request) error
 	Close   component.ShutdownFunc
@@ -73,14 +73,15 @@ type Queue struct {
 func New(ctx context.Context, settings *Settings) (*Queue, error) {
 	q := &Queue{Settings: *settings}
 	options := []exporterhelper.Option{
-		exporterhelper.WithStart(q.Settings.Start),
-		exporterhelper.WithShutdown(q.Close),
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
 		// The destination retries; all that is left for the helper is what is undelivered when it shuts down. A
 		// queue on disk keeps exactly what the helper was about to retry then.
 		exporterhelper.WithRetry(configretry.BackOffConfig{
 			Enabled: true, InitialInterval: time.Hour, MaxInterval: time.Hour, Multiplier: 1,
 		}),
+	}
+	if q.Settings.Start != nil {
+		options = append(options, exporterhelper.WithStart(q.Settings.Start), exporterhelper.WithShutdown(q.Close))
 	}
 	if q.Queue.HasValue() {
 		options = append(options, xexporterhelper.WithQueueBatch(q.Queue, q.batches()))

@@ -19,6 +19,8 @@ type health struct {
 	mu    sync.Mutex
 	sick  bool
 	heard time.Time // the last answer
+	err   error     // the first since then
+	since time.Time // when that was
 }
 
 // Fault records that what began then has failed. If there was an answer since, it says nothing about the server now.
@@ -29,7 +31,7 @@ func (s *Server) Fault(begun time.Time, err error) {
 	if h.sick || begun.Before(h.heard) || s.Over.Err() != nil {
 		return
 	}
-	h.sick = true
+	h.sick, h.err, h.since = true, err, time.Now()
 	s.Logger.Warn("The destination does not answer: its data waits", zap.String("endpoint", s.Endpoint), zap.Error(err))
 	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(err))
 	s.Ill()
@@ -40,7 +42,7 @@ func (s *Server) Answered(now time.Time) {
 	h := &s.health
 	h.mu.Lock()
 	recovered := h.sick
-	h.sick, h.heard = false, now
+	h.sick, h.heard, h.err = false, now, nil
 	h.mu.Unlock()
 	if !recovered {
 		return
@@ -56,4 +58,11 @@ func (s *Server) Well() bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return !s.health.sick
+}
+
+// Trouble is why it does not answer, and since when, nil while it does.
+func (s *Server) Trouble() (why error, since time.Time) {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.err, s.health.since
 }

@@ -119,23 +119,43 @@ func (c *connection) HandleConn(ctx context.Context, s stats.ConnStats) {
 func (t *grpcTransport) use(slot int) (*connection, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := &t.conns[slot%len(t.conns)]
 	if t.alone {
 		own, err := t.dial()
 		if err != nil {
 			return nil, err
 		}
 		own.replaced = true
-		c = &own
-	} else if (*c).replaced {
+		own.users++
+		return own, nil
+	}
+	return t.shared(slot % len(t.conns))
+}
+
+// useShared returns the connection for a unary request. Where streams have connections of their own, requests share one, which is dialled anew as often as a
+// stream is opened: to dial for each request would cost more than the request.
+func (t *grpcTransport) useShared() (*connection, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.conns[0]; t.alone && t.renew > 0 && !c.replaced && time.Since(c.begun) > t.renew {
+		c.replaced = true
+		if c.users == 0 {
+			_ = c.Close()
+		}
+	}
+	return t.shared(0)
+}
+
+// shared is one of those that calls share. The lock is held.
+func (t *grpcTransport) shared(n int) (*connection, error) {
+	if t.conns[n].replaced {
 		next, err := t.dial()
 		if err != nil {
 			return nil, err
 		}
-		*c = next
+		t.conns[n] = next
 	}
-	(*c).users++
-	return *c, nil
+	t.conns[n].users++
+	return t.conns[n], nil
 }
 
 func (t *grpcTransport) leave(c *connection) {

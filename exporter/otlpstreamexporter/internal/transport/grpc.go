@@ -34,8 +34,9 @@ type grpcTransport struct {
 	dial   func() (*connection, error)
 	mu     sync.Mutex
 	conns  []*connection
-	// alone gives each stream a connection of its own.
+	// alone gives each stream a connection of its own, and renew is how old that of unary requests becomes then, 0 being for ever.
 	alone bool
+	renew time.Duration
 	// caps are what this end is capable of.
 	caps     otlpstream.Caps
 	identity string
@@ -52,7 +53,7 @@ func newGRPC(ctx context.Context, s *Settings, host component.Host) (*grpcTransp
 	reconnects := grpcbackoff.DefaultConfig
 	reconnects.BaseDelay = 200 * time.Millisecond
 	reconnects.MaxDelay = max(s.Reconnect, reconnects.BaseDelay)
-	t := &grpcTransport{signal: s.Signal, alone: s.Alone, compression: s.Client.Compression, caps: s.Caps, identity: s.Identity}
+	t := &grpcTransport{signal: s.Signal, alone: s.Alone, renew: s.Renew, compression: s.Client.Compression, caps: s.Caps, identity: s.Identity}
 	options := []configgrpc.ToClientConnOption{
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(s.userAgent())),
 		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(grpc.ConnectParams{
@@ -131,7 +132,7 @@ func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
 }
 
 func (t *grpcTransport) Unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
-	shared, err := t.use(0)
+	shared, err := t.useShared()
 	if err != nil {
 		return nil, err
 	}

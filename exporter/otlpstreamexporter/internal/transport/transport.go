@@ -67,7 +67,9 @@ type Settings struct {
 
 	Connections int  // of gRPC
 	Alone       bool // each stream has a connection of its own
-	Requests    int  // in flight at most
+	// Renew is how old the connection of unary requests becomes where streams have their own, 0 being for ever.
+	Renew    time.Duration
+	Requests int // in flight at most
 	// Reconnect is the longest pause before a connection is dialled again.
 	Reconnect time.Duration
 
