@@ -66,7 +66,7 @@ func (d *destination) inspect(now time.Time) inspect.Destination {
 	if s.Name != s.Endpoint {
 		to.Name = s.Name + " (" + s.Endpoint + ")"
 	}
-	if why, since := d.server.Trouble(); why != nil {
+	if since, why := d.server.Trouble(); why != nil {
 		to.LastError = why.Error()
 		if to.Waiting > 0 { // for as long as nothing was taken, about: nobody tells how old the oldest of a queue is
 			to.Queue.Age = now.Sub(since)

@@ -60,9 +60,9 @@ func (s *Server) Well() bool {
 	return !s.health.sick
 }
 
-// Trouble is why it does not answer, and since when, nil while it does.
-func (s *Server) Trouble() (why error, since time.Time) {
+// Trouble is since when it does not answer, and why, nil while it does.
+func (s *Server) Trouble() (since time.Time, why error) {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
-	return s.health.err, s.health.since
+	return s.health.since, s.health.err
 }
