@@ -70,13 +70,19 @@ func discovery(endpoint string) (clean, by string) {
 type balanced struct {
 	http.RoundTripper
 
-	lookup func(context.Context) ([]string, error)
+	lookup func(context.Context) (found, error)
 
 	mu        sync.Mutex
-	addresses []string
+	addresses found
 	turn      int
 	until     time.Time // when to look them up again
 	looking   bool
+}
+
+// found are the addresses of a name.
+type found struct {
+	first  []string // requests go to these
+	backup []string // and to these while none of the first can be connected to
 }
 
 // balance makes a client balance its requests, below all other transports.
@@ -85,7 +91,7 @@ func balance(cfg *confighttp.ClientConfig, extensions map[component.ID]component
 	if err != nil {
 		return nil, err
 	}
-	b := &balanced{lookup: func(ctx context.Context) ([]string, error) { return lookUp(ctx, r, u, by) }}
+	b := &balanced{lookup: func(ctx context.Context) (found, error) { return lookUp(ctx, r, u, by) }}
 	id := component.MustNewIDWithName("remotewrite", "balanced by "+by) // an ID that no configuration can have
 	cfg.Middlewares = append(slices.Clone(cfg.Middlewares), configmiddleware.Config{ID: id})
 	extensions = maps.Clone(extensions)
@@ -157,22 +163,25 @@ func (b *balanced) CloseIdleConnections() {
 	}
 }
 
-// next returns the address whose turn it is, and a few that follow it.
+// next returns the address whose turn it is, a few that follow it, and a few backups.
 func (b *balanced) next(ctx context.Context) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.addresses) == 0 || !b.looking && time.Now().After(b.until) {
+	if len(b.addresses.first) == 0 || !b.looking && time.Now().After(b.until) {
 		if err := b.refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
-	n := len(b.addresses)
-	b.turn = (b.turn + 1) % n
-	var few []string
-	for i := range min(n, maxDials) {
-		few = append(few, b.addresses[(b.turn+i)%n])
+	b.turn++
+	return append(few(b.addresses.first, b.turn), few(b.addresses.backup, b.turn)...), nil
+}
+
+// few returns the address whose turn it is and those that follow it.
+func few(all []string, turn int) (out []string) {
+	for i := range min(len(all), maxDials) {
+		out = append(out, all[(turn+i)%len(all)])
 	}
-	return few, nil
+	return out
 }
 
 // refresh looks the addresses up, while other requests use the known ones. If it fails, they stay. The caller holds mu,
@@ -182,49 +191,65 @@ func (b *balanced) refresh(ctx context.Context) error {
 	b.mu.Unlock()
 	bound, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	found, err := b.lookup(bound)
-	if err == nil && len(found) == 0 {
+	addresses, err := b.lookup(bound)
+	if err == nil && len(addresses.first) == 0 {
 		err = errNoAddress
 	}
 	b.mu.Lock()
 	b.looking = false
 	if err != nil {
 		b.until = time.Now().Add(lookupTimeout)
-		if len(b.addresses) > 0 {
+		if len(b.addresses.first) > 0 {
 			return nil
 		}
 		return err
 	}
-	b.addresses, b.until = found, time.Now().Add(lookupInterval)
+	b.addresses, b.until = addresses, time.Now().Add(lookupInterval)
 	return nil
 }
 
 // lookUp returns the addresses to connect to for a URL.
-func lookUp(ctx context.Context, r resolver, u *url.URL, by string) (found []string, err error) {
+func lookUp(ctx context.Context, r resolver, u *url.URL, by string) (found, error) {
 	if by == byService {
-		_, records, err := r.LookupSRV(ctx, "", "", u.Hostname())
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range records {
-			if s.Priority == records[0].Priority { // the lowest priority value is used first; others are fallbacks
-				found = append(found, net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port))))
-			}
-		}
-	} else {
-		addresses, err := r.LookupNetIP(ctx, "ip", u.Hostname())
-		if err != nil {
-			return nil, err
-		}
-		port := cmp.Or(u.Port(), "80")
-		if u.Port() == "" && u.Scheme == "https" {
-			port = "443"
-		}
-		for _, a := range addresses {
-			found = append(found, net.JoinHostPort(a.Unmap().String(), port))
+		return lookUpService(ctx, r, u.Hostname())
+	}
+	addresses, err := r.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return found{}, err
+	}
+	port := cmp.Or(u.Port(), "80")
+	if u.Port() == "" && u.Scheme == "https" {
+		port = "443"
+	}
+	var all []string
+	for _, a := range addresses {
+		all = append(all, net.JoinHostPort(a.Unmap().String(), port))
+	}
+	return found{first: bounded(all)}, nil
+}
+
+// lookUpService returns the addresses of the lowest priority value, and of the next as backups.
+func lookUpService(ctx context.Context, r resolver, name string) (out found, err error) {
+	_, records, err := r.LookupSRV(ctx, "", "", name)
+	if err != nil {
+		return out, err
+	}
+	slices.SortStableFunc(records, func(a, b *net.SRV) int { return cmp.Compare(a.Priority, b.Priority) })
+	for _, s := range records {
+		address := net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port)))
+		switch {
+		case s.Priority == records[0].Priority:
+			out.first = append(out.first, address)
+		case s.Priority == records[len(out.first)].Priority:
+			out.backup = append(out.backup, address)
 		}
 	}
-	slices.Sort(found)
-	found = slices.Compact(found)
-	return found[:min(len(found), maxAddresses)], nil
+	return found{bounded(out.first), bounded(out.backup)}, nil
+}
+
+// bounded returns the addresses in order, each once, and not more than are used.
+func bounded(all []string) []string {
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), maxAddresses)]
 }
