@@ -9,15 +9,17 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 )
 
-// account is what a tenant has of the memory. What is made is one tenant's, and what feeds it is accounted with it.
+// account is a tenant's share of the memory. Each series made belongs to one tenant, and what feeds it is accounted
+// with it.
 type account struct {
 	used       atomic.Int64
-	aggregates int         // under the aggregator's lock; without any it is forgotten
-	short      atomic.Bool // there was no room for it since feeders were last looked over
-	hurried    bool        // there had not been, when that began: a flush's
+	aggregates int         // how many the tenant has; under the aggregator's lock. An account without any is forgotten
+	short      atomic.Bool // memory has run short since feeders were last looked over
+	hurried    bool        // the value of short when that began; belongs to the flush
 }
 
-// reserve takes memory for a tenant, if there is so much. Where there are tenants, none may have so much that others find none.
+// reserve takes memory for a tenant, if there is enough. Where there are several tenants, none may take so much that
+// others find none.
 func (a *Aggregator) reserve(of *account, n int64) bool {
 	left, has := a.Budget-a.Used.Add(n), of.used.Add(n)
 	if left >= 0 && (!a.Tenants || has <= fair.Most(left)) {
@@ -28,7 +30,7 @@ func (a *Aggregator) reserve(of *account, n int64) bool {
 	return false
 }
 
-// take takes memory for what was saved.
+// take takes memory for state that was restored.
 func (a *Aggregator) take(of *account, n int64) {
 	a.Used.Add(n)
 	of.used.Add(n)
@@ -37,7 +39,7 @@ func (a *Aggregator) take(of *account, n int64) {
 // release gives memory back.
 func (a *Aggregator) release(of *account, n int64) { a.take(of, -n) }
 
-// accountOf returns a tenant's. The aggregator's lock is held, here and below.
+// accountOf returns a tenant's account. The aggregator's lock is held, here and below.
 func (a *Aggregator) accountOf(tenant string) *account {
 	if of := a.accounts[tenant]; of != nil {
 		return of
@@ -45,20 +47,21 @@ func (a *Aggregator) accountOf(tenant string) *account {
 	return new(account)
 }
 
-// open notes whose an aggregate is.
+// open counts an aggregate in its tenant's account.
 func (a *Aggregator) open(g *Aggregate) {
 	g.account.aggregates++
 	a.accounts[g.Tenant.Name] = g.account
 }
 
-// close forgets that, and an account that has nothing left.
+// close takes an aggregate out of its account, and forgets the account if it has nothing left.
 func (a *Aggregator) close(g *Aggregate) {
 	if g.account.aggregates--; g.account.aggregates == 0 {
 		delete(a.accounts, g.Tenant.Name)
 	}
 }
 
-// hurry notes whose feeders are to be forgotten early: who finds no room has nobody else's given up for it.
+// hurry records for which tenants feeders are to be forgotten early: a tenant whose memory is short gets none of the
+// others'.
 func (a *Aggregator) hurry() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +70,7 @@ func (a *Aggregator) hurry() {
 	}
 }
 
-// Fullest is the most that one tenant has of the memory.
+// Fullest returns the most memory that any one tenant takes.
 func (a *Aggregator) Fullest() (most int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,10 +20,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// Rule is the part of a rule that makes few series of many. It never changes; what it has made is its state's.
+// Rule is the part of a rule that aggregates many series into few. It never changes; the series it has made are kept in
+// its state.
 type Rule struct {
 	Limit     *policy.Limit
-	Index     int // among them all
+	Index     int // its index among all of them
 	identity  uint64
 	Labels    selection
 	interval  time.Duration
@@ -35,7 +36,7 @@ type Rule struct {
 	Lost  [amount.Losses]metric.MeasurementOption
 }
 
-// NewRules returns those of all rules of a policy.
+// NewRules returns the aggregating parts of all rules of a policy.
 func NewRules(cfg *policy.Config, p *policy.Policy) (all []*Rule) {
 	for i := range cfg.Rules {
 		if rule := &cfg.Rules[i]; rule.Aggregate != nil {
@@ -69,7 +70,7 @@ func newAggregation(rule *policy.RuleConfig, l *policy.Limit, tenants []string) 
 	return a
 }
 
-// OperationsOn returns those of the rule that there are for a metric, or why there are none.
+// OperationsOn returns the rule's operations that apply to a metric, or why none do.
 func (a *Rule) OperationsOn(m pmetric.Metric) ([]policy.Operation, amount.Loss) {
 	class := amount.ClassOf(m)
 	switch {
@@ -80,7 +81,7 @@ func (a *Rule) OperationsOn(m pmetric.Metric) ([]policy.Operation, amount.Loss) 
 	case amount.ShapeOf(m) == amount.ShapeNumber && (class == amount.ClassGauge || class == amount.ClassUpDown):
 		return a.outputs, amount.LossNone
 	}
-	for i, of := range a.outputs { // they are in order
+	for i, of := range a.outputs { // the outputs are in order
 		if of == policy.OperationSum {
 			if amount.ShapeOf(m) == amount.ShapeNumber && i+1 < len(a.outputs) && a.outputs[i+1] == policy.OperationCount {
 				return a.outputs[:i+2], amount.LossNone
@@ -94,7 +95,7 @@ func (a *Rule) OperationsOn(m pmetric.Metric) ([]policy.Operation, amount.Loss) 
 	return nil, amount.LossOutput
 }
 
-// NameOf is that of an output. What says the same as the metric, of fewer series, has its name.
+// NameOf returns the name of an output. An output that means the same as the metric, with fewer series, keeps its name.
 func (a *Rule) NameOf(name string, class amount.Class, of policy.Operation) string {
 	if of != policy.OperationCount && !a.KeepInput {
 		if last := class == amount.ClassGauge || class == amount.ClassUpDown; !last || len(a.outputs) == 1 {
@@ -104,7 +105,7 @@ func (a *Rule) NameOf(name string, class amount.Class, of policy.Operation) stri
 	return name + "." + policy.OperationNames[of]
 }
 
-// selection is which attributes stay.
+// selection says which attributes stay.
 type selection struct {
 	without             bool
 	Resource, Attribute []string // sorted
@@ -123,7 +124,7 @@ func newSelection(cfg *policy.AggregateConfig, tenants []string) selection {
 		}
 	}
 	if !s.without {
-		s.Resource = append(s.Resource, tenants...) // or the tenant of what is made could not be told
+		s.Resource = append(s.Resource, tenants...) // otherwise the tenant of the series made would not be known
 	}
 	for _, keys := range []*[]string{&s.Resource, &s.Attribute} {
 		slices.Sort(*keys)
@@ -140,7 +141,7 @@ func (s *selection) Keeps(keys []string, key string) bool {
 	return slices.Contains(keys, key) != s.without
 }
 
-// Hash is that of the attributes that stay. It is the hash of all if all do.
+// Hash returns the hash of the attributes that stay. If all stay, it is the hash of all.
 func (s *selection) Hash(h *ident.Hasher, keys []string, of pcommon.Map) uint64 {
 	var sum, n uint64
 	for key, value := range of.All() {

@@ -20,81 +20,81 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// Aggregator makes few series of many, as rules with `aggregate` want it.
+// Aggregator combines many series into few, as rules with `aggregate` ask for.
 //
-// A series that comes in is a feeder, and all that are the same without the labels that go feed one aggregate. What a batch
-// says is noted when it is decided about, and added once the next consumer has taken the rest of it, as all effects of a
-// batch are. Feeders are divided into shards, by their fingerprints, and each shard adds up what its own have said. A
-// flush puts that together: so batches of many senders meet in a shard for a moment at most, and nowhere else. All memory is
-// within a budget; a series beyond it passes as it is. docs/design/026 has what first values, late points, resets and
-// refusals come to.
+// An incoming series is a feeder, and all series that are the same but for the labels removed feed one aggregate. The
+// points of a batch are recorded when they are decided about, and added once the next consumer has accepted the rest of
+// it, as all effects of a batch are. Feeders are divided into shards, by their fingerprints, and each shard adds up the
+// values of its own. A flush puts the shards together: so batches of many senders meet in a shard for a moment at most,
+// and nowhere else. All memory is within a budget; a series beyond it passes unchanged. docs/design/026 describes how
+// first values, late points, resets and refusals are treated.
 type Aggregator struct {
 	Budget  int64
-	Tenants bool // there are some, who share it
+	Tenants bool // there are several tenants, who share the budget
 	idle    time.Duration
-	Used    atomic.Int64 // and promised to batches on their way
+	Used    atomic.Int64 // memory used, and promised to batches in flight
 
 	Instance policy.Instance
 
 	Shards []feederShard
-	shift  uint // what is above are the bits of a key that choose its shard
+	shift  uint // the bits of a key above these choose its shard
 	turn   atomic.Uint32
 
-	flushing sync.Mutex // so that what follows is one flush's
+	flushing sync.Mutex // guards the fields below that belong to a flush
 	aged     uint32     // epoch in which feeders were last looked over
 	saved    []savedFeeders
 
 	mu       sync.Mutex
 	States   []*State
 	Made     map[uint64]*Aggregate // by key
-	Order    []*Aggregate          // by age, so that what is sent does not depend on a map
-	accounts map[string]*account   // by tenant, of those that have something
-	numbers  uint32                // of aggregates, the last one
-	retired  pcommon.Timestamp     // when the last one that was forgotten ended
-	Changed  chan struct{}         // rules, since flushes were last planned
+	Order    []*Aggregate          // by age, so that the order of sending does not depend on a map
+	accounts map[string]*account   // by tenant, of those that have any memory
+	numbers  uint32                // the last number given to an aggregate
+	retired  pcommon.Timestamp     // when the last rule that was forgotten ended
+	Changed  chan struct{}         // signals that rules have changed since flushes were last planned
 }
 
-// State is what a rule has made. It outlives changes of the rules.
+// State holds the series a rule has made. It outlives changes of the rules.
 type State struct {
 	name     string
 	identity uint64
 	key      uint64
-	before   []uint64          // keys of what other versions of the rule have made, the last one first
-	after    []uint64          // keys of what rules of other names have made that were gone when it came
-	Since    pcommon.Timestamp // what began later is counted from its beginning
+	before   []uint64          // keys of earlier versions of the rule, the latest first
+	after    []uint64          // keys of rules of other names that were gone when this one came
+	Since    pcommon.Timestamp // series that began later are counted from their beginning
 
-	// What follows is for who has the aggregator's lock.
+	// The fields below are guarded by the aggregator's lock.
 	Flushed   pcommon.Timestamp
 	due       time.Time
 	interval  time.Duration
-	gone      bool // the rule is
+	gone      bool // the rule no longer exists
 	Rule      *Rule
 	aggregate int // series made
 
 	Feeders atomic.Int64
 }
 
-// Aggregate is one series made of others, or several of the same ones.
+// Aggregate is one series made of others, or several of the same series, one for each operation.
 type Aggregate struct {
 	key      uint64
 	identity uint64
 	state    *State
 	Rule     *Rule
 	Data     pmetric.Metrics // one point, without a value
-	Metric   pmetric.Metric  // in data
+	Metric   pmetric.Metric  // the metric in Data
 	Tenant   ident.Tenant
-	account  *account // its tenant's
+	account  *account // its tenant's account
 	Keys     ident.Keys
 	Class    amount.Class
-	form     amount.Shape // of its points
+	form     amount.Shape // shape of its points
 	Outputs  []policy.Operation
-	Bounds   atomic.Pointer[amount.Bounds] // that all feeders have
+	Bounds   atomic.Pointer[amount.Bounds] // bounds common to all feeders
 	Cost     int64
 
-	portions []uint32 // by shard, its portion and one more; under the shard's lock
-	pins     int      // batches on their way that have feeders for it; under the aggregator's lock
+	portions []uint32 // by shard, the index of its portion plus one; under the shard's lock
+	pins     int      // how many batches in flight have feeders for it; under the aggregator's lock
 
-	// What follows is a flush's.
+	// The fields below belong to the flush.
 	total   amount.Bucketed
 	folded  folded
 	Start   pcommon.Timestamp
@@ -102,25 +102,25 @@ type Aggregate struct {
 	feeders int
 	awake   int
 	sent    bool   // and not ended since
-	spoke   bool   // it was sent, ever
-	number  uint32 // in what is saved
+	spoke   bool   // it has been sent at some time
+	number  uint32 // its number in the saved state
 }
 
-// What things cost in bytes, and how much of that there may be.
+// The costs of things in bytes, and the limits on them.
 const (
 	maxFeederShardBits = 6
 	minFeederShards    = 8
 
-	FeederCost    = 56   // with places that have just become more, and a part of what is made for a batch
+	FeederCost    = 56   // with its share of places that have just been enlarged, and of what is made for a batch
 	PortionCost   = 96   // at most, as slices grow
-	HistogramCost = 400  // of a value less its buckets, twice as the slice grows
-	aggregateCost = 1536 // less its strings and buckets
+	HistogramCost = 400  // of a value without its buckets, twice because the slice grows
+	aggregateCost = 1536 // without its strings and buckets
 )
 
-// mostRows is how many feeders a shard has room for on average, so that none has more than can be numbered.
+// mostRows is how many feeders a shard has room for on average, chosen so that none has more than can be numbered.
 const mostRows = 1 << rowBits / 8 * 7
 
-// New returns one with memory for so many bytes, of which nothing is taken.
+// New returns an aggregator with a budget of so many bytes, none of which is used yet.
 func New(budget int64, idle time.Duration) *Aggregator {
 	n := 1 << min(maxFeederShardBits, bits.Len(uint(max(minFeederShards, 4*runtime.GOMAXPROCS(0))-1)))
 	return &Aggregator{
@@ -134,10 +134,10 @@ func New(budget int64, idle time.Duration) *Aggregator {
 	}
 }
 
-// ShardOf is the number of the shard that a key is in.
+// ShardOf returns the number of a key's shard.
 func (a *Aggregator) ShardOf(key uint64) int { return int(key >> a.shift) }
 
-// Knows reports whether the series of a point is there, and sees to it that it stays while its batch is on its way.
+// Knows reports whether the feeder of a point exists, and ensures that it stays while its batch is in flight.
 func (a *Aggregator) Knows(in *Intake, epoch uint32, trail *Trail) bool {
 	shard := a.ShardOf(in.Key)
 	in.row = a.Shards[shard].knows(in.Key, epoch, trail[shard])
@@ -145,10 +145,11 @@ func (a *Aggregator) Knows(in *Intake, epoch uint32, trail *Trail) bool {
 	return in.row != noRow
 }
 
-// FeederKey is that of a series under a rule.
+// FeederKey returns the key of a series under a rule.
 func (s *State) FeederKey(fp uint64) uint64 { return ident.Settled(ident.Mix(fp, s.key)) }
 
-// Bind gives the aggregations of rules that come in force their states: what they have made under earlier rules, or new ones.
+// Bind gives the aggregations of rules that come into force their states: those of the earlier rules they continue, or
+// new ones.
 func (a *Aggregator) Bind(rules []*Rule, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,30 +182,31 @@ func (a *Aggregator) stateFor(r *Rule, now time.Time) *State {
 		if !before.gone && before.identity == s.identity {
 			return before
 		}
-		if before.gone { // its feeders go on from what they said there
+		if before.gone { // its feeders continue from the values they had there
 			s.before = append(s.before, before.key)
 			s.Since = min(s.Since, before.Since)
 		}
 	}
 	for slices.ContainsFunc(a.States, func(other *State) bool { return other.key == s.key }) {
-		s.key = ident.Mix(s.key, ident.TagEmpty) // a rule that is back: what its feeders said last has been counted elsewhere meanwhile
+		s.key = ident.Mix(s.key, ident.TagEmpty) // a rule that has come back: its feeders' last values have been counted elsewhere meanwhile
 	}
 	a.States = append(a.States, s)
 	return s
 }
 
-// next is the next multiple of an interval.
+// next returns the next multiple of an interval.
 func next(now time.Time, interval time.Duration) time.Time {
 	return now.Truncate(interval).Add(interval)
 }
 
-// Begun is what a feeder had said elsewhere when it came here.
+// Begun is the value up to which a feeder was counted elsewhere before it came here.
 type Begun struct {
 	Start, Time pcommon.Timestamp
 	Last        amount.Bucketed
 }
 
-// Earlier returns what a series last said to another version of the rule, and whether any has made one of the same identity.
+// Earlier returns the last value of a series under another version of the rule, and whether any version has made a
+// series of the same identity.
 func (a *Aggregator) Earlier(s *State, fp uint64, epoch uint32) (last *Begun, made bool) {
 	for _, before := range s.before {
 		b, of := a.lastOf(ident.Settled(ident.Mix(fp, before)), epoch)
@@ -216,7 +218,8 @@ func (a *Aggregator) Earlier(s *State, fp uint64, epoch uint32) (last *Begun, ma
 	return last, made
 }
 
-// lastOf returns what a feeder said last, and to which aggregate, nil if there is none of the key. It is not forgotten soon.
+// lastOf returns a feeder's last value and its aggregate, nil if there is no such key. The feeder is kept from being
+// forgotten soon.
 func (a *Aggregator) lastOf(key uint64, epoch uint32) (*Begun, *Aggregate) {
 	sh := &a.Shards[a.ShardOf(key)]
 	sh.mu.Lock()
@@ -241,7 +244,7 @@ func (a *Aggregator) lastOf(key uint64, epoch uint32) (*Begun, *Aggregate) {
 
 func (g *Aggregate) shape() amount.Shape { return g.form }
 
-// KnownBounds are those that the aggregate of a feeder has.
+// KnownBounds returns the bounds of a feeder's aggregate.
 func (a *Aggregator) KnownBounds(key uint64) *amount.Bounds {
 	sh := &a.Shards[a.ShardOf(key)]
 	sh.mu.Lock()
@@ -253,14 +256,14 @@ func (a *Aggregator) KnownBounds(key uint64) *amount.Bounds {
 	return nil
 }
 
-// Whole reports whether all of a new feeder's value is its aggregate's: it began while the rule was in force, and so lately that
-// it cannot have been counted and forgotten.
+// Whole reports whether all of a new feeder's value belongs to its aggregate: it began while the rule was in force, and
+// so recently that it cannot have been counted and forgotten.
 func (a *Aggregator) Whole(s *State, start, at pcommon.Timestamp, now int64) bool {
 	return start != 0 && start < at && start >= s.Since && time.Duration(at-start) < a.idle && now-int64(start) < int64(a.idle)
 }
 
-// Pin returns the aggregate of a key, which is built if there is none, with room for one more feeder. It stays until unpin. Or it says
-// why there is none.
+// Pin returns the aggregate of a key, building it if there is none, with room for one more feeder. It stays until
+// unpin. If there can be none, it returns why.
 func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Aggregate) (g *Aggregate, reserved int64, lost amount.Loss) {
 	key := ident.Mix(s.key, identity)
 	a.mu.Lock()
@@ -294,8 +297,8 @@ func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Ag
 	return g, cost, amount.LossNone
 }
 
-// isMadeElsewhere reports whether another rule makes a series that one would have to make, too, by name and all that identifies it: there would
-// be two of it. The lock is held.
+// isMadeElsewhere reports whether another rule makes the same series, by name and all that identifies it, as this one
+// would have to: there would be two of it. The lock is held.
 func (a *Aggregator) isMadeElsewhere(by *State, identity uint64) bool {
 	for _, s := range a.States {
 		g := a.Made[ident.Mix(s.key, identity)]
@@ -313,7 +316,7 @@ func (a *Aggregator) isMadeElsewhere(by *State, identity uint64) bool {
 	return false
 }
 
-// unpin is for when the batch is over.
+// unpin is called when the batch is done.
 func (a *Aggregator) unpin(births []Birth) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -322,7 +325,7 @@ func (a *Aggregator) unpin(births []Birth) {
 	}
 }
 
-// detach gives an aggregate strings of its own.
+// detach gives an aggregate its own copies of its strings.
 func (g *Aggregate) detach() {
 	g.Data, g.Metric = amount.Detached(g.Data)
 	g.Tenant = g.Tenant.Detached()
@@ -340,10 +343,10 @@ func (a *Aggregator) Sizes() (made, feeders map[string]int64) {
 	return made, feeders
 }
 
-// Weight is the memory of an aggregate whose data is of a size, and of all that its total may become.
+// Weight returns the memory of an aggregate whose data has a given size, with the largest size its total may reach.
 func (g *Aggregate) Weight(size, upper int) int64 {
 	n := aggregateCost + 2*int64(size) + g.Tenant.Size()
-	const copies = 3 // of buckets: the total's, a portion's, and those that were last sent
+	const copies = 3 // copies of the buckets: the total's, a portion's, and those that were last sent
 	switch g.Metric.Type() {
 	case pmetric.MetricTypeHistogram:
 		n += copies * amount.BucketCost * int64(max(upper, 16))

@@ -10,14 +10,15 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// A feeder that is silent for the idle timeout rests: it keeps nothing alive, and is no part of what there is now. It is
-// remembered for as long again, so that a counter that comes back with the beginning that it had goes on where it was. If
-// its tenant's memory is short it is not. Nothing that came within an idle timeout is forgotten, or it might count twice.
+// A feeder that is silent for the idle timeout rests: it keeps no aggregate alive, and is not counted among the present
+// ones. It is remembered for as long again, so that a counter that comes back with the same beginning continues where
+// it was; not so if its tenant's memory is short. A feeder that came within an idle timeout is never forgotten, or it
+// might count twice.
 const (
 	RestsAfter   = moment.IdleEpochs + 1
 	ForgetsAfter = 2 * RestsAfter
 
-	forgottenAtOnce = 4096 // feeders, while others wait for their shard
+	forgottenAtOnce = 4096 // how many feeders are forgotten while others wait for their shard
 )
 
 // age lets feeders rest, or forgets them.
@@ -29,7 +30,7 @@ func (a *Aggregator) age(epoch uint32) {
 	}
 }
 
-// ageShard reports whether there are more to be forgotten.
+// ageShard reports whether there are more to forget.
 func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +57,7 @@ func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 			gone = append(gone, row)
 		}
 	}
-	for _, row := range slices.Backward(gone) { // who comes next has the first of them
+	for _, row := range slices.Backward(gone) { // the next new feeder gets the first of the rows
 		a.forgetFeeder(s, row)
 	}
 	if !more {
@@ -79,8 +80,8 @@ func (a *Aggregator) forgetFeeder(s *feederShard, row uint32) {
 	s.remove(row)
 }
 
-// forget forgets aggregates that nobody feeds and that have nothing left to say, and rules that are gone with all that they
-// made.
+// forget forgets aggregates that have no feeders and nothing left to send, and rules that no longer exist with all that
+// they made.
 func (a *Aggregator) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +99,7 @@ func (a *Aggregator) forget() {
 	a.States = slices.DeleteFunc(a.States, func(s *State) bool { return s.gone && s.aggregate == 0 })
 }
 
-// fed reports whether a batch has come in between.
+// fed reports whether a batch has fed an aggregate in the meantime.
 func (a *Aggregator) fed(g *Aggregate) bool {
 	for i := range a.Shards {
 		if a.feeds(i, g) {

@@ -13,10 +13,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
-// What was gathered is settled when its batch is accepted: against the values that feeders had by then, shard by shard. Of
-// two batches that are accepted in another order than they came in, the earlier one has nothing to add of what counts up.
+// Gathered points are settled when their batch is accepted, shard by shard, against the values that feeders have by
+// then. If two batches are accepted in another order than they came in, the earlier one has nothing to add to counters.
 
-// Feeding is what it takes to settle a batch.
+// Feeding holds what is needed to settle a batch.
 type Feeding struct {
 	*Gathered
 
@@ -31,13 +31,13 @@ func (f *Feeding) count(rule int32) *gatheredCount { return f.Of(int(rule)) }
 // settledAtOnce is how many points are settled while others wait for a shard.
 const settledAtOnce = 256
 
-// Feed lets a batch feed.
+// Feed settles the points of an accepted batch.
 func (a *Aggregator) Feed(g *Gathered, epoch uint32, now time.Time) {
 	if len(g.Intakes) == 0 {
 		return
 	}
 	f := &Feeding{Gathered: g, Aggregator: a, epoch: epoch, now: pcommon.NewTimestampFromTime(now), latest: latestOf(now)}
-	var begins [1<<maxFeederShardBits + 1]uint32 // in byShard, by shard; and where the last one ends
+	var begins [1<<maxFeederShardBits + 1]uint32 // where each shard's part of byShard begins; and where the last one ends
 	for i := range f.Intakes {
 		begins[a.ShardOf(f.Intakes[i].Key)+1]++
 	}
@@ -51,7 +51,7 @@ func (a *Aggregator) Feed(g *Gathered, epoch uint32, now time.Time) {
 		f.byShard[at[shard]] = uint32(i)
 		at[shard]++
 	}
-	first := int(a.turn.Add(1)) // or all would queue for the same
+	first := int(a.turn.Add(1)) // otherwise all batches would queue for the same shard
 	for i := range a.Shards {
 		shard := (first + i) % len(a.Shards)
 		for some := f.byShard[begins[shard]:begins[shard+1]]; len(some) > 0; { // not slices.Chunk, which allocates
@@ -65,7 +65,7 @@ func (a *Aggregator) Feed(g *Gathered, epoch uint32, now time.Time) {
 	}
 }
 
-// Spurn forgets feeders that were to be.
+// Spurn gives up feeders that were to be added.
 func (a *Aggregator) Spurn(births []Birth) {
 	if len(births) == 0 {
 		return
@@ -98,12 +98,12 @@ func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
 		if row == noRow {
 			row = f.Bear(s, shard, in)
 			rows = s.rows.Load()
-		} else { // another batch came first
+		} else { // another batch added it first
 			of := &f.Births[in.Birth-1]
 			f.Aggregator.release(of.To.account, of.Cost)
 		}
 	}
-	if row == noRow { // it was on its way for so long that it was forgotten
+	if row == noRow { // its batch was in flight for so long that the feeder was forgotten
 		return amount.LossState
 	}
 	feeder := rows.feeder(row)
@@ -112,7 +112,7 @@ func (f *Feeding) settle(s *feederShard, shard int, in *Intake) amount.Loss {
 	return lost
 }
 
-// add adds what a feeder says.
+// add adds the value of a point.
 func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 	p := &s.portions[feeder.portion]
 	switch {
@@ -144,12 +144,12 @@ func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 	}
 }
 
-// anew reports whether a feeder says that it has begun anew.
+// anew reports whether a point says that its feeder has begun anew.
 func (f *Feeding) anew(feeder *feeder, in *Intake) bool {
 	return amount.Anew(in.Start, feeder.start, feeder.time, f.now)
 }
 
-// ends is for a feeder that says its end, unless it has said something later.
+// ends marks the end of a feeder, unless it has had a later point.
 func (p *portion) ends(feeder *feeder, in *Intake) amount.Loss {
 	if in.Time != 0 && in.Time < feeder.time {
 		return amount.LossOld
@@ -175,7 +175,7 @@ func (f *Feeding) Bear(s *feederShard, shard int, in *Intake) uint32 {
 		feeder.bits = uint64(s.keep())
 		h := histogramFeeder{cost: of.Cost - FeederCost - PortionCost}
 		if of.Begun != nil {
-			if both, ok := of.To.agree(of.Begun.Last.Bounds); ok { // else it is not known what it has grown by
+			if both, ok := of.To.agree(of.Begun.Last.Bounds); ok { // otherwise its growth is unknown
 				of.Begun.Last.Bring(both)
 				feeder.start, feeder.time, feeder.flags = of.Begun.Start, of.Begun.Time, feederBegun
 				h.last, h.bounds = of.Begun.Last.Value, both
@@ -189,7 +189,7 @@ func (f *Feeding) Bear(s *feederShard, shard int, in *Intake) uint32 {
 	return s.insert(in.Key, feeder, f.epoch)
 }
 
-// keep remembers what a feeder said.
+// keep remembers a feeder's last value.
 func (f *Feeding) keep(feeder *feeder, p *portion, in *Intake) {
 	p.wake(feeder)
 	p.points++
@@ -197,7 +197,7 @@ func (f *Feeding) keep(feeder *feeder, p *portion, in *Intake) {
 	feeder.remember(amount.NumberOf(in.Bits, in.Flags&IntakeFloat != 0))
 }
 
-// counter adds what a counter has grown by.
+// counter adds the growth of a counter.
 func (f *Feeding) counter(feeder *feeder, p *portion, in *Intake, v amount.Numeric) amount.Loss {
 	passes := in.Birth > 0 && f.Births[in.Birth-1].Passes
 	begins := feeder.flags&feederBegun == 0
@@ -207,7 +207,7 @@ func (f *Feeding) counter(feeder *feeder, p *portion, in *Intake, v amount.Numer
 	last, anew := feeder.number(), f.anew(feeder, in)
 	lost := amount.LossNone
 	switch {
-	case passes: // its own series has said it
+	case passes: // its own series has reported it
 		v = amount.Numeric{IsFloat: v.IsFloat}
 	case begins && in.Birth > 0 && f.Births[in.Birth-1].Whole:
 	case begins, anew && in.Start == in.Time: // of unknown beginning
@@ -225,7 +225,7 @@ func (f *Feeding) counter(feeder *feeder, p *portion, in *Intake, v amount.Numer
 	return lost
 }
 
-// histogram adds a value that is no number.
+// histogram adds a value that is not a number.
 func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Intake) amount.Loss {
 	counts := p.of.Class == amount.ClassCumulative
 	begins := feeder.flags&feederBegun == 0
@@ -277,7 +277,7 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 		p.add(v.None(), both)
 		lost = amount.LossBaseline
 	case !anew && ok:
-		if !v.HasSum { // the next one may have it again
+		if !v.HasSum { // the next one may have a sum again
 			v.Sum, v.HasSum = last.Sum, last.HasSum
 		}
 		lost = p.add(grown, both)
@@ -292,14 +292,14 @@ func (f *Feeding) histogram(s *feederShard, feeder *feeder, p *portion, in *Inta
 	return lost
 }
 
-// addAll adds all of a value. If it has no sum yet then all of that is to be added later.
+// addAll adds all of a value. If it has no sum yet, the whole sum is to be added later.
 func (p *portion) addAll(v *amount.Value, in *amount.Bounds) amount.Loss {
 	lost := p.add(v.Clone(), in)
 	v.HasSum = true
 	return lost
 }
 
-// add adds a value in the bounds that the aggregate has now. A sum that would be infinite is left out.
+// add adds a value in the aggregate's current bounds. A sum that would become infinite is left out.
 func (p *portion) add(v amount.Value, in *amount.Bounds) amount.Loss {
 	if p.histogram == nil {
 		p.histogram = &amount.Bucketed{Bounds: in}
@@ -311,7 +311,7 @@ func (p *portion) add(v amount.Value, in *amount.Bounds) amount.Loss {
 	return amount.LossNone
 }
 
-// agree returns the bounds that an aggregate and a value have in common, which are the aggregate's from here on.
+// agree returns the bounds that an aggregate and a value have in common, which become the aggregate's.
 func (g *Aggregate) agree(of *amount.Bounds) (*amount.Bounds, bool) {
 	for {
 		known := g.Bounds.Load()
@@ -325,8 +325,8 @@ func (g *Aggregate) agree(of *amount.Bounds) (*amount.Bounds, bool) {
 	}
 }
 
-// latestOf is by how much the clock of a feeder may be ahead. A point from later than that, by mistake, must not make all that
-// come after it too old.
+// latestOf returns the latest time accepted from a feeder whose clock is ahead. A point from later than that, by
+// mistake, must not make all points after it too old.
 func latestOf(now time.Time) pcommon.Timestamp {
 	return pcommon.NewTimestampFromTime(now.Add(overflow.MostAhead))
 }

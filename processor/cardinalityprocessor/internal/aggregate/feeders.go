@@ -13,11 +13,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// feeder is what is known of a series that comes in and is aggregated: what it said last, and the portion that it is part of. Of a
-// histogram it says where that is. It is kept in a row.
+// feeder is the state of an incoming series that is aggregated: its last value, and the portion that it is part of. For
+// a histogram it has the index of the value. It is kept in a row.
 type feeder struct {
 	start, time pcommon.Timestamp
-	bits        uint64 // of the last number, or where in the shard's histograms the last value is
+	bits        uint64 // bits of the last number, or the index of the last value in the shard's histograms
 	portion     uint32
 	flags       feederFlags
 }
@@ -25,29 +25,29 @@ type feeder struct {
 type feederFlags uint8
 
 const (
-	feederFloat   feederFlags = 1 << iota // the last number was one
-	feederResting                         // it was silent, or said its end, and is no part of what there is now
-	feederBegun                           // it has said something
+	feederFloat   feederFlags = 1 << iota // the last number was a float
+	feederResting                         // it was silent, or has ended, and is not counted among the present ones
+	feederBegun                           // it has had a value
 
 	feederFlagBits = 3
 )
 
-// histogramFeeder is the last value of a feeder that is no number. Its slices are never written to.
+// histogramFeeder is the last value, not a number, of a feeder. Its slices are never written to.
 type histogramFeeder struct {
 	last   amount.Value
 	bounds *amount.Bounds
 	cost   int64
 }
 
-// feederShard has the feeders of a part of all keys, and what these have added up since the last flush. Nothing that a
-// known feeder says takes another lock than that of its shard.
+// feederShard has the feeders of a part of all keys, and what these have added up since the last flush. Points of known
+// feeders take no other lock than that of their shard.
 type feederShard struct {
 	rows atomic.Pointer[feederRows]
 
 	mu         sync.Mutex
 	live       int
 	used       uint32   // rows that are or were taken
-	spareRows  []uint32 // of these, those that are free
+	spareRows  []uint32 // free rows among them
 	portions   []portion
 	spare      []uint32 // free portions
 	histograms []histogramFeeder
@@ -57,14 +57,14 @@ type feederShard struct {
 
 // portion is what the feeders of one shard add to one aggregate.
 type portion struct {
-	of        *Aggregate       // nil: it is free
+	of        *Aggregate       // nil if the portion is free
 	sum       amount.Numeric   // since the last flush
-	histogram *amount.Bucketed // the same of histograms, in the aggregate's bounds or earlier ones
+	histogram *amount.Bucketed // the same for histograms, in the aggregate's bounds or earlier ones
 	points    uint32           // since the last flush
 	feeders   uint32
-	awake     uint32 // of these, not resting
+	awake     uint32 // feeders among these that are not resting
 	class     amount.Class
-	form      amount.Shape // both of them the aggregate's, which would have to be looked at for each point
+	form      amount.Shape // copies of the aggregate's fields, which would otherwise have to be read for each point
 }
 
 func newFeederShards(n int) []feederShard {
@@ -75,11 +75,11 @@ func newFeederShards(n int) []feederShard {
 	return shards
 }
 
-// Trail is, by shard, the row after that which was found last. Senders say their series in the same order again, so it is mostly that
-// of the next one.
+// Trail has, for each shard, the row after the last one found. Senders repeat their series in the same order, so it is
+// mostly the row of the next series.
 type Trail [1 << maxFeederShardBits]uint32
 
-// knows returns the row of a key, noRow if there is none, and sees to it that it stays while its batch is on its way.
+// knows returns the row of a key, noRow if there is none, and ensures that it stays while its batch is in flight.
 func (s *feederShard) knows(key uint64, epoch, guess uint32) uint32 {
 	rows, row := s.rows.Load(), guess
 	if !rows.is(row, key) {
@@ -96,7 +96,7 @@ func (s *feederShard) knows(key uint64, epoch, guess uint32) uint32 {
 	return row
 }
 
-// portionOf returns the number of an aggregate's portion, and whether it is new.
+// portionOf returns the index of an aggregate's portion, and whether it is new.
 func (s *feederShard) portionOf(g *Aggregate, shard int) (at uint32, fresh bool) {
 	if at := g.portions[shard]; at > 0 {
 		return at - 1, false
@@ -112,7 +112,7 @@ func (s *feederShard) portionOf(g *Aggregate, shard int) (at uint32, fresh bool)
 	return at, true
 }
 
-// keep gives a feeder memory for a value that is no number.
+// keep gives a feeder memory for a value that is not a number.
 func (s *feederShard) keep() (at uint32) {
 	if n := len(s.spares); n > 0 {
 		at, s.spares = s.spares[n-1], s.spares[:n-1]
@@ -131,7 +131,7 @@ func (f *feeder) remember(n amount.Numeric) {
 	}
 }
 
-// wake is for a feeder that has something to say.
+// wake counts a feeder among the present ones when it has a point.
 func (p *portion) wake(f *feeder) {
 	if f.flags&feederResting != 0 {
 		f.flags &^= feederResting

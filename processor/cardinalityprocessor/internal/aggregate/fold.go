@@ -10,10 +10,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// folded is what the last values of an aggregate's feeders come to: those of gauges, and of sums that go up and down.
+// folded combines the last values of an aggregate's feeders: of gauges, and of sums that are not monotonic.
 type folded struct {
 	sum, min, max, last amount.Numeric
-	at                  pcommon.Timestamp // of last
+	at                  pcommon.Timestamp // time of last
 	n                   int64
 }
 
@@ -22,19 +22,19 @@ func (f *folded) add(v amount.Numeric, at pcommon.Timestamp) {
 		*f = folded{sum: v, min: v, max: v, last: v, at: at, n: 1}
 		return
 	}
-	f.sum.AddNumber(&v) // a sum that would be infinite stays what it was
+	f.sum.AddNumber(&v) // a sum that would become infinite stays as it was
 	if v.Below(&f.min) {
 		f.min = v
 	}
 	if f.max.Below(&v) {
 		f.max = v
 	}
-	if at > f.at || at == f.at && f.last.Below(&v) { // of two of the same time always the same one
+	if at > f.at || at == f.at && f.last.Below(&v) { // of two with the same time, always choose the same one
 		f.last, f.at = v, at
 	}
 }
 
-// result is what an operation makes of it.
+// result returns the outcome for an operation.
 func (f *folded) result(of policy.Operation) amount.Numeric {
 	switch of {
 	case policy.OperationMin:

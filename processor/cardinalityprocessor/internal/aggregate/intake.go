@@ -11,50 +11,50 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Gathered are the points of a batch that are to be aggregated.
+// Gathered holds the points of a batch that are to be aggregated.
 type Gathered struct {
 	Intakes    []Intake
 	Histograms []amount.Bucketed
-	difference amount.Room // for what one has grown by
+	difference amount.Room // buffer for a growth
 	Births     []Birth
-	byShard    []uint32 // of intakes, when they are settled
-	Leaving    []int    // points of the metric at hand whose series ends here, and goes on in an aggregate
+	byShard    []uint32 // indices of intakes, while they are settled
+	Leaving    []int    // points of the current metric whose series ends here, and continues in an aggregate
 	Counts     []gatheredCount
 	Trail      Trail
 }
 
-// Intake is a point that was taken.
+// Intake is a point taken for aggregation.
 type Intake struct {
 	Key         uint64
-	Bits        uint64 // of the number, or where in histograms the value is that is none
+	Bits        uint64 // bits of the number, or the index in histograms of a value that is not one
 	Start, Time pcommon.Timestamp
-	Rule        int32  // its aggregation's index
-	Birth       int32  // of a feeder that was not there, and one more
-	row         uint32 // where its feeder was when the point was taken
+	Rule        int32  // index of its aggregation
+	Birth       int32  // index plus one of its birth, if its feeder did not exist
+	row         uint32 // row of its feeder when the point was taken
 	Flags       intakeFlags
 }
 
 type intakeFlags uint8
 
-// What is said of an intake beside its value.
+// Flags of an intake.
 const (
 	IntakeFloat   intakeFlags = 1 << iota
 	IntakeNothing             // a stale marker, or a gauge that is no number
 	IntakePartial             // its sum cannot be used
 )
 
-// Birth is a feeder that was not there when its first point was taken.
+// Birth is a feeder that did not exist when its first point was taken.
 type Birth struct {
 	To     *Aggregate
-	Cost   int64 // that is reserved
+	Cost   int64 // memory reserved for it
 	Begun  *Begun
-	Passes bool   // its first value is said by a series of its own
+	Passes bool   // its first value is reported by a series of its own
 	Whole  bool   // all of its first value is to be added
-	Stays  bool   // the point does, as the last one of that series
-	Ousts  uint64 // a member of the overflow that ends with it
+	Stays  bool   // the point itself stays, as the last one of that series
+	Ousts  uint64 // fingerprint of a member of the overflow whose membership ends with it
 }
 
-// gatheredCount is how many points a rule took, or could not.
+// gatheredCount counts the points that a rule took, or could not take.
 type gatheredCount struct {
 	Taken int64
 	Lost  [amount.Losses]int64
@@ -87,7 +87,7 @@ func (g *Gathered) Reset() {
 // Of returns the counts of a rule.
 func (g *Gathered) Of(rule int) *gatheredCount {
 	if n := rule + 1; len(g.Counts) < n {
-		g.Counts = slices.Grow(g.Counts, n-len(g.Counts))[:n] // all are 0
+		g.Counts = slices.Grow(g.Counts, n-len(g.Counts))[:n] // those beyond the length are all 0
 	}
 	return &g.Counts[rule]
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// What aggregates have come to is poured at the interval of their rule: through the limits, as if it came in, and on. Before
-// that it is noted for a restart, so that nothing that anybody has seen is forgotten.
+// Aggregates are poured at the interval of their rule: through the limits, as if they came in, and on. Before that they
+// are saved for a restart, so that nothing that has been sent is forgotten.
 
-// Pouring is a message of what was made.
+// Pouring is a message of series that were made here.
 type Pouring struct {
 	*overflow.Shipment
 
 	said  []said
-	Rules map[*Rule]int64 // points
+	Rules map[*Rule]int64 // how many points each rule has in it
 }
 
 // said is what a pouring took out of an aggregate.
 type said struct {
 	of     *Aggregate
-	total  amount.Bucketed // of deltas
+	total  amount.Bucketed // the total, of deltas
 	points int
 	start  pcommon.Timestamp
 	ends   bool
 }
 
-// idlePlan is how long to wait for rules that aggregate when there are none.
+// idlePlan is how long to wait when no rules aggregate.
 const idlePlan = time.Hour
 
-// Until is how long nothing is due.
+// Until returns for how long nothing is due.
 func (a *Aggregator) Until(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,7 +50,7 @@ func (a *Aggregator) Until(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// Plan returns what is due, with the times that it is due at, and notes when it is next.
+// Plan returns the states that are due, each with the time it is due at, and sets when it is due next.
 func (a *Aggregator) Plan(now time.Time) (due map[*State]pcommon.Timestamp) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +67,7 @@ func (a *Aggregator) Plan(now time.Time) (due map[*State]pcommon.Timestamp) {
 	return due
 }
 
-// All has every state due.
+// All returns every state as due.
 func (a *Aggregator) All(now time.Time) map[*State]pcommon.Timestamp {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,8 +78,8 @@ func (a *Aggregator) All(now time.Time) map[*State]pcommon.Timestamp {
 	return all
 }
 
-// Flush makes messages of what is due, and hands them on when it is noted what they are made of. With nothing to note it with, that
-// is left out.
+// Flush makes messages of the states that are due, and hands them on once the state they are made of is saved. If there
+// is no storage, saving is left out.
 func (a *Aggregator) Flush(epoch uint32, due map[*State]pcommon.Timestamp, note func(), send func([]*Pouring)) {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
@@ -96,7 +96,7 @@ func (a *Aggregator) Flush(epoch uint32, due map[*State]pcommon.Timestamp, note 
 	a.forget()
 }
 
-// Close records what there is at the end.
+// Close saves the final state.
 func (a *Aggregator) Close(note func() error) error {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
@@ -104,8 +104,8 @@ func (a *Aggregator) Close(note func() error) error {
 	return note()
 }
 
-// drain brings together what the shards have added up, and looks through last values of what is due. It notes who feeds if
-// that is to be saved.
+// drain brings together what the shards have added up, and goes through the last values of the states that are due. It
+// copies the feeders if they are to be saved.
 func (a *Aggregator) drain(due map[*State]pcommon.Timestamp, save bool) {
 	a.mu.Lock()
 	for _, g := range a.Order {
@@ -130,7 +130,7 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 			continue
 		}
 		g.points, g.feeders, g.awake = g.points+int(p.points), g.feeders+int(p.feeders), g.awake+int(p.awake)
-		if g.total.AddNumber(&p.sum) { // what would make it infinite waits for what may make it less
+		if g.total.AddNumber(&p.sum) { // a value that would make the total infinite waits for others that may lower it
 			p.sum = amount.Numeric{}
 		}
 		if p.histogram != nil && g.plus(*p.histogram) { // as above
@@ -154,7 +154,7 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 	rows := s.rows.Load()
 	for row := range s.used {
 		f := rows.feeder(row)
-		if f.flags&(feederResting|feederBegun) != feederBegun { // or it is free
+		if f.flags&(feederResting|feederBegun) != feederBegun { // or the row is free
 			continue
 		}
 		if g := s.portions[f.portion].of; due[g.state] != 0 && g.folds() {
@@ -163,13 +163,13 @@ func (a *Aggregator) drainShard(i int, due map[*State]pcommon.Timestamp, save bo
 	}
 }
 
-// folds reports whether what is made is made of last values.
+// folds reports whether an aggregate is made of last values.
 func (g *Aggregate) folds() bool {
 	return g.shape() == amount.ShapeNumber && (g.Class == amount.ClassGauge || g.Class == amount.ClassUpDown)
 }
 
-// adopt has aggregates go on with series that an earlier version of their rule made, or one of another name that was gone when it came: there are not
-// two of them, and nobody says their end.
+// adopt has aggregates continue the series of an earlier version of their rule, or of a rule of another name that was
+// gone when theirs came: so there are not two of them, and no end is sent.
 func (a *Aggregator) adopt() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,7 +177,7 @@ func (a *Aggregator) adopt() {
 		if !was.state.gone {
 			continue
 		}
-		for _, s := range slices.Backward(a.States) { // the last one has it
+		for _, s := range slices.Backward(a.States) { // the latest version has it
 			if s == was.state {
 				break
 			}
@@ -191,7 +191,7 @@ func (a *Aggregator) adopt() {
 	}
 }
 
-// goOn takes over what another aggregate has said, and not said yet.
+// goOn takes over what another aggregate has sent, and has yet to send.
 func (g *Aggregate) goOn(was *Aggregate) {
 	if !g.folds() {
 		if !g.plus(was.total) {
@@ -202,15 +202,15 @@ func (g *Aggregate) goOn(was *Aggregate) {
 			g.Start = was.Start
 		case !g.spoke:
 			g.Start = min(g.Start, was.Start)
-		default: // nobody has seen what it takes over
+		default: // nothing of the aggregate taken over has been sent
 		}
 	}
 	g.points, g.sent, g.spoke = g.points+was.points, g.sent || was.sent, g.spoke || was.spoke
 	was.total, was.points, was.sent, was.spoke = amount.Bucketed{Bounds: was.total.Bounds}, 0, false, false
-	was.Start = max(was.Start, g.state.Flushed) // what it may still say is another series
+	was.Start = max(was.Start, g.state.Flushed) // anything it may still send belongs to another series
 }
 
-// plus adds to the total, and reports whether that has bounds for it, and room.
+// plus adds to the total, and reports whether that has bounds for the value, and can hold it.
 func (g *Aggregate) plus(v amount.Bucketed) bool {
 	if g.shape() == amount.ShapeNumber {
 		g.total.AddNumber(&v.Numeric)
@@ -234,7 +234,7 @@ func (g *Aggregate) names() (all []string) {
 	return all
 }
 
-// put makes messages of what is due.
+// put makes messages of the states that are due.
 func (a *Aggregator) put(due map[*State]pcommon.Timestamp) (all []*Pouring) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +267,7 @@ func (a *Aggregator) put(due map[*State]pcommon.Timestamp) (all []*Pouring) {
 	return all
 }
 
-// says reports whether an aggregate has something to say, or has ended and not said so.
+// says reports whether an aggregate has something to send, or has ended without having sent that.
 func (g *Aggregate) says() (speaks, ends bool) {
 	over := g.state.gone || g.awake == 0
 	switch {
@@ -374,7 +374,8 @@ func (s *Pouring) pointOf(g *Aggregate, m pmetric.Metric, at pcommon.Timestamp) 
 	return i
 }
 
-// TakeBack takes back what could not be sent, to go with the next. If it may not, it returns how many points are lost.
+// TakeBack takes back what could not be sent, to be sent with the next message. If that is not allowed, it returns how
+// many points are lost.
 func (a *Aggregator) TakeBack(s *Pouring, again bool) (lost int) {
 	for i := range s.said {
 		was := &s.said[i]
@@ -382,7 +383,7 @@ func (a *Aggregator) TakeBack(s *Pouring, again bool) (lost int) {
 		switch {
 		case was.ends:
 			g.sent = again
-		case g.Class != amount.ClassDelta: // its total stays
+		case g.Class != amount.ClassDelta: // its total is kept anyway
 		case !again:
 			lost++
 		default:

@@ -10,55 +10,57 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// feederRows has the feeders of a shard, in the order in which they came: series that a sender says one after the other lie next
-// to each other, and are found in a row after the first.
+// feederRows has the feeders of a shard, in the order in which they came: series that a sender sends one after the
+// other lie next to each other, and are found in a row after the first.
 //
 //	places   |t 3|   |t 1|t 2|...   where keys belong: a part of the key, and the number of its row, from 1 on. At most four in five are taken
 //	pieces   |row|row|...|          rows
 //	starts   |time|time|...|        of the rows of a piece, when their feeders began
 //
-// Whether a key is there is found out without the lock. Who finds it not has to look again under the lock: it may be moving.
+// A key is looked up without the lock. If it is not found, it must be looked up again under the lock: it may have been
+// moving.
 type feederRows struct {
 	places []atomic.Uint32
 	pieces []*[pieceRows]feederRow
-	starts []*[pieceRows]pcommon.Timestamp // by piece; nil as long as no feeder has said so, as is usual in remote write. Under the lock
+	starts []*[pieceRows]pcommon.Timestamp // by piece; nil until a feeder has a start time, as is usual in remote write. Under the lock
 }
 
 // pieceRows is how many rows there are in a piece. More are added piece by piece, and none is moved for that. It has the size of what the
 // allocator gives out, and no pointer that the garbage collector would have to look for.
 const pieceRows = 64
 
-// feederRow is a feeder: what is looked at without the lock, and what is known of it.
+// feederRow is a feeder: the fields read without the lock, and the rest.
 type feederRow struct {
-	key  atomic.Uint64 // 0: it is free
+	key  atomic.Uint64 // 0 if the row is free
 	seen atomic.Uint32 // epoch in which it last came
-	// What follows is under the lock.
-	of   uint32 // its portion, and flags
+	// The fields below are guarded by the lock.
+	of   uint32 // index of its portion, and flags
 	time pcommon.Timestamp
 	bits uint64
 }
 
-// noRow is the row of what is not there.
+// noRow stands for a row that does not exist.
 const noRow = ^uint32(0)
 
 const minPlaces = 64
 
-// rowBits are those of a place that number a row: no shard has more. What is left is for a part of the key.
+// rowBits is how many bits of a place hold the row number: no shard has more rows. The other bits hold a part of the
+// key.
 const rowBits = 26
 
-// home is where a key belongs. The first bits of keys have chosen the shard.
+// home returns where a key belongs. The first bits of keys have chosen the shard.
 func (r *feederRows) home(key uint64) int {
 	hi, _ := bits.Mul64(key<<maxFeederShardBits, uint64(len(r.places)))
 	return int(hi)
 }
 
-// place is what is noted of a key in a row.
+// place returns the entry for a key in a row.
 func place(key uint64, row uint32) uint32 { return uint32(key)<<rowBits | (row + 1) }
 
-// rowAt is the row that a place is of.
+// rowAt returns the row of a place.
 func rowAt(place uint32) uint32 { return place&(1<<rowBits-1) - 1 }
 
-// is reports whether a row is that of a key. Any number will do for the row.
+// is reports whether a row is that of a key. The row may be any number.
 func (r *feederRows) is(row uint32, key uint64) bool {
 	return int(row/pieceRows) < len(r.pieces) && r.row(row).key.Load() == key
 }
@@ -67,7 +69,7 @@ func (r *feederRows) row(row uint32) *feederRow {
 	return &r.pieces[row/pieceRows][row%pieceRows]
 }
 
-// feeder returns what is known of the feeder in a row. The lock is held, here and below.
+// feeder returns the feeder in a row. The lock is held, here and below.
 func (r *feederRows) feeder(row uint32) feeder {
 	of := r.row(row)
 	f := feeder{time: of.time, bits: of.bits, portion: of.of >> feederFlagBits, flags: feederFlags(of.of & (1<<feederFlagBits - 1))}
@@ -77,7 +79,7 @@ func (r *feederRows) feeder(row uint32) feeder {
 	return f
 }
 
-// put records what is known of the feeder in a row.
+// put stores the feeder in a row.
 func (r *feederRows) put(row uint32, f feeder) {
 	of := r.row(row)
 	of.of, of.time, of.bits = f.portion<<feederFlagBits|uint32(f.flags), f.time, f.bits
@@ -94,7 +96,7 @@ func (r *feederRows) put(row uint32, f feeder) {
 	}
 }
 
-// startsOf are those of the piece of a row, or nil.
+// startsOf returns the start times of a row's piece, or nil.
 func (r *feederRows) startsOf(row uint32) *[pieceRows]pcommon.Timestamp {
 	if piece := int(row / pieceRows); piece < len(r.starts) {
 		return r.starts[piece]
@@ -121,7 +123,7 @@ func (r *feederRows) find(key uint64) uint32 {
 	}
 }
 
-// index records where a key is. There is room.
+// index enters a key into the places. There is room.
 func (r *feederRows) index(key uint64, row uint32) {
 	i := r.home(key)
 	for r.places[i].Load() != 0 {
@@ -132,7 +134,7 @@ func (r *feederRows) index(key uint64, row uint32) {
 	r.places[i].Store(place(key, row))
 }
 
-// unindex forgets where a key is that is there, and moves those up that have it in their way.
+// unindex removes a key that is in the places, and moves up those that were displaced by it.
 func (r *feederRows) unindex(key uint64, row uint32) {
 	i, n := r.home(key), len(r.places)
 	for r.places[i].Load() != place(key, row) {
@@ -156,7 +158,7 @@ func (r *feederRows) unindex(key uint64, row uint32) {
 	r.places[i].Store(0)
 }
 
-// row takes a row that is free, with a new piece if there is none.
+// row takes a free row, adding a piece if there is none.
 func (s *feederShard) row() uint32 {
 	if n := len(s.spareRows); n > 0 {
 		row := s.spareRows[n-1]
@@ -185,7 +187,7 @@ func (s *feederShard) insert(key uint64, f feeder, epoch uint32) uint32 {
 	return row
 }
 
-// reindex makes another number of places.
+// reindex rebuilds the places with another size.
 func (s *feederShard) reindex(n int) {
 	was := s.rows.Load()
 	r := &feederRows{places: make([]atomic.Uint32, n), pieces: was.pieces, starts: was.starts}
@@ -197,7 +199,7 @@ func (s *feederShard) reindex(n int) {
 	s.rows.Store(r)
 }
 
-// remove takes out what is in a row.
+// remove removes the feeder in a row.
 func (s *feederShard) remove(row uint32) {
 	r := s.rows.Load()
 	r.unindex(r.row(row).key.Load(), row)

@@ -27,18 +27,18 @@ import (
 //	magic | closed | stamp | parts | retired | states | aggregates | CRC-32
 //	magic | stamp | feeders | CRC-32
 
-// MaxParts is in how many parts feeders are saved at most.
+// MaxParts is the largest number of parts in which feeders are saved.
 const MaxParts = 1 << maxFeederShardBits
 
-// savedFeeders are those of a shard as they were when it was drained.
+// savedFeeders are the feeders of a shard as they were when it was drained.
 type savedFeeders struct {
 	keys       []uint64
 	feeders    []feeder
-	of         []uint32 // numbers of aggregates
+	of         []uint32 // numbers of their aggregates
 	histograms []amount.Bucketed
 }
 
-// copy copies them, less those of deltas: nothing needs to be known of these. The shard's lock is held.
+// copy copies them, without those of deltas, which need not be remembered. The shard's lock is held.
 func (c *savedFeeders) copy(s *feederShard) {
 	*c = savedFeeders{keys: c.keys[:0], feeders: c.feeders[:0], of: c.of[:0], histograms: c.histograms[:0]}
 	rows := s.rows.Load()
@@ -61,7 +61,8 @@ func (c *savedFeeders) copy(s *feederShard) {
 	}
 }
 
-// Snapshot is what is saved of what the shards were drained for: what is made, and the feeders of each shard.
+// Snapshot returns the state to be saved, for which the shards were drained: the aggregates, and the feeders of each
+// shard.
 func (a *Aggregator) Snapshot(now time.Time, due map[*State]pcommon.Timestamp) (state []byte, shards [][]byte) {
 	stamp := uint64(now.UnixNano())
 	known := map[uint32]*Aggregate{}
@@ -72,7 +73,7 @@ func (a *Aggregator) Snapshot(now time.Time, due map[*State]pcommon.Timestamp) (
 	return state, shards
 }
 
-// appendAggregates records which aggregates it has, by their numbers.
+// appendAggregates appends the aggregates, and records their numbers.
 func (a *Aggregator) appendAggregates(
 	dst []byte, stamp uint64, due map[*State]pcommon.Timestamp, known map[uint32]*Aggregate,
 ) []byte {
@@ -113,7 +114,7 @@ func (a *Aggregator) appendAggregates(
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
 
-// append appends an aggregate, as it will be when what is due was sent.
+// append appends an aggregate, as it will be after what is due has been sent.
 func (g *Aggregate) append(dst []byte, state uint64, due bool) []byte {
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, state), uint64(g.number))
 	dst = ident.AppendTenant(dst, g.Tenant)
@@ -142,7 +143,7 @@ func operationBytes(all []policy.Operation) (raw []byte) {
 	return raw
 }
 
-// append appends the feeders, with what is no number in the bounds that their aggregates have.
+// append appends the feeders, with values that are not numbers in the bounds of their aggregates.
 func (c *savedFeeders) append(dst []byte, stamp uint64, known map[uint32]*Aggregate) []byte {
 	begin := len(dst)
 	dst = binary.LittleEndian.AppendUint64(append(dst, store.Magic...), stamp)
@@ -172,7 +173,7 @@ func (c *savedFeeders) append(dst []byte, stamp uint64, known map[uint32]*Aggreg
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[begin:]))
 }
 
-// Restored returns one that goes on with what was saved, nil if that is damaged.
+// Restored returns an aggregator that continues from a saved state, nil if that is damaged.
 func (a *Aggregator) Restored(saved []byte, epoch uint32, now time.Time, part func(i int) ([]byte, error)) (*Aggregator, error) {
 	to := New(a.Budget, a.idle)
 	to.Tenants, to.Instance = a.Tenants, a.Instance
@@ -189,14 +190,14 @@ func (a *Aggregator) Restored(saved []byte, epoch uint32, now time.Time, part fu
 		return nil, nil
 	}
 	if !l.closed && to.Used.Load() > to.Budget/8*7 {
-		for _, s := range to.States { // series may have passed because memory was short, nobody knows which
+		for _, s := range to.States { // series may have passed because memory was short, and it is not known which
 			s.Since = pcommon.NewTimestampFromTime(now)
 		}
 	}
 	return to, nil
 }
 
-// loading is what it takes to read what was saved.
+// loading holds what is needed to read a saved state.
 type loading struct {
 	*Aggregator
 
@@ -206,7 +207,7 @@ type loading struct {
 	known  map[uint64]*Aggregate // by number
 }
 
-// What states, aggregates and feeders take at least.
+// The least sizes of states, aggregates and feeders.
 const (
 	minSavedState     = 2 + 2*8 + 2*8 + 2
 	minSavedAggregate = 4 + 3*8 + 8 + 4 + amount.ValueFields
@@ -258,7 +259,7 @@ func (l *loading) aggregates(saved []byte) (parts int, ok bool) {
 	return parts, r.Err == nil
 }
 
-// aggregate returns nil if it is none.
+// aggregate reads an aggregate. It returns nil if there is no valid one.
 func (l *loading) aggregate(r *store.Reader) *Aggregate {
 	state := r.Uvarint()
 	g := &Aggregate{number: uint32(r.Uvarint()), portions: make([]uint32, len(l.Shards))}
@@ -287,7 +288,7 @@ func (l *loading) aggregate(r *store.Reader) *Aggregate {
 	g.Rule, g.key, g.Class = g.state.Rule, ident.Mix(g.state.key, g.identity), amount.ClassOf(g.Metric)
 	g.form = amount.ShapeOf(g.Metric)
 	if !l.closed && g.Class != amount.ClassDelta {
-		g.points = max(g.points, 1) // who knows whether it was sent
+		g.points = max(g.points, 1) // it is not known whether it was sent
 	}
 	total.Shape = g.shape()
 	if total.Shape == amount.ShapeSummary || !amount.FitsBounds(&total, g.total.Bounds) {

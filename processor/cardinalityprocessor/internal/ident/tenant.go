@@ -58,7 +58,7 @@ func (h *Hasher) Tenant(t *Tenant) uint64 {
 // AppendMetadata appends those keys that the client has sent, so that clients that have sent the same get the same
 // text:
 //
-// for each key: its length | key | number of values | for each value: its length | value
+//	for each key: its length | key | number of values | for each value: its length | value
 func AppendMetadata(dst []byte, from client.Metadata, keys []string) []byte {
 	for _, key := range keys {
 		values := from.Get(key)

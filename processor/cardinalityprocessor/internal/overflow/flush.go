@@ -16,25 +16,25 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// A flush goes from shard to shard, and holds none of them for longer than a few hundred members or outputs take: batches go on
-// meanwhile. What it does not see of them goes with the next one.
+// A flush goes from shard to shard, and locks none of them for longer than a few hundred members or outputs take:
+// batches go on meanwhile. What it misses of them goes with the next one.
 
-// restedAtOnce is how many members are let rest, or outputs summed up, while others wait for their shard.
+// restedAtOnce is how many members are put to rest, or outputs summed up, while others wait for their shard.
 const restedAtOnce = 512
 
-// summed is what the subtotals of an output come to.
+// summed is the sum of an output's subtotals.
 type summed struct {
 	Total   amount.Value
-	bounds  *amount.Bounds // of total
+	bounds  *amount.Bounds // bounds of total
 	stamp   uint64         // of the last point
 	points  int            // since the last flush
 	Members int
 	resting int
 	seen    uint32
-	lost    int // subtotals that would make it infinite
+	lost    int // how many subtotals would have made it infinite
 }
 
-// add adds a subtotal, of which deltas and gauges keep nothing: that is sent now.
+// add adds a subtotal, and takes deltas and gauges out of it: they are sent now.
 func (s *summed) add(out *Output, p *subtotal, take bool) {
 	s.Members += p.Members
 	s.resting += p.resting
@@ -74,7 +74,8 @@ func (s *summed) add(out *Output, p *subtotal, take bool) {
 	p.points = 0
 }
 
-// SumUp goes through the subtotals of outputs, and takes what is new of them if it is to be sent. What is a flush's is held.
+// SumUp goes through the subtotals of outputs, and takes what is new in them if it is to be sent. The lock of the flush
+// is held.
 func (o *Overflow) SumUp(order []*Output, take bool) {
 	for _, out := range order {
 		out.Sum = summed{bounds: out.Bounds.Load()}
@@ -82,7 +83,7 @@ func (o *Overflow) SumUp(order []*Output, take bool) {
 	for i := range o.Shards {
 		for some := range slices.Chunk(order, restedAtOnce) {
 			o.sumShard(i, some, take)
-			runtime.Gosched() // batches may have no other processor
+			runtime.Gosched() // batches may have no other CPU
 		}
 	}
 }
@@ -98,7 +99,7 @@ func (o *Overflow) sumShard(i int, some []*Output, take bool) {
 	}
 }
 
-// letRest lets those rest who are idle.
+// letRest puts idle members to rest.
 func (o *Overflow) letRest(epoch uint32) {
 	for i := range o.Shards {
 		sh := &o.Shards[i]
@@ -136,15 +137,15 @@ func (o *Overflow) restSome(sh *overflowShard, some []uint64, epoch uint32) {
 	}
 }
 
-// ordered is a copy of what there is.
+// ordered returns a copy of the outputs, in order.
 func (o *Overflow) ordered() []*Output {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	return slices.Clone(o.Order)
 }
 
-// expire ends outputs that have no members but those who rest, and have been silent. It returns those that have to say so. They are
-// forgotten, unless somebody may come back to them.
+// expire ends outputs that have only resting members, and have been silent. It returns those whose end has to be sent.
+// They are forgotten, unless a member may come back to them.
 func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) (ended []*Output) {
 	var over []*Output
 	for _, out := range order {
@@ -168,14 +169,15 @@ func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) 
 	return ended
 }
 
-// Outputs that are over stay for members that rest, for so long and in one of so many bytes of the budget, while half of it is free.
+// Ended outputs stay for their resting members: for so long, and while they take at most one in so many bytes of the
+// budget and half of it is free.
 const (
 	OverEpochs = 6 * moment.IdleEpochs
 	OverPart   = 8
 )
 
-// parted divides outputs that are over into those that stay and those that are forgotten with their members, the ones that were silent
-// for longest. Who comes back later, and finds a place, says once more by itself what was added.
+// parted divides ended outputs into those that stay and those that are forgotten with their members, the ones silent
+// for longest. A member that comes back after that, and is admitted, repeats by itself what was added here.
 func (o *Overflow) parted(over []*Output, epoch uint32) (kept, rest []*Output) {
 	if len(over) == 0 {
 		return nil, nil
@@ -206,15 +208,15 @@ func (o *Overflow) overlookAll() {
 	}
 }
 
-// quiet reports whether a subtotal has nobody, and nothing for others.
+// quiet reports whether a subtotal has no members, and nothing to add.
 func (p *subtotal) quiet() bool { return p.Members == 0 && p.points == 0 }
 
 func (out *Output) every(holds func(*subtotal) bool) bool {
 	return !slices.ContainsFunc(out.Subtotals, func(p *subtotal) bool { return p != nil && !holds(p) })
 }
 
-// abandon forgets outputs, some at a time, of which that holds when all shards are locked. It returns which they were. Nobody finds
-// them, or adds anything, from then on.
+// abandon forgets the outputs, some at a time, for which over holds when all shards are locked. It returns which they
+// were. From then on they are not found, and nothing is added to them.
 func (o *Overflow) abandon(all []*Output, now pcommon.Timestamp, over func(*Output) bool) (gone []*Output) {
 	for some := range slices.Chunk(all, restedAtOnce) {
 		before := len(gone)
@@ -229,7 +231,7 @@ func (o *Overflow) abandon(all []*Output, now pcommon.Timestamp, over func(*Outp
 		o.UnlockAll()
 		for _, out := range gone[before:] {
 			if out.Class.Keeps() && out.begun.Load() {
-				o.Begin = now // should it come back, then not with the same beginning
+				o.Begin = now // should it come back, it must have another beginning
 			}
 			o.shrink(out.account, out.Cost)
 			delete(o.Outputs, out.FP)
@@ -242,7 +244,7 @@ func (o *Overflow) abandon(all []*Output, now pcommon.Timestamp, over func(*Outp
 	return gone
 }
 
-// unbegun forgets outputs that batches have made to which nothing was added, when no other batch has anything for them.
+// unbegun forgets outputs made by batches to which nothing was added, once no other batch refers to them.
 func (o *Overflow) unbegun(s *Staged) {
 	if all := s.release(); len(all) > 0 {
 		o.abandon(all, 0, func(out *Output) bool {
@@ -273,7 +275,7 @@ func (o *Overflow) Flush(epoch uint32, now time.Time) []Shipment {
 		}
 		return open[t]
 	}
-	for _, out := range o.expire(order, epoch, at) { // before the rest: what ends now has nothing else to say
+	for _, out := range o.expire(order, epoch, at) { // before the rest: an output that ends now has nothing else to send
 		shipmentOf(out.Tenant).end(out, at)
 	}
 	for _, out := range order {
@@ -289,8 +291,8 @@ func (o *Overflow) Flush(epoch uint32, now time.Time) []Shipment {
 	return shipments
 }
 
-// Restore takes back the sums and last points that could not be sent: they go with the next. It returns how many cannot,
-// because something else has their place by now.
+// Restore takes back the sums and last points that could not be sent: they go with the next flush. It returns how many
+// it cannot take back, because another output has taken their place.
 func (o *Overflow) Restore(s *Shipment) (lost int) {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
@@ -311,7 +313,7 @@ func (o *Overflow) Restore(s *Shipment) (lost int) {
 	return lost
 }
 
-// back returns the output that has the place of one, which is itself unless it was idle since and another one came.
+// back returns the output that is now in an output's place: itself, unless it was idle since and another one came.
 func (o *Overflow) back(out *Output) *Output {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -319,14 +321,14 @@ func (o *Overflow) back(out *Output) *Output {
 		return there
 	}
 	out.gone.Store(false)
-	out.account = o.accountOf(out.Rule, out.Tenant.Name) // for its own may be closed
+	out.account = o.accountOf(out.Rule, out.Tenant.Name) // its own account may be closed
 	o.All.Used.Add(out.Cost)
 	out.account.Used.Add(out.Cost)
 	o.install(out)
 	return out
 }
 
-// giveBack adds what was taken of an output to it again, as its first subtotal's.
+// giveBack adds what was taken of an output to it again, in its first subtotal.
 func (o *Overflow) giveBack(out *Output, sent *sent) bool {
 	sh := &o.Shards[0]
 	sh.Mu.Lock()
@@ -338,7 +340,7 @@ func (o *Overflow) giveBack(out *Output, sent *sent) bool {
 	out.begun.Store(true)
 	switch {
 	case out.Class != amount.ClassGauge:
-		if !p.total.Add(v) { // with what has come since
+		if !p.total.Add(v) { // together with what has come since
 			return false
 		}
 	case p.points == 0:

@@ -10,20 +10,21 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// Who is a member mostly goes on to be one, and so do the other series of its metric. So they are looked for some at a time, and stay until their
-// points are staged: a shard is locked once for all of them, and not again.
+// A member mostly remains one, and so do the other series of its metric. So members are looked up some at a time, and
+// are pinned until their points are staged: a shard is locked once for all of them.
 
-// heldAtOnce is how many points of a metric are looked for together at most. It begins with one, and doubles as long as each of them is asked about.
+// heldAtOnce is how many points of a metric are looked up together at most. The number begins with one, and doubles as
+// long as each of them is asked about.
 const heldAtOnce = 64
 
-// holding is the points of a metric whose members were looked for.
+// holding covers the points of a metric whose members were looked up.
 type holding struct {
-	begin, asked int // points of the metric: the first, and the one after the last that was asked about
+	begin, asked int // indices of points of the metric: the first, and the one after the last that was asked about
 	holds        []hold
-	using        *hold // that of the point at hand, if that may be staged for it
+	using        *hold // the entry of the current point, if that may be staged with it
 }
 
-// hold is what is known of the member that a point is of.
+// hold is the result of looking up the member of a point.
 type hold struct {
 	fp     uint64
 	member *Member // nil if there is none
@@ -33,18 +34,18 @@ type hold struct {
 	cost   int64
 	tried  uint32
 	reason policy.Reason
-	before uint8 // another one of the same shard, and one more
-	pinned bool  // it stays
+	before uint8 // index plus one of the previous one in the same shard
+	pinned bool  // the member stays
 	own    bool
-	asks   bool // for a place, if it has not in this epoch
+	asks   bool // it asks for a place, if it has not in this epoch
 }
 
 // Held is the last verdict on a series that is a member of an output.
 type Held struct {
-	Limit  *policy.Limit // nil: it is none
+	Limit  *policy.Limit // nil if it is not a member
 	Reason policy.Reason
 	Output *Output
-	Anew   bool // it was one, with another beginning
+	Anew   bool // it was a member, with another beginning
 }
 
 // Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
@@ -53,7 +54,7 @@ type Held struct {
 func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32, now pcommon.Timestamp) (v Held, asks, owns bool) {
 	all := &s.holding
 	all.using = nil
-	if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where all is dropped, nobody is a member
+	if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where everything is dropped, there are no members
 		return Held{}, false, false
 	}
 	if i < all.begin || i >= all.begin+len(all.holds) {
@@ -81,7 +82,7 @@ func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uin
 	return v, false, false
 }
 
-// tries records that a member asks for a place, which it does once in an epoch.
+// tries records that a member asks for a place, and reports whether this is the first time in the epoch.
 func (o *Overflow) tries(h *hold, epoch uint32) bool {
 	sh := o.lock(h.fp)
 	defer sh.Mu.Unlock()
@@ -92,17 +93,17 @@ func (o *Overflow) tries(h *hold, epoch uint32) bool {
 	return true
 }
 
-// hold looks for the members that some points are of.
+// hold looks up the members of some points.
 func (o *Overflow) hold(s *Staged, fps []uint64, begin, n int) {
 	all := &s.holding
 	all.begin = begin
-	var last [1 << maxOverflowShardBits]uint8 // of each shard, one more than its place
+	var last [1 << maxOverflowShardBits]uint8 // for each shard, the index plus one of its last point
 	for i, fp := range fps[begin : begin+n] {
 		shard := o.shardOf(fp)
 		all.holds = append(all.holds, hold{fp: fp, before: last[shard]})
 		last[shard] = uint8(i + 1)
 	}
-	for left, wait := true, false; left; wait = true { // who waits for one has nothing else to do
+	for left, wait := true, false; left; wait = true { // only wait for a lock when there is nothing else to do
 		left = false
 		for i := range o.Shards {
 			if last[i] == 0 {
@@ -117,7 +118,7 @@ func (o *Overflow) hold(s *Staged, fps []uint64, begin, n int) {
 	}
 }
 
-// holdIn looks for those of one shard, from the last one on, unless that is busy and not to be waited for.
+// holdIn looks up those of one shard, from the last one back, unless the shard is locked and wait is false.
 func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done bool) {
 	sh := &o.Shards[shard]
 	if wait {
@@ -136,7 +137,7 @@ func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done boo
 	return true
 }
 
-// look records what there is to know of a member, whose shard is locked.
+// look fills in the state of a member, whose shard is locked.
 func (h *hold) look(s *Staged, m *Member) {
 	h.member, h.limit, h.reason, h.start, h.time, h.cost = m, m.Limit, m.Reason, m.Start, m.Time, m.Cost
 	h.own, h.asks, h.tried = m.own != nil, m.exact && m.Time != 0, m.tried
@@ -147,7 +148,7 @@ func (h *hold) look(s *Staged, m *Member) {
 	}
 }
 
-// Unhold lets go of members whose points were not staged, and forgets what was known of any.
+// Unhold unpins members whose points were not staged, and forgets what was looked up.
 func (o *Overflow) Unhold(s *Staged) {
 	all := &s.holding
 	for i := range all.holds {

@@ -28,8 +28,9 @@ import (
 //
 //	magic | closed | certain | outputs | rule names | members | those with series of their own | beginnings in the future | CRC-32
 
-// SealedLedger goes from shard to shard: what the members of one have said is what its subtotals of the outputs have, at any time. Only
-// bounds must not change on the way; when they have, it begins anew, and holds all the third time.
+// SealedLedger goes from shard to shard: at any time, the members of a shard account for what its subtotals of the
+// outputs have. Only bounds must not change on the way; if they do, it begins anew, and at the third attempt it locks
+// all shards.
 func (o *Overflow) SealedLedger(closed bool) []byte {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()
@@ -48,14 +49,14 @@ func (o *Overflow) SealedLedger(closed bool) []byte {
 	return o.seal(l, closed)
 }
 
-// ledger is what is noted of the overflow before it is written.
+// ledger collects the state of the overflow before it is written.
 type ledger struct {
 	outputs []*Output        // deltas come last
-	bounds  []*amount.Bounds // of these, when it was begun
+	bounds  []*amount.Bounds // bounds of the outputs when the ledger was begun
 	index   map[*Output]uint64
 	names   []string // of rules
 	rules   map[string]uint64
-	certain pcommon.Timestamp // of all subtotals, the last
+	certain pcommon.Timestamp // the latest of all subtotals
 	members []byte
 	n       uint64
 	own     []byte
@@ -63,7 +64,8 @@ type ledger struct {
 	ahead   []pcommon.Timestamp // beginnings in the future of members that were forgotten
 }
 
-// newLedger begins one, of outputs that were added to and whose total is kept, or that are sent by who comes next.
+// newLedger begins a ledger of the outputs that were added to and whose total is kept, or that are left for the next
+// process to send.
 func newLedger(order []*Output, closed bool) *ledger {
 	l := &ledger{index: map[*Output]uint64{}, rules: map[string]uint64{}}
 	for _, deltas := range []bool{false, closed} {
@@ -96,7 +98,7 @@ func (o *Overflow) noteShard(l *ledger, i int) {
 	l.add(o, i)
 }
 
-// add records a shard, whose lock is held.
+// add adds a shard, whose lock is held.
 func (l *ledger) add(o *Overflow, i int) {
 	for _, out := range l.outputs {
 		if p := out.Subtotals[i]; p != nil {
@@ -141,7 +143,7 @@ func (l *ledger) doubt(all []pcommon.Timestamp, now pcommon.Timestamp) {
 	}
 }
 
-// whole reports whether the bounds of all are what they were when it was begun.
+// whole reports whether the bounds of all outputs are what they were when the ledger was begun.
 func (l *ledger) whole() bool {
 	for i, out := range l.outputs {
 		if out.Bounds.Load() != l.bounds[i] {
@@ -151,14 +153,14 @@ func (l *ledger) whole() bool {
 	return true
 }
 
-// seal writes what was noted.
+// seal writes the ledger.
 func (o *Overflow) seal(l *ledger, closed bool) []byte {
 	l.doubt(slices.Collect(maps.Keys(o.ahead)), o.flushed)
 	dst := store.AppendFlags([]byte(store.Magic), closed)
 	dst = store.AppendTimes(dst, max(o.Certain, min(l.certain, o.flushed))) // a beginning may lie in the future
 	outputs, encoded := uint64(0), []byte(nil)
 	for _, out := range l.outputs {
-		if !out.Class.Keeps() && out.Sum.points == 0 { // and nobody is a member
+		if !out.Class.Keeps() && out.Sum.points == 0 { // and there are no members
 			continue
 		}
 		outputs++
@@ -177,8 +179,8 @@ func (o *Overflow) seal(l *ledger, closed bool) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst))
 }
 
-// RestoreLedger begins where another process ended. If that was killed, what began before this one may have been counted. It is
-// for a processor that has not started.
+// RestoreLedger continues where another process ended. If that was killed, series that began before this process may
+// have been counted. It is for a processor that has not started.
 func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 	o.Certain = o.Begin
 	r, err := store.NewReader(saved)
@@ -215,12 +217,12 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 		sh.admit(fp, m)
 		o.All.Used.Add(m.Cost)
 		m.Output.account.Used.Add(m.Cost)
-		m.exact = m.Last.Shape != amount.ShapeHistogram || m.bounds == nil // else it is not known before its next value
+		m.exact = m.Last.Shape != amount.ShapeHistogram || m.bounds == nil // otherwise its value is unknown until its next point
 	}
 	if err := o.restoreOwn(r); err != nil {
 		return err
 	}
-	if r.Err == nil && len(r.Rest) > 0 { // that of an earlier version ends before
+	if r.Err == nil && len(r.Rest) > 0 { // the ledger of an earlier version ends before
 		o.ahead = make(map[pcommon.Timestamp]bool)
 		for range r.Count(8) {
 			o.ahead[r.Time()] = true
@@ -228,12 +230,12 @@ func (o *Overflow) RestoreLedger(saved []byte, epoch uint32) error {
 	}
 	o.restRestored()
 	if closed && r.Err == nil {
-		o.Certain = certain // another one may have been killed earlier
+		o.Certain = certain // an earlier process may have been killed
 	}
 	return r.Err
 }
 
-// restRestored has those rest whose output is over. Of all others the silence is counted from now on.
+// restRestored puts members to rest whose output is over. The silence of all others is counted from now on.
 func (o *Overflow) restRestored() {
 	for i := range o.Shards {
 		sh := &o.Shards[i]
@@ -245,10 +247,11 @@ func (o *Overflow) restRestored() {
 	}
 }
 
-// Doubt is for when not all is known of what had a place: what began before this process may have been counted.
+// Doubt is called when it is not fully known which series were admitted: those that began before this process may have
+// been counted.
 func (o *Overflow) Doubt() { o.Certain = o.Begin }
 
-// Restored are the members that were saved, and whether they have a series of their own. Nobody else is here yet.
+// Restored returns the members that were saved, and whether they have a series of their own. There are no others yet.
 func (o *Overflow) Restored() map[uint64]bool {
 	all := map[uint64]bool{}
 	for i := range o.Shards {
@@ -259,12 +262,12 @@ func (o *Overflow) Restored() map[uint64]bool {
 	return all
 }
 
-// reinstall gives an output that was saved its place. All that it has said is its first subtotal's.
+// reinstall puts a saved output in its place. All of its total goes to its first subtotal.
 func (o *Overflow) reinstall(out *Output, epoch uint32) {
 	out.Subtotals = make([]*subtotal, len(o.Shards))
 	out.Cost += subtotalSize * int64(len(o.Shards))
 	p := out.subtotal(0)
-	p.total, p.points, p.seen = out.Sum.Total, max(out.Sum.points, 1), epoch // who knows whether it was sent
+	p.total, p.points, p.seen = out.Sum.Total, max(out.Sum.points, 1), epoch // it is not known whether it was sent
 	if out.over.Load() {
 		p.points = 0
 	}
@@ -277,7 +280,7 @@ func (o *Overflow) reinstall(out *Output, epoch uint32) {
 	o.install(out)
 }
 
-// What outputs and members take at least.
+// The least sizes of outputs and members.
 const (
 	minOutput = 3 + 4*8 + 3 + amount.ValueFields
 	minMember = 8 + 3 + 2*8 + amount.ValueFields
@@ -299,7 +302,7 @@ func (out *Output) append(dst []byte) []byte {
 	return out.Sum.Total.Append(dst)
 }
 
-// readOutput returns nil if it is none.
+// readOutput reads an output. It returns nil if there is no valid one.
 func readOutput(r *store.Reader) *Output {
 	out := &Output{Tenant: ident.ReadTenant(r), Rule: r.String()}
 	out.FP, out.Keys.Scope, out.Keys.Metric = r.Word(), r.Word(), r.Word()
@@ -330,7 +333,7 @@ func readOutput(r *store.Reader) *Output {
 	return out
 }
 
-// keeps reports whether a value may be added to those of the output.
+// keeps reports whether a value may be added to the output's total.
 func (out *Output) keeps(v amount.Value) bool {
 	in := out.Bounds.Load()
 	return len(v.Cells) == 0 || in != nil && len(v.Cells) == len(in.Upper)+1

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overflow adds up the points of series without a place.
+// Package overflow adds up the points of series that were not admitted.
 package overflow
 
 import (
@@ -36,78 +36,78 @@ type Overflow struct {
 	All    purse // of all accounts
 
 	Shards  []overflowShard
-	shift   uint          // what is above are the bits of a fingerprint that choose its shard
-	commits atomic.Uint64 // points that were added, in order
-	Lost    atomic.Int64  // subtotals that are finite, and not together, since that was last counted
+	shift   uint          // the bits of a fingerprint above these choose its shard
+	commits atomic.Uint64 // how many points were added; orders them
+	Lost    atomic.Int64  // subtotals that are finite, though their sum is not, since this was last read
 
-	flushing sync.Mutex        // what is a flush's, and what an output is sent as. It goes before the other locks
-	flushed  pcommon.Timestamp // when that was, last
+	flushing sync.Mutex        // guards the fields of a flush, and the data an output is sent as. It is taken before the other locks
+	flushed  pcommon.Timestamp // time of the last flush
 
-	Mu       sync.Mutex // goes before those of shards
+	Mu       sync.Mutex // taken before the locks of shards
 	Outputs  map[uint64]*Output
-	Order    []*Output // the same, by age, so that what is sent does not depend on a map
+	Order    []*Output // the same, by age, so that the order of sending does not depend on a map
 	Accounts map[payer]*purse
 	Begin    pcommon.Timestamp          // no new cumulative output may begin earlier
-	Certain  pcommon.Timestamp          // what began before may have been counted by a process that was killed, or whose notes are not whole
-	ahead    map[pcommon.Timestamp]bool // beginnings in the future that may have been, by another process
+	Certain  pcommon.Timestamp          // series that began before may have been counted by a process that was killed, or whose ledger is incomplete
+	ahead    map[pcommon.Timestamp]bool // beginnings in the future that another process may have counted
 }
 
 // overflowShard has the members of a part of all fingerprints.
 type overflowShard struct {
 	Mu      sync.Mutex
 	Members map[uint64]*Member
-	members atomic.Int64 // how many they are, for who has no lock
+	members atomic.Int64 // how many there are, for readers without the lock
 	Silent  map[*purse]*silent
-	Rested  int64    // memory of those
-	Asleep  int      // and how many they are
-	granted []uint64 // members that have a place, and begin with the next flush
+	Rested  int64    // memory of resting members
+	Asleep  int      // and how many of them there are
+	granted []uint64 // members that were granted a place, and begin anew with the next flush
 	owning  int      // members that are awake and have a series of their own
-	_       [48]byte // of 128, likewise
+	_       [48]byte // to 128 bytes: no two shards share a cache line
 }
 
 // Output is one series made here.
 type Output struct {
 	FP        uint64
 	Tenant    ident.Tenant
-	Rule      string // that had no room for the first point
+	Rule      string // the rule that had no room for the first point
 	account   *purse
 	Keys      ident.Keys
 	Class     amount.Class
-	form      amount.Shape // of its points
+	form      amount.Shape // shape of its points
 	gauge     amount.GaugeMode
-	since     pcommon.Timestamp // what began later is counted from its beginning
+	since     pcommon.Timestamp // series that began later are counted from their beginning
 	Cost      int64
-	Bounds    atomic.Pointer[amount.Bounds] // that all inputs have
+	Bounds    atomic.Pointer[amount.Bounds] // bounds common to all inputs
 	begun     atomic.Bool                   // something was added
-	summed    atomic.Bool                   // a histogram sum, too
-	gone      atomic.Bool                   // it takes nothing any more; under the locks of all shards
-	over      atomic.Bool                   // it has said its end, and stays for members that rest; a flush's
+	summed    atomic.Bool                   // so was a histogram's sum
+	gone      atomic.Bool                   // it accepts nothing any more; under the locks of all shards
+	over      atomic.Bool                   // its end was sent, and it stays for its resting members; belongs to the flush
 	Subtotals []*subtotal                   // by shard, under its lock
 
-	// What follows is a flush's.
+	// The fields below belong to the flush.
 	Data   pmetric.Metrics // one point, without a value
-	Metric pmetric.Metric  // in data
+	Metric pmetric.Metric  // the metric in Data
 	Start  pcommon.Timestamp
 	sent   bool
 	Sum    summed
-	lost   int // of what was last summed up
+	lost   int // as of the last time it was summed up
 
-	pins atomic.Int64 // batches that may have something for it. One that is forgotten has none; who has a shard's lock may add his
+	pins atomic.Int64 // how many batches may refer to it. An output that is forgotten has none; with a shard's lock one may be added
 }
 
-// subtotal is what the inputs of one shard have said.
+// subtotal is what the inputs of one shard have added.
 type subtotal struct {
 	total   amount.Value
-	bounds  *amount.Bounds      // of total
+	bounds  *amount.Bounds      // bounds of total
 	stamp   uint64              // of the last point
 	points  int                 // since the last flush
-	Members int                 // that are not resting
-	resting int                 // that are
+	Members int                 // how many are not resting
+	resting int                 // how many are
 	seen    uint32              // epoch
-	owned   uint32              // epoch in which its fingerprint was last marked as one made here, and one more
-	certain pcommon.Timestamp   // what began before may be a member that was forgotten because memory was short
-	ahead   []pcommon.Timestamp // beginnings of such whose clock was ahead of the one here
-	_       [8]byte             // of 256: no two shards write to one cache line
+	owned   uint32              // epoch plus one in which its fingerprint was last marked as made here
+	certain pcommon.Timestamp   // series that began before may be members that were forgotten because memory was short
+	ahead   []pcommon.Timestamp // beginnings of such members whose clock was ahead of the one here
+	_       [8]byte             // to 256 bytes: no two shards write to one cache line
 }
 
 // Member is a cumulative input of an output.
@@ -117,19 +117,19 @@ type Member struct {
 	Reason policy.Reason
 	Start  pcommon.Timestamp
 	Time   pcommon.Timestamp
-	Last   amount.Value   // its counts are written in place: nobody else has them
-	bounds *amount.Bounds // of last
+	Last   amount.Value   // its counts are written in place: nothing else refers to them
+	bounds *amount.Bounds // bounds of Last
 	Seen   uint32
 	rests  bool
 	gone   bool
 	Cost   int64
 
 	ahead   bool   // it began in the future, by the clock here
-	exact   bool   // last has all that the input says: no bounds of it are missing
-	tried   uint32 // epoch in which it last asked for a place, and one more
-	granted bool   // it has one
-	pins    int    // points that wait to be added
-	own     *Own   // since it says by itself what it grows by
+	exact   bool   // Last is exactly the input's value: no bounds of it are missing
+	tried   uint32 // epoch plus one in which it last asked for a place
+	granted bool   // it was granted a place
+	pins    int    // how many of its points wait to be added
+	own     *Own   // set once it reports its growth by itself
 }
 
 // outputKind is what the points of an output have in common.
@@ -145,18 +145,18 @@ func (out *Output) kind() outputKind { return outputKind{out.form, out.Class} }
 // fits reports whether points of a kind may be added: two series of different kinds might share a fingerprint.
 func (out *Output) fits(k outputKind) bool { return out.kind() == k }
 
-// What things cost in bytes, and how much of that there may be.
+// The costs of things in bytes, and the limits on them.
 const (
-	RestPart = 4 // one in so many bytes of the budget is for who rests
+	RestPart = 4 // one in so many bytes of the budget is for resting members
 
-	OutputCost   = 1024 // an output less its strings and buckets
-	subtotalSize = 256  // of it, in each shard
-	MemberCost   = 320  // a member less its buckets
+	OutputCost   = 1024 // an output without its strings and buckets
+	subtotalSize = 256  // its part in each shard
+	MemberCost   = 320  // a member without its buckets
 
 	maxOverflowShardBits = 4
 )
 
-// New returns one with memory for so many bytes. No output begins earlier than it did.
+// New returns an overflow with a budget of so many bytes. No output begins earlier than it.
 func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
 	n := 1 << min(maxOverflowShardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	o := &Overflow{
@@ -175,8 +175,8 @@ func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
 	return o
 }
 
-// shardOf is the number of the shard that an input is in.
-func (o *Overflow) shardOf(fp uint64) int { return int(ident.Mix(fp, ident.TagSlice) >> o.shift) } // its own bits choose those of tables
+// shardOf returns the number of an input's shard.
+func (o *Overflow) shardOf(fp uint64) int { return int(ident.Mix(fp, ident.TagSlice) >> o.shift) } // the fingerprint's own bits choose the places in tables
 
 // lock locks an input's shard.
 func (o *Overflow) lock(fp uint64) *overflowShard {
@@ -191,13 +191,13 @@ func (sh *overflowShard) admit(fp uint64, m *Member) {
 	sh.members.Store(int64(len(sh.Members)))
 }
 
-// remove ends that.
+// remove ends a membership.
 func (sh *overflowShard) remove(fp uint64) {
 	delete(sh.Members, fp)
 	sh.members.Store(int64(len(sh.Members)))
 }
 
-// LockAll locks all shards, for what must not change in any.
+// LockAll locks all shards, for work during which none may change.
 func (o *Overflow) LockAll() {
 	for i := range o.Shards {
 		o.Shards[i].Mu.Lock()
@@ -211,7 +211,7 @@ func (o *Overflow) UnlockAll() {
 	}
 }
 
-// subtotal returns the part of an output that a shard has. The shard's lock is held.
+// subtotal returns a shard's part of an output. The shard's lock is held.
 func (out *Output) subtotal(shard int) *subtotal {
 	if out.Subtotals[shard] == nil {
 		out.Subtotals[shard] = &subtotal{bounds: out.Bounds.Load()}
@@ -219,16 +219,17 @@ func (out *Output) subtotal(shard int) *subtotal {
 	return out.Subtotals[shard]
 }
 
-// detach gives an output strings of its own: those of the data that it was made of may each be a part of something large.
+// detach gives an output its own copies of its strings: those of the data that it was made of may each be a part of
+// something large.
 func (out *Output) detach() {
 	out.Data, out.Metric = amount.Detached(out.Data)
 	out.Tenant = out.Tenant.Detached()
 }
 
-// Weight is the memory of an output whose data is of a size, and of all that its total may become.
+// Weight returns the memory of an output whose data has a given size, with the largest size its total may reach.
 func (out *Output) Weight(size int) int64 {
 	n := OutputCost + 2*int64(size) + out.Tenant.Size()
-	const copies = 2 // of buckets: the total's, and those that were last sent
+	const copies = 2 // copies of the buckets: the total's, and those that were last sent
 	switch out.Metric.Type() {
 	case pmetric.MetricTypeHistogram:
 		n += copies * amount.BucketCost * int64(out.Metric.Histogram().DataPoints().At(0).ExplicitBounds().Len()+1)
@@ -239,7 +240,7 @@ func (out *Output) Weight(size int) int64 {
 	return n
 }
 
-// costOf is the memory of a member that said a value last.
+// costOf returns the memory of a member with a last value.
 func costOf(last *amount.Value) int64 { return MemberCost + last.Cost() }
 
 // find returns the output of a fingerprint.
@@ -249,7 +250,8 @@ func (o *Overflow) find(fp uint64) *Output {
 	return o.Outputs[fp]
 }
 
-// found makes an output one that others find, unless there is one of its fingerprint by now. It returns nil if there is no memory.
+// found makes an output available to others, unless there is one of its fingerprint by now. It returns nil if there is
+// no memory.
 func (o *Overflow) found(out *Output, now int64) *Output {
 	out.Subtotals = make([]*subtotal, len(o.Shards))
 	out.form = amount.ShapeOf(out.Metric)
@@ -267,7 +269,7 @@ func (o *Overflow) found(out *Output, now int64) *Output {
 		return nil
 	}
 	o.unreserve(out.account, out.Cost)
-	o.All.Used.Add(out.Cost) // some of it may be that of members who rest: they go when the batch is accepted
+	o.All.Used.Add(out.Cost) // some of it may be held by resting members: they go when the batch is accepted
 	out.account.Used.Add(out.Cost)
 	out.since = o.Begin
 	if out.Class == amount.ClassDelta {
@@ -278,13 +280,13 @@ func (o *Overflow) found(out *Output, now int64) *Output {
 	return out
 }
 
-// install makes an output one that is sent as soon as anything was added. The lock is held.
+// install puts an output among those that are sent as soon as anything was added. The lock is held.
 func (o *Overflow) install(out *Output) {
 	o.Outputs[out.FP] = out
 	o.Order = append(o.Order, out)
 }
 
-// Release ends the membership of a series that has a place now.
+// Release ends the membership of a series that has been admitted.
 func (o *Overflow) Release(fp uint64) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
@@ -293,7 +295,8 @@ func (o *Overflow) Release(fp uint64) {
 	}
 }
 
-// Outgrown ends the membership of a series that has a place, and says all by itself since it began anew.
+// Outgrown ends the membership of a series that has been admitted, and reports its whole value by itself since it began
+// anew.
 func (o *Overflow) Outgrown(fp uint64, since pcommon.Timestamp) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()

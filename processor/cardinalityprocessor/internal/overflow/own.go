@@ -21,32 +21,32 @@ import (
 // begins with a flush, after the ledger was written that has the value it is counted from. A process that is killed at any
 // time thus knows of it if anybody else does. docs/design/023 has what else was considered.
 
-// Own is from where on a member says by itself what it grows by.
+// Own is the point from which a member reports its growth by itself.
 type Own struct {
-	Base   amount.Value // what was said of it elsewhere
+	Base   amount.Value // the value counted in the overflow series
 	Bounds *amount.Bounds
 	Since  pcommon.Timestamp
-	Noted  bool // the ledger has it; until then the member waits
+	Noted  bool // it is in the ledger; until then the member waits
 }
 
-// ownCost is what it takes beside the buckets, which move from the member.
+// ownCost is its cost besides the buckets, which move over from the member.
 const ownCost = 320
 
-// View is a member as the batch at hand sees it: with what the batch has said before.
+// View is a member as the current batch sees it: with the batch's earlier points.
 type View struct {
 	Member      *Member
 	Limit       *policy.Limit
 	Reason      policy.Reason
 	Start, Time pcommon.Timestamp
 	Last        amount.Value
-	Bounds      *amount.Bounds // of last
+	Bounds      *amount.Bounds // bounds of Last
 	Exact       bool
 	Pinned      bool
 	Own         *Own
 	Noted       bool
 }
 
-// View returns what is known of a member.
+// View returns the state of a member.
 func (o *Overflow) View(fp uint64) View {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
@@ -60,7 +60,7 @@ func (o *Overflow) View(fp uint64) View {
 	}
 }
 
-// Grant records that a member has a place.
+// Grant records that a member was given a place.
 func (o *Overflow) Grant(fp uint64) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
@@ -80,7 +80,7 @@ func (p promoted) Len() (n int) {
 	return n
 }
 
-// Promote has members that were granted a place begin anew, as soon as it is noted.
+// Promote has members that were granted a place begin anew, as soon as that is saved.
 func (o *Overflow) Promote(placed func(fp uint64) bool) promoted {
 	all := make(promoted, len(o.Shards))
 	for i := range o.Shards {
@@ -115,7 +115,7 @@ func (o *Overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (
 	return all
 }
 
-// Confirm lets them begin, or go on as before if it could not be noted.
+// Confirm lets them begin, or continue as before if that could not be saved.
 func (o *Overflow) Confirm(all promoted, noted bool) {
 	for i, some := range all {
 		if len(some) > 0 {
@@ -135,7 +135,7 @@ func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
 			m.own.Noted = true
 			continue
 		}
-		m.Last = m.own.Base.Clone() // batches may see that
+		m.Last = m.own.Base.Clone() // batches may be reading it
 		sh.disown(m)
 		if m.rests {
 			o.restMore(sh, m.Output.account, -ownCost)
@@ -145,7 +145,7 @@ func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
 	}
 }
 
-// disown ends what a member has of its own.
+// disown ends a member's own series.
 func (sh *overflowShard) disown(m *Member) {
 	if m.own != nil && !m.rests {
 		sh.owning--
@@ -153,7 +153,7 @@ func (sh *overflowShard) disown(m *Member) {
 	m.own = nil
 }
 
-// StageOwn records what a series of its own says. With demoted it was the last time.
+// StageOwn stages a point of a member's own series. With demoted it was the last one.
 func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Bucketed) {
 	sh := o.lock(add.FP)
 	defer sh.Mu.Unlock()
@@ -163,7 +163,7 @@ func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Buck
 	add.member.pins++
 }
 
-// own records what was said.
+// own settles such a point.
 func (x *settling) own() {
 	o, m, out := x.overflow, x.Addition.member, x.output
 	switch {
@@ -190,7 +190,7 @@ func (x *settling) own() {
 	x.shard.disown(m)
 	exact, p := of, out.subtotal(x.number)
 	growth := m.growth(&v)
-	if !out.agree(p, &v, of) || !x.afford(m, out.account, growth) { // then only what it grows by from the next one on
+	if !out.agree(p, &v, of) || !x.afford(m, out.account, growth) { // then only its growth from the next value on
 		o.forget(x.shard, x.FP, m)
 		return
 	}
@@ -198,14 +198,14 @@ func (x *settling) own() {
 	m.bounds, m.Cost, m.exact = p.bounds, m.Cost+growth, exact == p.bounds
 }
 
-// appendOwn appends to the ledger what a member says by itself.
+// appendOwn appends a member's own series to the ledger.
 func (m *Member) appendOwn(dst []byte, fp uint64) []byte {
 	dst = store.AppendTimes(binary.LittleEndian.AppendUint64(dst, fp), m.own.Since)
 	dst = amount.AppendBounds(dst, m.own.Bounds)
 	return m.own.Base.Append(append(dst, byte(m.own.Base.Shape)))
 }
 
-// restoreOwn reads that. A ledger of a version that had nobody with one ends before it.
+// restoreOwn reads those series. A ledger of a version that did not have them ends before.
 func (o *Overflow) restoreOwn(r *store.Reader) error {
 	if r.Err != nil || len(r.Rest) == 0 {
 		return r.Err

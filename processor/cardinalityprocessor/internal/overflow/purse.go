@@ -9,17 +9,17 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 )
 
-// purse is memory that somebody has, or all together.
+// purse is the memory of one account, or of all together.
 type purse struct {
 	Used   atomic.Int64
-	Staged atomic.Int64 // for members that there will be when their batches are accepted
-	Rested atomic.Int64 // of what is used, that of members that are silent: others may have it
+	Staged atomic.Int64 // for members that will exist when their batches are accepted
+	Rested atomic.Int64 // the part of Used that silent members take: others may have it
 }
 
-// active is what others cannot have.
+// active returns the memory that others cannot have.
 func (p *purse) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rested.Load() }
 
-// payer is who pays for an output and its members: a rule, for one tenant.
+// payer is the account that an output and its members belong to: a rule, for one tenant.
 type payer struct{ rule, tenant string }
 
 // accountOf returns the purse of a rule and a tenant. The overflow's lock is held.
@@ -31,7 +31,7 @@ func (o *Overflow) accountOf(rule, tenant string) *purse {
 	return o.Accounts[key]
 }
 
-// closeAccounts forgets those that have nothing. The overflow's lock is held, without which nobody opens one.
+// closeAccounts forgets accounts that have nothing. The overflow's lock is held, without which none is opened.
 func (o *Overflow) closeAccounts() {
 	for key, p := range o.Accounts {
 		if p.empty() {
@@ -42,8 +42,8 @@ func (o *Overflow) closeAccounts() {
 
 func (p *purse) empty() bool { return p.Used.Load() == 0 && p.Staged.Load() == 0 }
 
-// reserve promises memory to a batch, as far as there is some that nobody uses or that is of those who are silent: they are
-// forgotten for it, but not before the batch is accepted. Nobody may have so much that others find none.
+// reserve promises memory to a batch, if there is some that is unused or held by silent members: they are forgotten for
+// it, but not before the batch is accepted. No account may take so much that others find none.
 func (o *Overflow) reserve(of *purse, n int64) bool {
 	o.All.Staged.Add(n)
 	of.Staged.Add(n)
@@ -56,14 +56,14 @@ func (o *Overflow) reserve(of *purse, n int64) bool {
 }
 
 func (o *Overflow) unreserve(of *purse, n int64) {
-	if n == 0 { // as nearly always: all cores would meet here
+	if n == 0 { // the usual case, in which all cores would otherwise contend here
 		return
 	}
 	o.All.Staged.Add(-n)
 	of.Staged.Add(-n)
 }
 
-// grow takes memory that nobody uses, or gives it back.
+// grow takes memory that is unused, or gives it back.
 func (o *Overflow) grow(of *purse, n int64) bool {
 	if o.All.Used.Add(n) > o.Budget && n > 0 {
 		o.All.Used.Add(-n)

@@ -12,21 +12,21 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// What was staged is settled when its batch is accepted: against the values that were committed until then.
+// Staged points are settled when their batch is accepted: against the values that are committed by then.
 
-// Settlement is what a commit knows beside the overflow.
+// Settlement is what a commit needs besides the overflow.
 type Settlement struct {
 	*Staged
 
 	Epoch  uint32
 	Now    time.Time
-	Placed func(fp uint64) bool // whether a series has a place by now, and says all by itself
+	Placed func(fp uint64) bool // whether a series has been admitted by now, and reports its whole value by itself
 	Lost   *[amount.Losses]int64
 	stamp  uint64 // of the point before the first
 }
 
-// MostAhead is by how much the clock of an input may be ahead. A point from later than that, by mistake, must not make all
-// that come after it too old.
+// MostAhead is how far the clock of an input may be ahead. A point from later than that, by mistake, must not make all
+// points after it too old.
 const MostAhead = time.Hour
 
 func (c *Settlement) now() pcommon.Timestamp { return pcommon.NewTimestampFromTime(c.Now) }
@@ -50,7 +50,8 @@ func (o *Overflow) Commit(c *Settlement) {
 	o.unbegun(c.Staged)
 }
 
-// commitAll goes from shard to shard, and to those that are busy later: who waits for one has nothing else to do.
+// commitAll goes through the shards, and leaves those that are locked for later: it only waits when there is nothing
+// else to do.
 func (o *Overflow) commitAll(c *Settlement, all *perShard) {
 	for left, wait := len(c.Additions), false; left > 0; {
 		before := left
@@ -65,8 +66,8 @@ func (o *Overflow) commitAll(c *Settlement, all *perShard) {
 	}
 }
 
-// inShards sorts additions by the shards that they belong to, and keeps the order of those of one. What nobody is a member for may be added up
-// in any: so all of that is in one, which other senders mostly do not need.
+// inShards sorts additions by their shards, and keeps the order within each. Points that need no member may be added in
+// any shard: so they all go to a single one, which other senders mostly do not need.
 func (s *Staged) inShards(o *Overflow) (all perShard) {
 	s.byShard = slices.Grow(s.byShard[:0], len(s.Additions))[:len(s.Additions)]
 	var ends [len(all)]int
@@ -95,7 +96,7 @@ func (s *Staged) inShards(o *Overflow) (all perShard) {
 	return all
 }
 
-// perShard are additions, by number, of each shard.
+// perShard has the indices of each shard's additions.
 type perShard [1 << maxOverflowShardBits][]uint32
 
 func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool) (done bool) {
@@ -161,14 +162,14 @@ func (o *Overflow) discardSome(s *Staged, shard int, some []uint32) {
 	}
 }
 
-// settling is an addition that is settled. Its shard's lock is held.
+// settling is an addition being settled. Its shard's lock is held.
 type settling struct {
 	*Settlement
 	*Addition
 
 	overflow *Overflow
 	shard    *overflowShard
-	number   int // of the shard
+	number   int // number of the shard
 	stamp    uint64
 }
 
@@ -215,13 +216,13 @@ func (x *settling) plain() amount.Loss {
 	return amount.LossNone
 }
 
-// member adds what a cumulative input has grown by.
+// member adds the growth of a cumulative input.
 func (x *settling) member() amount.Loss {
 	o, out, m := x.overflow, x.output, x.Addition.member
 	if m == nil || m.gone { // another batch may have come first
 		m = x.shard.Members[x.FP]
 	}
-	if m != nil && m.Output.gone.Load() { // it rests, and has nothing to go on with
+	if m != nil && m.Output.gone.Load() { // it rests, and its output no longer exists
 		o.forget(x.shard, x.FP, m)
 		m = nil
 	}
@@ -229,7 +230,7 @@ func (x *settling) member() amount.Loss {
 		out = m.Output
 	}
 	switch {
-	case m != nil && m.own != nil && !x.anew(m): // it says so by itself
+	case m != nil && m.own != nil && !x.anew(m): // it reports that by itself
 		return amount.LossOld
 	case !out.fits(x.output.kind()):
 		return amount.LossKind
@@ -237,7 +238,7 @@ func (x *settling) member() amount.Loss {
 		if m != nil && x.Time != 0 && x.Time < m.Time {
 			return amount.LossOld
 		}
-		if m != nil && !m.rests { // it may come back: a scrape that failed says so of all that it had
+		if m != nil && !m.rests { // it may come back: a scrape that failed sends an end for every series
 			o.rest(x.shard, x.FP, m)
 		}
 		return amount.LossNoValue
@@ -272,7 +273,7 @@ func (x *settling) member() amount.Loss {
 		if m.rests {
 			o.wake(x.shard, x.FP, m)
 		}
-		x.shard.disown(m) // it began anew, where it is added up
+		x.shard.disown(m) // it began anew, and is added up here again
 	}
 	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
 	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), p.bounds, x.Epoch
@@ -283,19 +284,19 @@ func (x *settling) member() amount.Loss {
 	return lost
 }
 
-// anew reports whether a member says that it has begun anew.
+// anew reports whether a member's point says that it has begun anew.
 func (x *settling) anew(m *Member) bool { return amount.Anew(x.Start, m.Start, m.Time, x.now()) }
 
-// disagrees forgets what was known of an input that has just said its value by itself, which could not be noted: what comes next would be
-// compared with what it said before.
+// disagrees forgets an input that has just reported its value by itself, which could not be recorded: its next value
+// would be compared with an older one.
 func (x *settling) disagrees() {
 	m := x.shard.Members[x.FP]
-	if m != nil && (x.Start != m.Start || x.Time > m.Time) { // else another batch came first
+	if m != nil && (x.Start != m.Start || x.Time > m.Time) { // otherwise another batch came first
 		x.overflow.forget(x.shard, x.FP, m)
 	}
 }
 
-// growth is by how much more memory a member takes with a new value. Without a member it is that of a new one.
+// growth returns how much more memory a member takes with a new value. Without a member it is that of a new one.
 func (m *Member) growth(v *amount.Value) int64 {
 	if m == nil {
 		return costOf(v)
@@ -303,14 +304,14 @@ func (m *Member) growth(v *amount.Value) int64 {
 	return costOf(v) - m.Cost
 }
 
-// afford takes the memory that a member grows by, if there is so much, and makes room for it.
+// afford takes the memory that a member grows by, if there is enough, and makes room for it.
 func (x *settling) afford(m *Member, of *purse, growth int64) bool {
 	o := x.overflow
 	if growth <= 0 {
 		o.shrink(of, -growth)
 		return true
 	}
-	if m != nil && m.rests { // it has come back, and is not to be forgotten for its own sake
+	if m != nil && m.rests { // it has come back, and must not be forgotten to make room for itself
 		o.wake(x.shard, x.FP, m)
 	}
 	if promised := o.All.Staged.Load() - int64(x.cost); o.All.Used.Load()+promised+growth > o.Budget {
@@ -319,7 +320,7 @@ func (x *settling) afford(m *Member, of *purse, growth int64) bool {
 	return o.grow(of, growth)
 }
 
-// begins adds what a new member has said so far, unless that was counted elsewhere.
+// begins adds the first value of a new member, unless that was counted elsewhere.
 func (x *settling) begins(out *Output, p *subtotal, v *amount.Value) amount.Loss {
 	switch {
 	case x.passes:
@@ -331,9 +332,9 @@ func (x *settling) begins(out *Output, p *subtotal, v *amount.Value) amount.Loss
 	}
 }
 
-// goesOn adds what a member has grown by.
+// goesOn adds the growth of a member.
 func (x *settling) goesOn(out *Output, p *subtotal, v *amount.Value, m *Member) amount.Loss {
-	if x.passes { // a place of its own has said it
+	if x.passes { // a series of its own has reported it
 		return amount.LossNone
 	}
 	last := m.Last
@@ -349,18 +350,18 @@ func (x *settling) goesOn(out *Output, p *subtotal, v *amount.Value, m *Member) 
 	grown, ok := v.MinusIn(&x.difference, last)
 	switch {
 	case ok && !x.anew(m):
-		if !v.HasSum { // the next one may have it again
+		if !v.HasSum { // the next one may have a sum again
 			v.Sum, v.HasSum = last.Sum, last.HasSum
 		}
 		return x.sum(p, grown)
-	case x.Start != m.Start && (x.Start == x.Time || x.Start < x.overflow.Certain): // begun anew, and may be known elsewhere
+	case x.Start != m.Start && (x.Start == x.Time || x.Start < x.overflow.Certain): // it has begun anew, and may be known elsewhere
 		return amount.LossBaseline
 	default:
 		return x.addAll(p, v)
 	}
 }
 
-// addAll adds all of an input's value. If it has no sum yet then all of that is to be added later.
+// addAll adds all of an input's value. If it has no sum yet, the whole sum is to be added later.
 func (x *settling) addAll(p *subtotal, v *amount.Value) amount.Loss {
 	lost := x.sum(p, v.Clone())
 	if v.Shape != amount.ShapeNumber {
@@ -369,8 +370,8 @@ func (x *settling) addAll(p *subtotal, v *amount.Value) amount.Loss {
 	return lost
 }
 
-// sum adds to the total. A number that would make it infinite is left out as a whole, as are counts that would begin again at 0; else of a histogram
-// only its sum is.
+// sum adds to the total. A number that would make it infinite is left out as a whole, as are counts that would
+// overflow; of other histograms only the sum is left out.
 func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 	if p.total.Add(v) {
 		return amount.LossNone
@@ -382,15 +383,15 @@ func (x *settling) sum(p *subtotal, v amount.Value) amount.Loss {
 	return amount.LossNone
 }
 
-// whole reports whether all of a new member's value is its output's: it began after the output did, and so lately that it
-// cannot have been counted elsewhere, as an admitted series or a member, and been forgotten because it was idle or memory was short, or by a
-// process that was killed.
+// whole reports whether all of a new member's value belongs to its output: it began after the output did, and so
+// recently that it cannot have been counted elsewhere, as an admitted series or a member, and been forgotten because it
+// was idle or memory was short, or by a process that was killed.
 func (o *Overflow) whole(out *Output, p *subtotal, start, at pcommon.Timestamp) bool {
 	return start != 0 && start < at && start >= max(out.since, p.certain, o.Certain) && time.Duration(at-start) < o.Idle &&
 		!slices.Contains(p.ahead, start) && !o.ahead[start]
 }
 
-// agree brings a value, and a subtotal of the output if it needs be, to the bounds that all inputs have.
+// agree brings a value, and if need be a subtotal of the output, to the bounds common to all inputs.
 func (out *Output) agree(p *subtotal, v *amount.Value, of *amount.Bounds) bool {
 	if v.Shape != amount.ShapeHistogram {
 		return true
@@ -404,7 +405,7 @@ func (out *Output) agree(p *subtotal, v *amount.Value, of *amount.Bounds) bool {
 		if both == known || out.Bounds.CompareAndSwap(known, both) {
 			break
 		}
-		both = out.Bounds.Load() // of another shard
+		both = out.Bounds.Load() // another shard has changed them
 	}
 	if both != p.bounds {
 		p.total.Cells = p.bounds.Coarsen(p.total.Cells, both)

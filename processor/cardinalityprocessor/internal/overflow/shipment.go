@@ -35,7 +35,7 @@ type sent struct {
 // ShipmentBytes is how large a shipment becomes before another one is begun: a quarter of what gRPC receivers accept.
 const ShipmentBytes = 1 << 20
 
-// NewShipment returns an empty one.
+// NewShipment returns an empty shipment.
 func NewShipment(t ident.Tenant) *Shipment {
 	return &Shipment{
 		Tenant: t, Md: pmetric.NewMetrics(),
@@ -43,7 +43,7 @@ func NewShipment(t ident.Tenant) *Shipment {
 	}
 }
 
-// put adds an output's point. Outputs of one metric go into one.
+// put adds an output's point. Outputs of the same metric share one.
 func (s *Shipment) put(out *Output, at pcommon.Timestamp) {
 	sum := &out.Sum
 	total := sum.Total
@@ -63,7 +63,7 @@ func (s *Shipment) put(out *Output, at pcommon.Timestamp) {
 		out.Start = at
 	case amount.ClassGauge:
 		s.sent = append(s.sent, sent{output: out, total: sum.Total, points: sum.points, start: out.Start})
-	default: // its total stays, but it might say it only once
+	default: // its total stays, but it may be sent only once
 		s.sent = append(s.sent, sent{output: out, bounds: sum.bounds, points: sum.points, start: out.Start})
 	}
 	out.sent, out.Sum.Total = true, amount.Value{}
@@ -85,7 +85,7 @@ func (s *Shipment) add(out *Output) pmetric.Metric {
 	var sizer pmetric.ProtoMarshaler
 	metric, ok := s.Metrics[out.Keys.Metric]
 	if ok {
-		s.Bytes += sizer.MetricSize(out.Metric) // and less, by the name
+		s.Bytes += sizer.MetricSize(out.Metric) // slightly too much: the name is not repeated
 		amount.AppendPointOf(metric, out.Metric)
 		return metric
 	}
@@ -96,7 +96,7 @@ func (s *Shipment) add(out *Output) pmetric.Metric {
 	return metric
 }
 
-// ScopeOf returns the scope of a key, which is that of the data.
+// ScopeOf returns the scope of a key, with the data's resource and scope.
 func (s *Shipment) ScopeOf(key uint64, data pmetric.Metrics) pmetric.ScopeMetrics {
 	if scope, ok := s.scopes[key]; ok {
 		return scope

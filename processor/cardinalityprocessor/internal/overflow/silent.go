@@ -10,16 +10,16 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Members that are silent rest: they are no part of what there is now, and remembered as long as nobody needs their memory, those of
-// whoever has most of it the shortest. A shard's lock is held in all that follows.
+// Silent members rest: they are not counted among the present ones, and are remembered as long as their memory is not
+// needed, for the shortest time in the account that has most of it. A shard's lock is held in all that follows.
 
-// silent are the members of one account that rest, the first for the longest time.
+// silent has the resting members of one account, the longest-resting first.
 type silent struct {
 	queue  []resting
-	rested int64 // memory
+	rested int64 // memory they take
 }
 
-// resting is a member that was silent since an epoch. If it was not, it has come back.
+// resting is a member that has been silent since an epoch. If it has come since, it no longer rests.
 type resting struct {
 	fp     uint64
 	member *Member
@@ -28,8 +28,8 @@ type resting struct {
 
 func (r *resting) still() bool { return r.member.rests && r.member.Seen == r.since }
 
-// rest is for a member that is silent. What counts up stays counted, so its last value must be known when it comes back;
-// what goes up and down is gone with its member.
+// rest puts a silent member to rest. What a counter has added stays counted, so its last value must be known when it
+// comes back; the value of a sum that is not monotonic goes with its member.
 func (o *Overflow) rest(sh *overflowShard, fp uint64, m *Member) {
 	if m.Output.Class == amount.ClassUpDown {
 		o.forget(sh, fp, m)
@@ -74,8 +74,8 @@ func (o *Overflow) wake(sh *overflowShard, fp uint64, m *Member) {
 	o.restMore(sh, m.Output.account, -m.Cost)
 }
 
-// forgetOldest forgets those who rest for the longest time, of the account that has most of that memory, until so many bytes are
-// free or none is left. Those with points on their way stay.
+// forgetOldest forgets the longest-resting members of the account that has most of that memory, until so many bytes are
+// free or none is left. Members with points in flight stay.
 func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 	for n > 0 {
 		var most *silent
@@ -88,7 +88,7 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 		if most == nil {
 			break
 		}
-		until := most.rested / 2 // and then whoever has most by then
+		until := most.rested / 2 // and then of the account that has most by then
 		kept := most.queue[:0:0]
 		for n > 0 && len(most.queue) > 0 && most.rested >= until {
 			r := most.queue[0]
@@ -113,20 +113,20 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 	}
 }
 
-// lose forgets a member that may come back soon: who has just said that it ends need not be silent for long. From then on nobody counts from
-// its beginning that began no later than it did.
+// lose forgets a member that may come back soon: one that has just sent its end need not be silent for long. From then
+// on no series that began no later than it did is counted from its beginning.
 func (o *Overflow) lose(sh *overflowShard, fp uint64, m *Member) {
-	if m.Start < m.Time && time.Duration(m.Time-m.Start) < o.Idle { // or all of it would not count anyway
+	if m.Start < m.Time && time.Duration(m.Time-m.Start) < o.Idle { // otherwise not all of it would count anyway
 		m.Output.subtotal(o.shardOf(fp)).doubt(m)
 	}
 	o.forget(sh, fp, m)
 }
 
-// mostAhead is of how many inputs that began in the future the beginnings are remembered one by one.
+// mostAhead is the largest number of inputs with a beginning in the future whose beginnings are remembered one by one.
 const mostAhead = 16
 
-// doubt records that a member is not known any more. One whose clock is ahead says nothing about those who begin before it did by its own clock:
-// it has the same beginning when it comes back.
+// doubt records that a member was forgotten. One whose clock is ahead says nothing about others that began before it
+// did by its own clock: it has the same beginning when it comes back.
 func (p *subtotal) doubt(m *Member) {
 	switch {
 	case !m.ahead:
@@ -141,7 +141,7 @@ func (p *subtotal) doubt(m *Member) {
 	}
 }
 
-// makeRoom forgets who rests until what batches were promised is there. No lock is held.
+// makeRoom forgets resting members until what batches were promised is free. No lock is held.
 func (o *Overflow) makeRoom() {
 	for i := range o.Shards {
 		n := o.All.Used.Load() + o.All.Staged.Load() - o.Budget
@@ -158,7 +158,7 @@ func (o *Overflow) makeRoom() {
 // forget ends a membership.
 func (o *Overflow) forget(sh *overflowShard, fp uint64, m *Member) {
 	if m.rests {
-		o.wake(sh, fp, m) // so that the queue does not know it any more
+		o.wake(sh, fp, m) // so that the queue does not have it any more
 	}
 	of := m.Output.subtotal(o.shardOf(fp))
 	if m.Output.Class == amount.ClassUpDown {
@@ -171,7 +171,7 @@ func (o *Overflow) forget(sh *overflowShard, fp uint64, m *Member) {
 	sh.remove(fp)
 }
 
-// overlook forgets those who rest and were added to an output that is gone: there is nothing left to go on with.
+// overlook forgets resting members whose output is gone: they have nothing left to continue.
 func (o *Overflow) overlook(sh *overflowShard) {
 	for of, s := range sh.Silent {
 		kept := s.queue[:0]

@@ -30,8 +30,8 @@ type Arrival struct {
 	Limit  *policy.Limit
 	Reason policy.Reason
 
-	Counted bool // it may have been, as a series of its own
-	Passes  bool // so that its value is counted where it goes
+	Counted bool // it may have been counted, as a series of its own
+	Passes  bool // so that its value is counted in that series
 }
 
 // Addition is a point that waits to be added to an output.
@@ -42,10 +42,10 @@ type Addition struct {
 	limit  *policy.Limit
 	Start  pcommon.Timestamp
 	Time   pcommon.Timestamp
-	number uint64 // its bits, or where in histograms the value is that is no number
-	cost   int32  // of the member that it may become, or by what one may grow
+	number uint64 // its bits, or the index in histograms of a value that is not a number
+	cost   int32  // cost of the member that it may create, or growth of the existing one
 	reason policy.Reason
-	shard  uint8 // when it is settled
+	shard  uint8 // set when it is settled
 
 	isFloat bool
 	NoValue bool
@@ -58,7 +58,7 @@ type Addition struct {
 	Demoted bool
 }
 
-// additionKind tells what is added to an output from what a series of its own has said.
+// additionKind distinguishes points added to an output from points of a member's own series.
 type additionKind uint8
 
 // The kinds.
@@ -71,17 +71,17 @@ const (
 type Staged struct {
 	Additions  []Addition
 	histograms []amount.Bucketed
-	room       amount.Room        // of what histograms say
-	difference amount.Room        // for what one has grown by
+	room       amount.Room        // buffer for the values of histograms
+	difference amount.Room        // buffer for a growth
 	Owned      []uint64           // fingerprints of outputs that are to be marked as made here
-	byShard    []uint32           // additions, when they are settled
-	last       *Output            // that something is for; it stays until the batch is over
+	byShard    []uint32           // indices of additions, while they are settled
+	last       *Output            // the last output that an addition is for; it stays until the batch is done
 	outputs    map[uint64]*Output // all of those, by fingerprint
 	pinned     []*Output          // the same
 	holding    holding
 }
 
-// value is that of an addition, which may be changed. Its counts are the batch's.
+// value returns the value of an addition, which may be changed. Its counts are the batch's.
 func (s *Staged) value(add *Addition, of amount.Shape) (amount.Value, *amount.Bounds) {
 	switch {
 	case of != amount.ShapeNumber:
@@ -109,9 +109,10 @@ func (s *Staged) append(add *Addition, v *amount.Bucketed) {
 }
 
 // Empty reports whether there is nothing to settle.
-func (s *Staged) Empty() bool { return len(s.Additions)+len(s.pinned) == 0 } // who is held is a member of something that is pinned
+func (s *Staged) Empty() bool { return len(s.Additions)+len(s.pinned) == 0 } // a member that is held belongs to an output that is pinned
 
-// keep sees to it that an output stays until the batch is over. The lock of a shard is held, any of them: without all of them none is forgotten.
+// keep ensures that an output stays until the batch is done. The lock of any shard is held: outputs are only forgotten
+// with all of them.
 func (s *Staged) keep(out *Output) {
 	if s.last == out {
 		return
@@ -128,7 +129,7 @@ func (s *Staged) keep(out *Output) {
 	out.pins.Add(1)
 }
 
-// release lets go of all that it kept, and returns those of it that nothing was added to.
+// release lets go of all outputs that it kept, and returns those that nothing was added to.
 func (s *Staged) release() (unbegun []*Output) {
 	for _, out := range s.pinned {
 		if out.pins.Add(-1); !out.begun.Load() {
@@ -144,7 +145,7 @@ func (s *Staged) release() (unbegun []*Output) {
 	return unbegun
 }
 
-// What a batch keeps memory for when it is over, a few MiB in all.
+// The most memory that a batch keeps when it is done, a few MiB in all.
 const (
 	MaxStaged           = 1 << 15
 	maxStagedHistograms = 1 << 14
@@ -168,7 +169,7 @@ func (s *Staged) Reset() {
 	s.Additions, s.histograms, s.Owned = s.Additions[:0], s.histograms[:0], s.Owned[:0]
 }
 
-// arriving is an arrival that is staged.
+// arriving is an arrival being staged.
 type arriving struct {
 	Arrival
 
@@ -176,11 +177,11 @@ type arriving struct {
 	kind   outputKind
 	add    Addition
 	v      amount.Bucketed
-	had    int64 // memory that the member has
+	had    int64 // memory of the member before
 }
 
-// Stage finds out whether a point can be added to the output of a fingerprint, and notes it if so. When there is no output
-// yet it is built; without build the point finds none.
+// Stage finds out whether a point can be added to the output of a fingerprint, and records it if so. If there is no
+// output yet it is built; without build the point finds none.
 func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output) amount.Loss {
 	w := amount.WhenAt(a.Metric, a.Index)
 	x := arriving{Arrival: *a, staged: s, kind: kindFrom(a.Metric), add: Addition{
@@ -190,14 +191,14 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 	if !w.NoValue {
 		x.v.Value = amount.ValueIn(&s.room, a.Metric, a.Index)
 	}
-	out := s.last // the last one that it had something for is there
+	out := s.last // the last output that was used is pinned
 	if out != nil && out.FP != fp {
 		out = s.outputs[fp]
 	}
 	switch {
-	case s.holding.using != nil && s.holding.using.fp == a.FP && x.kind.class.Keeps(): // fast path: the member stays, and so does where it belongs
+	case s.holding.using != nil && s.holding.using.fp == a.FP && x.kind.class.Keeps(): // fast path: the member stays, and so does its output
 		return o.stageHeld(&x)
-	case !x.kind.class.Keeps() && out != nil && !out.gone.Load(): // fast path: nobody is a member, and it stays
+	case !x.kind.class.Keeps() && out != nil && !out.gone.Load(): // fast path: there is no member, and the output stays
 		return o.stageIn(&x, out)
 	}
 	for {
@@ -224,8 +225,8 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 	}
 }
 
-// stageTo records a point for an output: that which its input is a member of, or else the one given. It says again when there is none,
-// or none any more.
+// stageTo records a point for an output: the one that its input is a member of, or else the one given. It reports again
+// when there is none, or none any more.
 func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bool) {
 	add := &x.add
 	sh := o.lock(add.FP)
@@ -235,10 +236,10 @@ func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bo
 	}
 	if m := add.member; m != nil {
 		switch {
-		case m.Output.gone.Load(): // it rests, and has nothing to go on with
+		case m.Output.gone.Load(): // it rests, and its output no longer exists
 			o.forget(sh, add.FP, m)
 			add.member = nil
-		case m.own != nil && !amount.Anew(add.Start, m.Start, m.Time, pcommon.Timestamp(x.Now)): // just now: it says so by itself
+		case m.own != nil && !amount.Anew(add.Start, m.Start, m.Time, pcommon.Timestamp(x.Now)): // it has just begun to report that by itself
 			return amount.LossOld, false
 		default:
 			out = m.Output
@@ -262,7 +263,7 @@ func (o *Overflow) stageHeld(x *arriving) amount.Loss {
 	h := x.staged.holding.using
 	x.add.member, x.had = h.member, h.cost
 	lost := o.stageIn(x, h.member.Output)
-	if lost == amount.LossNone { // it is the addition that has it stay from here on
+	if lost == amount.LossNone { // from here on the addition keeps it
 		h.pinned, x.staged.holding.using = false, nil
 	}
 	return lost
@@ -285,7 +286,7 @@ func (o *Overflow) stageIn(x *arriving, out *Output) amount.Loss {
 	return amount.LossNone
 }
 
-// check says what of a point cannot be added, whatever there is room for.
+// check returns what of a point cannot be added, however much room there is.
 func (x *arriving) check(out *Output) amount.Loss {
 	mode := x.Limit.Exceed.Gauge
 	if out != nil {
@@ -309,6 +310,6 @@ func (x *arriving) check(out *Output) amount.Loss {
 		known = out.Bounds.Load()
 	}
 	partial, lost := x.v.Read(x.Metric, x.Index, known)
-	x.add.partial = x.add.partial || partial // it may be looked at twice
+	x.add.partial = x.add.partial || partial // the point may be checked twice
 	return lost
 }

@@ -17,8 +17,7 @@ import (
 // the first bits of fingerprints, each saved separately, with the groups that their series are in. Any mixture of old
 // and new parts is valid:
 //
-// magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values
-// | CRC-32
+//	magic | rule names | sets: kind, groups: (rule<<1 | party, key) | for each set its fingerprints | series, then values | CRC-32
 //
 // The limits by which all of that was counted are saved beside it. If the rules have changed in between, what was saved
 // counts as admitted under earlier rules.

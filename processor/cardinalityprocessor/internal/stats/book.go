@@ -22,10 +22,10 @@ const MaxBytes = 3 << 20
 // MaxLabels is how many labels of a series are looked at.
 const MaxLabels = 40
 
-// Bounds of what is kept. What is beyond them is in the totals, but not told apart.
+// Limits on what is kept. What exceeds them is in the totals, but not listed separately.
 const (
 	maxMetrics      = 160
-	maxDetailed     = 12 // metrics whose labels are counted, too
+	maxDetailed     = 12 // how many metrics also have their labels counted
 	maxMetricLabels = 12
 	maxLabels       = 64
 	maxText         = 64 // bytes of a name or value
@@ -33,22 +33,22 @@ const (
 	allRefused  = 1 << 13 // rejected series of a metric in a window, after which one in someRefused is looked at
 	someRefused = 16
 
-	rankEvery = 1024 // series between two choices of the metrics whose labels are counted
+	rankEvery = 1024 // how many series come between two choices of the metrics whose labels are counted
 )
 
-// Series is what a Book is told of a series. It is not kept.
+// Series describes a series to a Book, which does not keep it.
 type Series struct {
 	Fingerprint uint64
-	Base        uint64 // hash of all that identifies it but Labels
+	Base        uint64 // hash of all that identifies it except Labels
 	Metric      string
 	Unit        string
 	Kind        uint64 // whatever its metric's type is to the caller
 	Labels      []Label
-	New         bool // it was given a place just now
-	Again       bool // it came last before its metric was chosen
+	New         bool // it has just been admitted
+	Again       bool // it last came before its metric was chosen
 	Moment      moment.Moment
 
-	// Of one that was given no place.
+	// It was not admitted.
 	Rejected             bool
 	Rule, Reason, Action string
 	Tenant               string
@@ -63,7 +63,7 @@ type Label struct {
 	Hash  uint64 // of both
 }
 
-// A Book counts. It is safe for concurrent use.
+// A Book counts series, by metric and label. It is safe for concurrent use.
 type Book struct {
 	hash func(name string) uint64
 
@@ -72,30 +72,30 @@ type Book struct {
 	chosen   atomic.Pointer[[]choice]
 
 	mu      sync.Mutex
-	began   [2]time.Time // this window, and the one before
+	began   [2]time.Time // of this window, and of the one before
 	names   distinct     // of metrics
 	metrics ranking[metric]
-	rest    metric // all that are not detailed together
+	rest    metric // all metrics without a place of their own
 	labels  ranking[label]
 	sample  sample
 	refused examples
 	noted   int
-	series  [2]int // told of, in this window and in the one before
+	series  [2]int // how many were observed, in this window and in the one before
 	without [MaxLabels]uint64
 	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
 }
 
-// metric is what is known of a metric name.
+// metric has the counts of a metric name.
 type metric struct {
 	unit             string
 	kind             uint64
 	series, rejected distinct
-	observed         distinct // rejected series that its labels are counted in
+	observed         distinct // series by which its labels are counted
 	refused          int      // in this window, again and again
 	limited          [2]bool  // series of it were rejected in this window, and in the one before
 	births           [2]int
 	gone, goneError  float64 // series of the window before last that were not in the last
-	points, counts   [2]int  // that came, and how often that was counted
+	points, counts   [2]int  // points that came, and how often that was reported
 	detailed         bool
 	chosen           moment.Moment // in this window, if it had series
 	seen, noted      [2]int        // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
@@ -104,12 +104,12 @@ type metric struct {
 	asked            int     // for it
 }
 
-// label is what is known of a label name.
+// label has the counts of a label name.
 type label struct {
 	counted
 
 	births [2]int
-	length float64 // mean, of values
+	length float64 // mean length of its values
 }
 
 // counted is a label, of all metrics or of one.
@@ -117,7 +117,7 @@ type counted struct {
 	name                    string
 	hash                    uint64
 	noted                   [2]int   // of a series that has it, as of the metric
-	series, values, without distinct // without: what its series would be without it
+	series, values, without distinct // without estimates how many series there would be without it
 }
 
 // NewBook returns an empty Book.
@@ -132,13 +132,14 @@ func NewBook(now time.Time, hash func(name string) uint64) *Book {
 	}
 }
 
-// fold is how the identities of labels come together in that of a series.
+// fold combines the identities of labels into that of a series.
 func fold(sum, base uint64) uint64 {
 	hi, lo := bits.Mul64(sum^0x9e3779b97f4a7c15, base^0xd1b54a32d192ed03)
 	return hi ^ lo
 }
 
-// Observe is to be told of each series that is new, of others once in a window, and of rejected ones as Refuse says.
+// Observe must be called for each series that is new, for others once in a window, and for rejected ones as Refuse
+// says.
 func (b *Book) Observe(s *Series) {
 	if len(s.Labels) > MaxLabels {
 		s.Labels = s.Labels[:MaxLabels]
@@ -181,21 +182,22 @@ func (b *Book) Observe(s *Series) {
 	}
 }
 
-// hasBefore reports whether a label has come before it.
+// hasBefore reports whether an earlier label has the same name.
 func (s *Series) hasBefore(i int) bool {
 	return slices.ContainsFunc(s.Labels[:i], func(l Label) bool { return l.Name == s.Labels[i].Name })
 }
 
-// Refuse is to be told of each rejected series as it comes, and reports whether Observe is wanted, too. It is of all while
-// they are few, and then of some: others than before each time, so that what comes again and again is seen in the end.
+// Refuse must be called for each rejected series as it comes, and reports whether Observe should be called, too: for
+// all of them while they are few, and then for some, different ones each time, so that series that keep coming are seen
+// in the end.
 func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	return len(b.RefuseAll(metric, []uint64{fingerprint}, nil)) > 0
 }
 
-// refusedAtOnce is how many are told of while others wait.
+// refusedAtOnce is how many are counted while others wait.
 const refusedAtOnce = 256
 
-// RefuseAll is Refuse for several of a metric. It appends which of them Observe is wanted of.
+// RefuseAll is Refuse for several series of a metric. It appends for which of them Observe should be called.
 func (b *Book) RefuseAll(metric string, fingerprints []uint64, observe []int) []int {
 	for begin := 0; begin < len(fingerprints); begin += refusedAtOnce {
 		observe = b.refuseSome(metric, fingerprints, begin, observe)
@@ -204,7 +206,7 @@ func (b *Book) RefuseAll(metric string, fingerprints []uint64, observe []int) []
 }
 
 func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, observe []int) []int {
-	var marks [refusedAtOnce]mark // all that takes time comes before the lock
+	var marks [refusedAtOnce]mark // everything slow is done before the lock is taken
 	end := min(begin+refusedAtOnce, len(fingerprints))
 	for i, fp := range fingerprints[begin:end] {
 		marks[i] = refusedMark(fp)
@@ -237,8 +239,8 @@ func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, obser
 	return observe
 }
 
-// Passed is to be told how many points of a metric came, or of a sample of them how many these stand for. Names that are
-// not kept are not told apart.
+// Passed must be called with the number of points of a metric that came, or with the number that a sample stands for.
+// Names that are not kept are not counted separately.
 func (b *Book) Passed(metric string, points int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,7 +250,7 @@ func (b *Book) Passed(metric string, points int) {
 	}
 }
 
-// detailed is where the labels of a metric are counted.
+// detailed returns where the labels of a metric are counted.
 func (b *Book) detailed(m *metric) *metric {
 	if m.detailed {
 		return m
@@ -258,8 +260,8 @@ func (b *Book) detailed(m *metric) *metric {
 
 func refusedMark(fingerprint uint64) mark { return markOf(fold(fingerprint, 3)) }
 
-// identify finds the hashes of a series and of what it would be without each of its labels. It reports whether it has any twice, of its
-// resource and of its points.
+// identify computes the hashes of a series and of the series without each of its labels. It reports whether a label
+// occurs twice, in its resource and in its points.
 func (b *Book) identify(s *Series) (id mark, twice bool) {
 	var sum uint64
 	for i := range s.Labels {
@@ -287,7 +289,7 @@ func sumOf(labels []Label, name uint64) (sum uint64) {
 	return sum
 }
 
-// label is told of the i-th label of a series, which may have it again.
+// label counts the i-th label of a series.
 func (b *Book) label(m *metric, i int, l *Label, id mark, born, again bool) {
 	row := b.rows[i]
 	if row == nil || row.hash != l.Name {
@@ -312,7 +314,8 @@ func (b *Book) label(m *metric, i int, l *Label, id mark, born, again bool) {
 	}
 }
 
-// label finds a label of the metric, first where it is in most of its series, and adds it while there is room.
+// label finds a label of the metric, first at the position it has in most of its series, and adds it while there is
+// room.
 func (m *metric) label(i int, of *label) *counted {
 	if i < len(m.labels) && m.labels[i].hash == of.hash {
 		return &m.labels[i]
@@ -365,10 +368,10 @@ func (b *Book) choose() {
 	}
 }
 
-// atLimit reports whether series of a metric were rejected lately.
+// atLimit reports whether series of a metric were rejected recently.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
 
-// goesBefore says which of two metrics is rather to be told of.
+// goesBefore reports whether the labels of r should be counted rather than those of the other metric.
 func goesBefore(r, other *ranked[metric]) bool {
 	if r.of.atLimit() != other.of.atLimit() {
 		return r.of.atLimit()
@@ -385,7 +388,7 @@ func (b *Book) countDetailed() (n int) {
 	return n
 }
 
-// foremost is the first of those whose labels are not counted.
+// foremost returns the first of those whose labels are not counted.
 func (b *Book) foremost() (best *ranked[metric]) {
 	for _, r := range b.metrics.rows {
 		if !r.of.detailed && (best == nil || goesBefore(r, best)) {
@@ -395,7 +398,7 @@ func (b *Book) foremost() (best *ranked[metric]) {
 	return best
 }
 
-// lastDetailed is the last of those whose labels are.
+// lastDetailed returns the last of those whose labels are counted.
 func (b *Book) lastDetailed() (least *ranked[metric]) {
 	for _, r := range b.metrics.rows {
 		if r.of.detailed && (least == nil || goesBefore(least, r)) {
@@ -452,7 +455,7 @@ func (m *metric) turn() {
 	m.labels = kept
 }
 
-// Bytes is the memory that is taken, names included.
+// Bytes returns the memory taken, including names.
 func (b *Book) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -482,7 +485,7 @@ func (b *Book) Bytes() int {
 
 const countedBytes = 24 + 2*8 + 3*24
 
-// short is a copy of a name or value, cut where it is too long.
+// short returns a copy of a name or value, cut where it is too long.
 func short(s string) string {
 	if len(s) <= maxText {
 		return strings.Clone(s)

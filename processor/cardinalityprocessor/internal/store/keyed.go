@@ -25,7 +25,7 @@ import (
 // too: as secret as the storage is, and before anything else. All saved values begin with the key's mark: those of
 // another key, or of a version without one, are ignored.
 //
-// magic | key | CRC-32
+//	magic | key | CRC-32
 const (
 	SnapshotKeyOf = "key"
 	KeyMagic      = "godwit cardinality key 1\n"
