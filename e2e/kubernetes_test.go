@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/godwit-otel/godwit/e2e/cluster"
 	"github.com/godwit-otel/godwit/e2e/process"
@@ -143,7 +146,30 @@ func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default/secrets"} {
 		require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodGet, path), "403", path)
 	}
-	assert.ErrorContains(t, k.As(cluster.AgentToken, http.MethodDelete, "/api/v1/namespaces/default/pods/web-a"), "403")
+	require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodDelete, "/api/v1/namespaces/default/pods/web-a"), "403")
+
+	// Their namespace takes pods that keep Kubernetes' standard `restricted`, and no others.
+	for i, name := range filesOf(t, deployed) {
+		require.NoError(t, k.Put(podOf(t, readWorkload(t, repository.Read(t, name)), fmt.Sprintf("restricted-%d", i))), name)
+	}
+	assert.ErrorContains(t, k.Put(cluster.Objects(t, strings.ReplaceAll(pod("root", "node-1", "10.2.0.3"), "namespace: default", "namespace: godwit"))[0]), "violates PodSecurity")
+}
+
+// podOf is a pod of a workload, as its controller would make it.
+func podOf(t *testing.T, w *workload, name string) cluster.Object {
+	t.Helper()
+	spec := w.pod.Spec.DeepCopy()
+	for i := range w.claims {
+		claimed := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: w.claims[i].Name + "-" + name}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: w.claims[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claimed}})
+	}
+	text, err := json.Marshal(corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "godwit", Labels: w.pod.Labels},
+		Spec:       *spec,
+	})
+	require.NoError(t, err)
+	return cluster.Objects(t, string(text))[0]
 }
 
 // withoutExisting leaves out what another file has made.
