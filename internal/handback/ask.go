@@ -15,26 +15,27 @@ import (
 	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
-// An Obstacle is a reason not to use the memory of metrics again.
+// An Obstacle is a reason why the memory of metrics may not be reused.
 type Obstacle struct {
-	// What stands in the way: a component, a gate, or the host.
+	// What is in the way: a component, a gate, or the host.
 	What string
-	// Why it does: a clause that begins with a verb.
+	// Why it is: a clause that begins with a verb.
 	Why string
-	// Silent says that nothing is known to be wrong: somebody who knows the component may say so in its place.
+	// Silent reports that nothing is known to be wrong: the component just does not say, and whoever knows it may
+	// answer for it.
 	Silent bool
-	// Changes are all that stands in the way, if there are any: the component keeps nothing. A receiver that puts back what it changes
-	// may use the memory again.
+	// Changes, if there are any, are all that is in the way: the component keeps nothing. A receiver that restores what
+	// is changed may reuse the memory.
 	Changes Changes
-	// Batch says that what stands in the way is a batch before an exporter that returns what comes out of it: a receiver that sends metrics
-	// ([Loan.Send]) may use the memory again once they have come back.
+	// Batch reports that what is in the way is a batch before an exporter that returns what comes out of it: a receiver
+	// that sends metrics ([Loan.Send]) may reuse the memory once they have come back.
 	Batch bool
 }
 
 func (o Obstacle) String() string { return o.What + " " + o.Why }
 
-// Ask returns all that stands between a receiver and the use of its metrics' memory again, nearest first; nothing if it
-// may. Receivers ask when they start: all that is behind them has started by then.
+// Ask returns all obstacles between a receiver and the reuse of its metrics' memory, nearest first; nothing if it may
+// reuse it. Receivers ask when they start: the components behind them have started by then.
 func Ask(host component.Host, receiver component.ID) []Obstacle {
 	found := gates()
 	roads, err := hostgraph.Behind(host, receiver)
@@ -44,7 +45,7 @@ func Ask(host component.Host, receiver component.ID) []Obstacle {
 	return append(found, judge(host, roads)...)
 }
 
-// pooling is the gate by which the Collector frees metrics when the first consumer returns, for others to be made of.
+// pooling is the gate by which the Collector frees metrics when the first consumer returns, and makes others of them.
 const pooling = "pdata.useProtoPooling"
 
 var poolingGate = sync.OnceValue(func() (found *featuregate.Gate) {
@@ -56,7 +57,7 @@ var poolingGate = sync.OnceValue(func() (found *featuregate.Gate) {
 	return found
 })
 
-// Pooled reports whether the Collector frees data piece by piece: then no piece may be in two places.
+// Pooled reports whether the Collector frees data piece by piece: if so, no piece may be in two places.
 func Pooled() bool {
 	g := poolingGate()
 	return g != nil && g.IsEnabled()
@@ -69,8 +70,8 @@ func gates() []Obstacle {
 	return nil
 }
 
-// Unread reports whether points may owe what they say, of a receiver that may use the memory of its metrics again: nothing is behind it but
-// processors that are known to count points and no more, and an exporter that settles what it reads.
+// Unread reports whether the points of a receiver that may reuse its memory may owe their values: behind it there are
+// only processors known to do no more than count points, and an exporter that settles what it reads.
 func Unread(host component.Host, receiver component.ID) bool {
 	roads, err := hostgraph.Behind(host, receiver)
 	return err == nil && unread(host, roads)
@@ -116,8 +117,9 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 	return found
 }
 
-// batchOf returns which processor of a road is a batch that metrics come back from, -1 if none is. It is the last one, since whatever is between it
-// and the exporter may lose metrics, and nobody before it takes loans.
+// batchOf returns the index of the pipeline's batch processor from which metrics come back, -1 if there is none. It is
+// the last processor, since any component between it and the exporter may lose metrics, and no component before it
+// takes loans.
 func batchOf(host component.Host, r hostgraph.Pipeline) int {
 	last := len(r.Processors) - 1
 	if last < 0 || !knowsScopes || len(r.Exporters) != 1 || r.Exporters[0].Kind == component.KindConnector {
@@ -172,7 +174,7 @@ func silent(n hostgraph.Node) Obstacle {
 	return Obstacle{What: n.String(), Why: "does not say whether it keeps metrics", Silent: true}
 }
 
-// exporters is what the Collector's host implements.
+// exporters is implemented by the Collector's host.
 type exporters interface {
 	GetExporters() map[pipeline.Signal]map[component.ID]component.Component
 }

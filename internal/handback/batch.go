@@ -12,31 +12,35 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A Returner is an exporter that returns what comes out of a batch: it asks what has come ([Arrive]) before it reads metrics without a loan,
-// returns that once nothing of it is read any more ([Return]), and abandons metrics that it refuses ([Abandon]). Nobody behind it has the metrics then.
+// A Returner is an exporter that returns what comes out of a batch: it asks what has arrived ([Arrive]) before it reads
+// metrics without a loan, returns that once nothing of it is read any more ([Return]), and abandons metrics that it
+// refuses ([Abandon]). It must be the last to have the metrics.
 type Returner interface {
 	Releaser
 
 	ReturnsBatches()
 }
 
-// An Arrival is resources of a batch that were lent together, all of them and in their order. Between arrivals there may be others.
+// An Arrival is resources of a batch that were sent together, complete and in order. Other resources may lie between
+// two arrivals.
 type Arrival struct {
 	*Loan
 
-	First, End int // of the batch's resources
+	First, End int // indices in the batch's resources
 	batch      pmetric.Metrics
 }
 
 const (
-	// MaxSent is how many points are on their way through batches, of all metrics that receivers are to have back.
+	// MaxSent is the largest number of points in flight through batches, of all metrics that are to come back to
+	// receivers.
 	MaxSent = 1 << 16
-	// longest is for how long metrics are waited for when there are so many. What a batch had to cut never comes.
+	// longest is how long metrics are waited for when there are that many. Metrics that a batch had to cut never come
+	// back.
 	longest = 30 * time.Second
 )
 
-// sent are the resources that are on their way, by the address of their first scope. They are known by nothing else: batch moves them into other
-// metrics, and what they have into other resources.
+// sent are the resources in flight, by the address of their first scope. Nothing else identifies them: batch moves them
+// into other metrics, and their contents into other resources.
 var sent = struct {
 	mu     sync.Mutex
 	loans  map[uintptr]*Loan
@@ -44,9 +48,10 @@ var sent = struct {
 	any    atomic.Bool
 }{loans: map[uintptr]*Loan{}}
 
-// Send has metrics come back that will be on their way for longer than ConsumeMetrics takes: once the exporter has done with them, back is called, on
-// any goroutine, and they are what they were. It is for who has [Ask] say that nothing but batch stands in the way, and false if too much is on
-// its way; then they do not come back. Who is refused calls [Loan.Recall].
+// Send arranges for metrics to come back that will be in flight for longer than ConsumeMetrics takes: once the exporter
+// has done with them, back is called, on any goroutine, and they are unchanged. It is for receivers to which [Ask]
+// reports that only batch is in the way. It returns false if too much is in flight; then they do not come back. If the
+// metrics are refused, the receiver calls [Loan.Recall].
 func (l *Loan) Send(md pmetric.Metrics, points int, back func()) bool {
 	now, rms := time.Now(), md.ResourceMetrics()
 	l.scopes = l.scopes[:0]
@@ -78,14 +83,15 @@ func (l *Loan) Send(md pmetric.Metrics, points int, back func()) bool {
 	return true
 }
 
-// Recall says that metrics were not sent after all. They are not to be used again: who refused them may have kept them.
+// Recall reports that metrics were not sent after all. They must not be used again: the consumer that refused them may
+// have kept them.
 func (l *Loan) Recall() {
 	sent.mu.Lock()
 	defer sent.mu.Unlock()
 	l.claim()
 }
 
-// claim ends the way of what was sent. The lock is held.
+// claim takes a loan's resources out of those in flight. The lock is held.
 func (l *Loan) claim() {
 	for _, sm := range l.scopes {
 		if at := addressOf(sm); sent.loans[at] == l {
@@ -97,7 +103,8 @@ func (l *Loan) claim() {
 	sent.any.Store(len(sent.loans) > 0)
 }
 
-// Arrive returns what was sent and has come with metrics, in their order. What is not there as it was sent does not come back.
+// Arrive returns what was sent and has arrived with metrics, in order. Resources that are not there as they were sent
+// do not come back.
 func Arrive(md pmetric.Metrics) (all []Arrival) {
 	if !sent.any.Load() || md.IsReadOnly() {
 		return nil
@@ -119,7 +126,7 @@ func Arrive(md pmetric.Metrics) (all []Arrival) {
 	return all
 }
 
-// loanAt is what a resource was sent with, nil if it was not. The lock is held.
+// loanAt returns the loan that a resource was sent with, nil if there is none. The lock is held.
 func loanAt(rm pmetric.ResourceMetrics) *Loan {
 	if rm.ScopeMetrics().Len() == 0 {
 		return nil
@@ -127,7 +134,7 @@ func loanAt(rm pmetric.ResourceMetrics) *Loan {
 	return sent.loans[addressOf(rm.ScopeMetrics().At(0))]
 }
 
-// isAt reports whether what was sent is a batch's resources from one on.
+// isAt reports whether the resources sent with the loan are a batch's resources from a given one on.
 func (l *Loan) isAt(rms pmetric.ResourceMetricsSlice, from int) bool {
 	if rms.Len()-from < len(l.scopes) {
 		return false
@@ -144,7 +151,7 @@ func (l *Loan) isAt(rms pmetric.ResourceMetricsSlice, from int) bool {
 func Return(all []Arrival) {
 	for _, a := range all {
 		into := a.metrics.ResourceMetrics()
-		if into.Len() > 0 { // nobody has moved them
+		if into.Len() > 0 { // they were never moved
 			continue
 		}
 		for i := a.First; i < a.End; i++ {
@@ -156,13 +163,13 @@ func Return(all []Arrival) {
 	}
 }
 
-// Abandon says that metrics were refused: nothing of them comes back.
+// Abandon reports that metrics were refused: none of them come back.
 func Abandon(md pmetric.Metrics) { Arrive(md) }
 
-// addressOf is where a scope is, whichever resource it is in.
+// addressOf returns the address of a scope, whichever resource it is in.
 func addressOf(sm pmetric.ScopeMetrics) uintptr { return reflect.ValueOf(sm).Field(0).Pointer() }
 
-// knowsScopes reports whether pdata has scopes as addressOf needs them.
+// knowsScopes reports whether scopes are represented in pdata as addressOf requires.
 var knowsScopes = func() bool {
 	t := reflect.TypeFor[pmetric.ScopeMetrics]()
 	return t.NumField() > 0 && t.Field(0).Name == "orig" && t.Field(0).Type.Kind() == reflect.Pointer

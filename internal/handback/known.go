@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
-// The components of the Collector that are known to keep no metrics. They are recognised by the packages of their types: a
-// distribution may name a component as it likes.
+// The components of the Collector that are known to keep no metrics. They are recognised by the packages of their
+// types, since a distribution may give a component any name.
 const (
 	limiterConfigs = "go.opentelemetry.io/collector/internal/memorylimiter"
 	nopExporters   = "go.opentelemetry.io/collector/exporter/nopexporter"
@@ -31,13 +31,13 @@ var changing = map[string]Changes{
 
 const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
 
-// Changes are the lists of attributes that a component which keeps no metrics leaves other than they were.
+// Changes are the lists of attributes that a component which keeps no metrics may change.
 type Changes struct {
 	Points    bool // of data points
 	Resources bool
 }
 
-// With returns what two components change.
+// With returns the changes of two components together.
 func (c Changes) With(more Changes) Changes {
 	return Changes{Points: c.Points || more.Points, Resources: c.Resources || more.Resources}
 }
@@ -54,7 +54,7 @@ func (c Changes) String() string {
 	return "nothing"
 }
 
-// factories is what the Collector's host implements.
+// factories is implemented by the Collector's host.
 type factories interface {
 	GetFactory(kind component.Kind, of component.Type) component.Factory
 }
@@ -78,7 +78,7 @@ func configsOf(host component.Host, n hostgraph.Node) string {
 	return packageOf(factory.CreateDefaultConfig())
 }
 
-// isNop reports whether an exporter is the Collector's nop, whose consumer does nothing at all.
+// isNop reports whether an exporter is the Collector's nop, whose consumer does nothing.
 func isNop(instance component.Component) bool { return packageOf(instance) == nopExporters }
 
 // packageOf returns the package of the type that a pointer points to.

@@ -10,22 +10,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A Loan goes with metrics whose memory the receiver will use again. It belongs to that memory, and is found by the
-// components on the way through the context.
+// A Loan goes with metrics whose memory the receiver will reuse. It belongs to that memory, and the components on the
+// way find it through the context.
 //
-// A component that finds one knows that nothing behind it keeps the metrics. So it may take parts out and put them back once
-// the next consumer has returned nil: the receiver then finds all that it handed out.
+// A component that finds one knows that nothing behind it keeps the metrics. So it may take parts out and put them back
+// once the next consumer has returned nil: the receiver then finds all that it handed out.
 //
-// It may also leave a note about the points, and finds it again when the same points come with other values. The receiver
-// drops all notes when it changes anything about which points there are, what attributes they have, or where they are. The
-// resources may be others each time: targets that are alike share memory. A Loan is used by one goroutine at a time.
+// It may also leave a note about the points, and finds the note again when the same points come with other values. The
+// receiver drops all notes when it changes which points there are, which attributes they have, or where they are. The
+// resources may differ each time, since targets that are alike share memory. A Loan is used by one goroutine at a time.
 type Loan struct {
 	notebook
 
 	metrics pmetric.Metrics // that are out
 	parts   []*Part
 	wording *Wording
-	debtor  Debtor // who puts in the values that it is about
+	debtor  Debtor // puts in the values that the wording stands for
 	owes    bool
 	points  int  // of metrics that owe what they say
 	asked   bool // somebody has asked for that
@@ -44,24 +44,24 @@ type notebook struct {
 
 type note struct{ owner, said any }
 
-// A Part is metrics of gauges and sums that stay together whatever comes with them: where they come they are side by side, in the same order,
-// with the same points, and each point has the attributes that it had. It belongs to the memory of these metrics, and has notes of
-// its own, about nothing else. Whoever goes by them looks whether the metrics and the points are those that are there: others on the way may
-// have taken some out.
+// A Part is metrics of gauges and sums that always stay together: wherever they appear they are side by side, in the
+// same order, with the same points, and each point has the same attributes. It belongs to the memory of these metrics,
+// and has notes of its own, about nothing else. A component that uses the notes checks whether the metrics and the
+// points are the ones that are there: another component may have taken some out.
 type Part struct {
 	notebook
 
-	// Memory is which metrics and points these are, as package slab says it: a *slab.Stretch.
+	// Memory describes these metrics and points, in terms of package slab: a *slab.Stretch.
 	Memory any
 }
 
-// A Wording is the values that the attributes of points have which a target's pages show again and again, while the memory of the metrics is
-// now its, and now another's of the same kind. Notes about values are left with it, and others, which hold for all of these targets, with the
-// loan: a note that is left with a loan which has a wording must not be about values. The receiver forgets it when there are other points, in
-// another order, or other values.
+// A Wording stands for the attribute values that one target's points have on page after page, while targets of the same
+// kind take turns in using the memory of the metrics. Notes about values are left with it, and notes that hold for all
+// of these targets are left with the loan: a note left with a loan that has a wording must not be about values. The
+// receiver forgets it when points, their order or values change.
 type Wording struct{ notebook }
 
-// A Debtor has values put in that are owed.
+// A Debtor puts in values that are owed.
 type Debtor interface{ Settle() }
 
 // Reword says that the metrics lent next, of so many points, have those that they had, each where it was and with attributes of the names that
@@ -74,7 +74,7 @@ func (l *Loan) Reword(w *Wording, points int, d Debtor) {
 // Unword says that the metrics lent next owe nothing, and have the attributes that notes are about.
 func (l *Loan) Unword() {
 	if l.wording != nil {
-		l.Forget() // what was noted may be of other values
+		l.Forget() // notes may be about other values
 	}
 	l.owes, l.asked = false, false
 }
@@ -88,7 +88,7 @@ func (l *Loan) Forget() {
 	l.notebook.Forget()
 }
 
-// Bring says which parts the metrics have that are lent next, in their order. All but these may be others each time.
+// Bring lists the parts of the metrics lent next, in their order. All other metrics may be different each time.
 func (l *Loan) Bring(parts []*Part) {
 	l.parts, l.owes, l.asked = parts, false, false
 	for _, p := range parts {
@@ -96,12 +96,12 @@ func (l *Loan) Bring(parts []*Part) {
 	}
 }
 
-// Owe says that points of parts may not say what they are to: their Memory has it. It is for who has [Unread] say so, and goes with metrics of
-// so many points.
+// Owe says that points of parts may lack their values, which are in the part's Memory. It is for receivers to which
+// [Unread] reports true, and goes with metrics of so many points.
 func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
 
-// Owes reports whether points may not say what they are to, and how many points the metrics had when they were lent: where there are others,
-// somebody was on the way who was not to be.
+// Owes reports whether points may lack their values, and how many points the metrics had when they were lent: if there
+// is another number now, a component on the way has done what it was not expected to.
 func (l *Loan) Owes() (points int, ok bool) {
 	if l == nil {
 		return 0, false
@@ -110,11 +110,11 @@ func (l *Loan) Owes() (points int, ok bool) {
 	return l.points, l.owes
 }
 
-// Asked reports whether somebody has asked so since metrics were lent. Where nobody has, the loan does not come to who settles, and nothing may be
-// owed.
+// Asked reports whether Owes was called since metrics were lent. If not, the loan does not reach a component that
+// settles, and nothing may be owed.
 func (l *Loan) Asked() bool { return l.asked }
 
-// Settle has all points say what they are to. Who reads points that owe does so before.
+// Settle gives all points their values. A component that reads points that owe values calls it first.
 func (l *Loan) Settle() {
 	if l != nil && l.debtor != nil {
 		l.debtor.Settle()
@@ -126,7 +126,7 @@ func (l *Loan) Settle() {
 	}
 }
 
-// Parts returns the parts that metrics have, in their order.
+// Parts returns the parts of the metrics, in order.
 func (l *Loan) Parts() []*Part {
 	if l == nil {
 		return nil
@@ -134,7 +134,7 @@ func (l *Loan) Parts() []*Part {
 	return l.parts
 }
 
-// Lend returns the context to hand metrics on with. Without a loan it is the one that is given.
+// Lend returns the context to hand metrics on with. Without a loan it is the given one.
 func Lend(ctx context.Context, l *Loan, md pmetric.Metrics) context.Context {
 	if l == nil {
 		return ctx
@@ -168,13 +168,13 @@ func (c *lent) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Lasts says that the points are those of the last time: a note may be of use.
+// Lasts reports whether the points are the same as the last time: a note may be of use.
 func (l *notebook) Lasts() bool { return l.times > 1 }
 
-// Turn is how often the points have come.
+// Turn returns how often the points have come.
 func (l *notebook) Turn() int { return l.times }
 
-// Note returns what the owner has left, nil if nothing or if the points have changed since.
+// Note returns the owner's note, nil if there is none or the points have changed since.
 func (l *notebook) Note(owner any) any {
 	for i := range l.notes {
 		if l.notes[i].owner == owner {
@@ -184,10 +184,10 @@ func (l *notebook) Note(owner any) any {
 	return nil
 }
 
-// maxNotes is how many owners may leave notes. There are as many as a pipeline has components that do so.
+// maxNotes is how many owners may leave notes: as many as a pipeline has components that do so.
 const maxNotes = 16
 
-// Leave leaves a note, which replaces the owner's last one. The owner is a pointer.
+// Leave leaves a note, which replaces the owner's previous one. The owner is a pointer.
 func (l *notebook) Leave(owner, said any) {
 	for i := range l.notes {
 		if l.notes[i].owner == owner {
@@ -200,7 +200,7 @@ func (l *notebook) Leave(owner, said any) {
 	}
 }
 
-// Forget drops all notes: the points are others from here on.
+// Forget drops all notes: the points are different from now on.
 func (l *notebook) Forget() {
 	clear(l.notes)
 	l.notes, l.times = l.notes[:0], 0

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What poison leaves: nothing that a page or a client can send.
+// The values that poison leaves: no page or client can send them.
 const (
 	PoisonText = "memory that was handed back"
 	poisonBits = 0x7ff80000dead0000
@@ -25,21 +25,21 @@ func switched(on bool) *atomic.Bool {
 	return s
 }
 
-// Poison reports whether memory that was handed back is to be overwritten before it is used again, and returns how to undo
-// that. It is for tests; builds with the tag invariants begin with it.
+// Poison sets whether memory that was handed back is overwritten before it is reused, and returns how to undo that. It
+// is for tests; builds with the tag invariants start with it on.
 func Poison(on bool) (undo func()) {
 	before := poisoning.Swap(on)
 	return func() { poisoning.Store(before) }
 }
 
-// Poisons reports whether it is.
+// Poisons reports whether memory is overwritten.
 func Poisons() bool { return poisoning.Load() }
 
-// IsPoison reports whether a value is what poison leaves.
+// IsPoison reports whether a value was left by poison.
 func IsPoison(v float64) bool { return math.Float64bits(v) == poisonBits }
 
-// Overwrite poisons what metrics say: names, attributes, values and times. The structure stays, and with it the number of
-// points, attributes, buckets and quantiles.
+// Overwrite poisons the contents of metrics: names, attributes, values and times. The structure stays, and with it the
+// number of points, attributes, buckets and quantiles.
 func Overwrite(md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		overwriteMap(rm.Resource().Attributes())
@@ -107,7 +107,7 @@ func overwriteNumbers(dps pmetric.NumberDataPointSlice) {
 		overwriteExemplars(dp.Exemplars())
 		dp.SetTimestamp(math.MaxUint64)
 		if dp.ValueType() == pmetric.NumberDataPointValueTypeDouble {
-			dp.SetDoubleValue(poison()) // a value cannot be taken back from a point that has none
+			dp.SetDoubleValue(poison()) // a value that a point had none of could not be removed again
 		}
 	}
 }

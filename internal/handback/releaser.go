@@ -14,12 +14,13 @@ import (
 
 // A Releaser is an exporter or a processor that knows whether it keeps metrics after it has returned.
 type Releaser interface {
-	// ReleasesMetrics returns nil if the component, configured as it is, keeps no metrics, else what it does with them: a clause
-	// that begins with a verb.
+	// ReleasesMetrics returns nil if the component, as configured, keeps no metrics, otherwise what it does with them:
+	// a clause that begins with a verb.
 	ReleasesMetrics() error
 }
 
-// A Settler is an exporter that reads no point of a part which owes before it has settled that: see [Unread] and [Loan.Settle].
+// A Settler is an exporter that reads no point of a part that owes values before it has settled them: see [Unread] and
+// [Loan.Settle].
 type Settler interface {
 	Releaser
 
@@ -30,12 +31,12 @@ type Settler interface {
 var registered sync.Map // of uintptr, registration
 
 type registration struct {
-	instance component.Component // an address is one component's for as long as this is here
+	instance component.Component // keeps the address from being reused while this is registered
 	answers  Releaser
 }
 
-// Register makes known who answers for a processor. The instance is what the factory returned, which may be a helper's
-// wrapper, and must be a pointer. A processor does so before its pipeline runs, and calls forget when it shuts down.
+// Register sets who answers for a processor. The instance is the one the factory returned, which may be a helper's
+// wrapper, and must be a pointer. A processor calls it before its pipeline runs, and calls forget when it shuts down.
 func Register(instance component.Component, answers Releaser) (forget func()) {
 	at := hostgraph.AddressOf(reflect.ValueOf(instance))
 	if at == 0 {

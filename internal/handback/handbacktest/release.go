@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// Consume has a component consume metrics, checks that they are as before, and overwrites them: what the component kept of
-// them, if anything, is not what it was given from then on. The component must take them.
+// Consume has a component consume metrics, checks that they are unchanged, and overwrites them: if the component kept
+// any of them, it no longer has what it was given. The component must accept them.
 func Consume(t testing.TB, consume func(pmetric.Metrics) error, md pmetric.Metrics) {
 	t.Helper()
 	before := bytesOf(t, md)
@@ -32,7 +32,7 @@ func bytesOf(t testing.TB, md pmetric.Metrics) []byte {
 	return b
 }
 
-// Metrics makes metrics of every type, of several resources that name different tenants, with values that follow from n.
+// Metrics makes metrics of every type, of several resources that name different tenants, with values derived from n.
 func Metrics(n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for i := range 4 {
