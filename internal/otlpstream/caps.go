@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Peers learn of each other's extensions from the headers that open a stream, and from nothing else: a stream without
-// these headers has a peer that follows the specification and no more.
+// Peers learn of each other's extensions only from the headers that open a stream: a stream without these headers has a
+// peer that implements the specification and no extensions.
 const (
 	HeaderCaps           = "otlp-stream-caps"
 	HeaderSlot           = "otlp-stream-slot"
@@ -32,16 +32,17 @@ const (
 	CapDrain
 	// CapWindow of a server: it unpacks packed payloads.
 	CapWindow
-	// CapWorking of a client: it knows that Response.Working is no answer, and waits on.
+	// CapWorking of a client: it knows that Response.Working is not an answer, and keeps waiting.
 	CapWorking
-	// CapOrdered of a client: it wants requests about the same resource handed on in the order of the stream. Of a server:
-	// it does that.
+	// CapOrdered of a client: it wants requests about the same resource handed on in the order of the stream. Of a
+	// server: it does so.
 	CapOrdered
-	// CapDelta of a server: it takes deltas in packed payloads. Of a client: it keeps to Limits.Keep.
+	// CapDelta of a server: it accepts deltas in packed payloads. Of a client: it observes Limits.Keep.
 	CapDelta
 )
 
-// AllCaps are those that every peer here has. A server has CapOrdered, too, and a client where order is asked of it.
+// AllCaps are the capabilities that every peer of this implementation has. Servers also have CapOrdered, as do clients
+// that are asked for order.
 const AllCaps = CapCoalesce | CapDelay | CapDrain | CapWindow | CapWorking | CapDelta
 
 var capNames = []struct {
@@ -80,8 +81,8 @@ func ParseCaps(value string) Caps {
 	return caps
 }
 
-// Limits are what a server grants each stream, and the credit its client has: what is not acknowledged stays within
-// it. 0 is no limit.
+// Limits are what a server grants each stream: they bound what its client may have sent and not seen acknowledged. 0
+// means no limit.
 type Limits struct {
 	Requests int
 	Bytes    int
@@ -104,7 +105,7 @@ func (l Limits) Headers() []string {
 	return headers
 }
 
-// ParseLimits reads them back. What is absent or malformed is no limit.
+// ParseLimits reads the headers back. A limit that is absent or malformed is no limit.
 func ParseLimits(get func(name string) string) Limits {
 	number := func(name string) int {
 		n, err := strconv.Atoi(get(name))
@@ -121,7 +122,7 @@ func ParseLimits(get func(name string) string) Limits {
 	}
 }
 
-// ParseGreeting reads all that a server says when a stream opens.
+// ParseGreeting reads everything that a server announces when a stream opens.
 func ParseGreeting(get func(name string) string) (Limits, Caps) {
 	return ParseLimits(get), ParseCaps(get(HeaderCaps))
 }

@@ -16,7 +16,7 @@ func Codec() encoding.CodecV2 { return codec{} }
 
 type codec struct{}
 
-// Name is the name of the content subtype, so that servers take the messages for what they are: protobuf.
+// Name returns the name of the content subtype, by which servers recognise the messages: protobuf.
 func (codec) Name() string { return "proto" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
@@ -55,16 +55,16 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // maxHeader is the size of the largest header that has no trace context: six numbers, with tags of one and two bytes.
-// Numbers are mostly small, so there is room for a trace context, too.
+// Numbers are mostly small, so usually there is room for a trace context, too.
 const maxHeader = 1 + 10 + 5*(2+10)
 
-// Payload is a message that is already encoded, and the memory that it is, if it is any.
+// Payload is a message that is already encoded, and its Memory, if it has one.
 type Payload struct {
 	Data   []byte
 	Memory *Memory
 }
 
-// Raw is a message that is already encoded, or is to stay so.
+// Raw is a message that is already encoded, or is to remain so.
 type Raw []byte
 
 // SizeProto is part of how the Collector's codec knows a message that marshals itself.

@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Over WebSocket a message has one byte before it: what compressed the rest. An empty frame is the half-close that
-// WebSocket lacks.
+// Over WebSocket a message is preceded by one byte: its compression. An empty frame is the half-close that WebSocket
+// lacks.
 
 // Compression of a message.
 type Compression uint8
@@ -31,7 +31,7 @@ const (
 // ErrInflated is in the chain of an error about a message that would be larger than the limit.
 var ErrInflated = errors.New("larger than the limit once decompressed")
 
-// AppendFrame appends a frame with a message that comes in parts.
+// AppendFrame appends a frame with a message given in parts.
 func (c Compression) AppendFrame(dst []byte, parts ...[]byte) ([]byte, error) {
 	dst = append(dst, byte(c))
 	switch c {
@@ -76,7 +76,7 @@ type Frames struct {
 	zstd  *zstd.Decoder
 }
 
-// NewFrames makes a decoder of frames whose messages have at most limit bytes.
+// NewFrames returns a decoder of frames whose messages have at most limit bytes.
 func NewFrames(limit int) (*Frames, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(uint64(max(1, limit))),
 		zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderConcurrency(0))
@@ -86,14 +86,14 @@ func NewFrames(limit int) (*Frames, error) {
 	return &Frames{limit: limit, zstd: decoder}, nil
 }
 
-// Limit is how many bytes a message has at most.
+// Limit returns the largest size of a message in bytes.
 func (f *Frames) Limit() int { return f.limit }
 
 // Close frees the decoder.
 func (f *Frames) Close() { f.zstd.Close() }
 
-// Message returns the message of a frame. It is the frame's own tail where that is not compressed, and is appended
-// to dst else.
+// Message returns the message of a frame. If it is not compressed it is the frame's own tail, otherwise it is appended
+// to dst.
 func (f *Frames) Message(dst, frame []byte) ([]byte, error) {
 	if len(frame) == 0 {
 		return nil, errors.New("cannot read a frame: it is empty")
@@ -132,7 +132,7 @@ func (f *Frames) Inflate(dst, body []byte) ([]byte, error) {
 	return inflated, err
 }
 
-// wide decodes frames with any window, and puts out no more than there is room for.
+// wide decodes frames with any window, and writes no more than there is room for.
 var wide = sync.OnceValue(func() *zstd.Decoder {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
 	if err != nil {
@@ -173,10 +173,10 @@ func gunzip(dst, body []byte, limit int) ([]byte, error) {
 var (
 	gzipReaders sync.Pool
 	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
-	// wholes are buffers for messages that come in parts.
+	// wholes are buffers for messages given in parts.
 	wholes = sync.Pool{New: func() any { return new([]byte) }}
 
-	// A window no larger than messages usually are: what does not fit compresses a little worse.
+	// The window is no larger than most messages: larger ones compress a little worse.
 	encoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(512<<10))
 		if err != nil {

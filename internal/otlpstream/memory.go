@@ -11,16 +11,16 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Memory is what a payload is in while anyone uses it, and another one after that. Who has it counts as a user, gRPC as
-// long as it has not written the payload too, and the last to release it gives it back. What is never released is left to
-// the garbage collector. A nil *Memory is of no account.
+// Memory holds a payload while anyone uses it, and another payload after that. Whoever holds it counts as a user,
+// including gRPC until it has written the payload, and the last user to release it gives it back. Memory that is never
+// released is left to the garbage collector. A nil *Memory ignores all calls.
 type Memory struct {
 	room  []byte // all of it
 	data  []byte // the part that is used
 	users atomic.Int32
 }
 
-// NewMemory returns memory of so many bytes, whatever they are, with one user.
+// NewMemory returns memory of so many bytes, with arbitrary contents and one user.
 func NewMemory(size int) *Memory {
 	var m *Memory
 	class, room := memoryClass(size)
@@ -35,10 +35,10 @@ func NewMemory(size int) *Memory {
 	return m
 }
 
-// Bytes is the memory itself.
+// Bytes returns the memory itself.
 func (m *Memory) Bytes() []byte { return m.data }
 
-// Extend makes it so many bytes, from the first, if it is large enough. Nobody else may have the memory yet.
+// Extend resizes it to so many bytes, if it is large enough. It must not have another user yet.
 func (m *Memory) Extend(size int) bool {
 	if m == nil || size > len(m.room) {
 		return false
@@ -47,14 +47,14 @@ func (m *Memory) Extend(size int) bool {
 	return true
 }
 
-// Retain notes one more user. Only a user may call it.
+// Retain adds a user. Only a user may call it.
 func (m *Memory) Retain() {
 	if m != nil {
 		m.users.Add(1)
 	}
 }
 
-// Release records that a user is done with it.
+// Release removes a user.
 func (m *Memory) Release() {
 	if m == nil || m.users.Add(-1) > 0 {
 		return
@@ -64,16 +64,16 @@ func (m *Memory) Release() {
 	}
 }
 
-// buffer is the memory as gRPC has it. It is a user until gRPC frees it.
+// buffer returns the memory as a buffer for gRPC, which is a user until it frees that.
 func (m *Memory) buffer() mem.Buffer {
 	m.Retain()
 	return mem.NewBuffer(&m.data, freed{m})
 }
 
-// freed is where gRPC's buffers return to.
+// freed is the pool to which gRPC returns the buffer.
 type freed struct{ m *Memory }
 
-// Get is for pools that lend out.
+// Get is required of pools.
 func (freed) Get(length int) *[]byte { b := make([]byte, length); return &b }
 
 // Put takes back the buffer.

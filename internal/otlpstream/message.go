@@ -32,23 +32,24 @@ const (
 
 // Request carries one batch of telemetry.
 type Request struct {
-	// ID is the number of the request on its stream slot, from 1. 0 where the transport pairs the answers itself.
+	// ID is the number of the request on its stream slot, from 1. It is 0 if the transport matches answers to requests
+	// itself.
 	ID uint64
-	// Data is the payload. To be sent it has stream form, and it comes out of a parse in OTLP form.
+	// Data is the payload. It must have stream form to be sent, and has OTLP form after a parse.
 	Data []byte
 	// Items counts spans, data points or log records, so that a server can count what it refuses undecoded.
 	Items uint64
 	// Attempt is how often the same data was sent before.
 	Attempt uint64
-	// Trace is the span that sends it, where the client is traced.
+	// Trace is the span that sends the request, if the client is traced.
 	Trace TraceContext
-	// Packed is the size of the payload, in stream form, that a Packer has made Data of; 0 where none has.
+	// Packed is the size that Data had, in stream form, before a Packer packed it; 0 if it is not packed.
 	Packed uint64
-	// Delta is the size of the delta that the payload was made before it was packed; 0 where it was not.
+	// Delta is the size of the delta that the payload was turned into before it was packed; 0 if it was not.
 	Delta uint64
-	// Memory is what Data is in, all of it, where that is to be used again.
+	// Memory holds Data, and nothing else, if the memory is to be reused.
 	Memory *Memory
-	// Buffer is what a parsed message has its Data in. Who is done with the message may use it for another.
+	// Buffer holds the Data of a parsed message. Once done with the message, it may be used for another.
 	Buffer []byte
 }
 
@@ -74,8 +75,8 @@ func (r *Request) Parse(message []byte) error {
 	return r.ParseInPlace(r.Buffer)
 }
 
-// ParseInPlace reads a message that becomes the request's own. The payload comes to be in one piece and in OTLP form, or
-// as it is where it is packed.
+// ParseInPlace reads a message that becomes the request's own. The payload ends up in one piece and in OTLP form, or
+// unchanged if it is packed.
 func (r *Request) ParseInPlace(message []byte) error {
 	*r = Request{Buffer: r.Buffer}
 	plain, packed := false, false
@@ -97,7 +98,7 @@ func (r *Request) ParseInPlace(message []byte) error {
 			if !plain {
 				begin, end, plain = at-1, at-1, true
 			}
-			if end < at-1 { // other fields are between
+			if end < at-1 { // there are other fields in between
 				copy(message[end+1:], message[at:at+n])
 			}
 			message[end] = otlpTag
@@ -114,7 +115,7 @@ func (r *Request) ParseInPlace(message []byte) error {
 			if n < 0 {
 				return fmt.Errorf("cannot parse trace context of request %d: %w", r.ID, protowire.ParseError(n))
 			}
-			if len(data) == len(r.Trace) { // else it is of a later version
+			if len(data) == len(r.Trace) { // otherwise it is of a later version
 				r.Trace = TraceContext(data)
 			}
 			rest = rest[n:]
@@ -148,7 +149,7 @@ func (r *Request) ParseInPlace(message []byte) error {
 	return nil
 }
 
-// ResultCode says what became of a request.
+// ResultCode is the outcome of a request.
 type ResultCode uint8
 
 // The results of the specification.
@@ -178,15 +179,15 @@ type Response struct {
 	Delay time.Duration
 	// Message says why, for people.
 	Message string
-	// IDs are further requests with the same result. Only for clients that announced CapCoalesce.
+	// IDs are further requests with the same result. It is only for clients that announced CapCoalesce.
 	IDs []uint64
-	// Drain says that the server will end the stream: the client is to half-close it, to use another, and to keep
-	// reading this one. Only for clients that announced CapDrain.
+	// Drain announces that the server will end the stream: the client is to half-close it, to use another, and to keep
+	// reading this one. It is only for clients that announced CapDrain.
 	Drain bool
-	// Working says that this is no answer: the server has read the requests of these IDs and is still at work on them.
-	// Only for clients that announced CapWorking.
+	// Working means that this is not an answer: the server has read the requests with these IDs and is still working on
+	// them. It is only for clients that announced CapWorking.
 	Working bool
-	// Rejected is how many items were refused for good of a request that is a Success otherwise, and Message says why. It is
+	// Rejected is how many items of an otherwise successful request were refused permanently; Message says why. It is
 	// about ID alone.
 	Rejected uint64
 }
@@ -218,7 +219,7 @@ func (r *Response) Append(dst []byte) []byte {
 	return appendUint(dst, fieldReject, r.Rejected)
 }
 
-// maxDelay keeps a delay in the range of a time.Duration whatever the peer says. No sane one comes near.
+// maxDelay keeps a delay in the range of a time.Duration whatever the peer sends. Real delays are far smaller.
 const maxDelay = 24 * time.Hour
 
 // Parse reads a message. IDs are appended to r.IDs[:0].
@@ -267,14 +268,14 @@ func (r *Response) set(number protowire.Number, v uint64) {
 	case fieldID:
 		r.ID = v
 	case fieldCode:
-		// Results that are yet to be invented are failures that may pass.
+		// Results that are not yet defined count as failures that may pass.
 		r.Code = FailedRetryable
 		if v <= uint64(FailedRetryable) {
 			r.Code = ResultCode(v)
 		}
 	case fieldDelay:
 		r.Delay = time.Duration(min(v, uint64(maxDelay/time.Millisecond))) * time.Millisecond
-	case fieldIDs: // packed or not, a parser takes both
+	case fieldIDs: // packed or not, a parser must accept both
 		r.IDs = append(r.IDs, v)
 	case fieldDrain:
 		r.Drain = v != 0
@@ -285,7 +286,7 @@ func (r *Response) set(number protowire.Number, v uint64) {
 	}
 }
 
-// appendUint leaves zeros out, as proto3 does.
+// appendUint omits zeros, as proto3 does.
 func appendUint(dst []byte, number protowire.Number, v uint64) []byte {
 	if v == 0 {
 		return dst
@@ -304,7 +305,7 @@ func consumeTag(rest []byte) (number protowire.Number, kind protowire.Type, n in
 	return number, kind, n, nil
 }
 
-// consumeUint reads the value of a field, or skips it where it is no varint.
+// consumeUint reads the value of a field, or skips it if it is not a varint.
 func consumeUint(rest []byte, number protowire.Number, kind protowire.Type) (v uint64, n int, err error) {
 	if kind == protowire.VarintType {
 		v, n = protowire.ConsumeVarint(rest)

@@ -23,8 +23,8 @@ const (
 // ToStream turns a freshly marshalled OTLP request into stream form, in place.
 func ToStream(payload []byte) error { return retag(payload, otlpTag, streamTag) }
 
-// InStreamForm returns a payload in stream form, and InOTLPForm in OTLP form: the payload itself where it has that
-// form, and else a copy.
+// InStreamForm returns a payload in stream form, and InOTLPForm in OTLP form: the payload itself if it has that form
+// already, otherwise a copy.
 func InStreamForm(payload []byte) ([]byte, error) { return inForm(payload, otlpTag, streamTag) }
 
 // InOTLPForm is described at InStreamForm.
@@ -38,8 +38,8 @@ func inForm(payload []byte, from, to byte) ([]byte, error) {
 	return changed, retag(changed, from, to)
 }
 
-// Rejected is how many items a response of standard OTLP says were rejected for good, and what it says of that. It may also
-// warn where none were.
+// Rejected returns how many items a response of standard OTLP says were rejected permanently, and its message. The
+// message may also be a warning although none were.
 func Rejected(response []byte) (items int, message string) {
 	const fieldPartialSuccess, fieldRejected, fieldErrorMessage = 1, 1, 2
 	var rejected uint64
@@ -56,7 +56,7 @@ func Rejected(response []byte) (items int, message string) {
 	return int(min(rejected, math.MaxInt32)), message
 }
 
-// field iterates over the values of one field, up to the first fault.
+// field iterates over the values of one field, up to the first error.
 func field(message []byte, number protowire.Number, kind protowire.Type) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(message) > 0 {

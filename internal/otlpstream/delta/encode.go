@@ -21,7 +21,7 @@ type Encoder struct {
 	byText  map[uint64]*shape
 	free    []int
 	uses    []use // by row
-	newest  int   // of the rows, by their use; -1 is none
+	newest  int   // ends of a list of rows by last use; -1 if none
 	oldest  int
 	now     uint64 // counts resources
 	fickle  [256]record
@@ -30,26 +30,26 @@ type Encoder struct {
 	holes   []hole
 }
 
-// key is what a resource is looked up by: what is found is compared.
+// key is what a resource is looked up by: what is found must still be compared.
 type key struct {
 	head uint64
 	size int // of the text
 }
 
-// use is when a row was used last, and those that were used before and after it.
+// use links a row into the list by last use: the rows used before and after it.
 type use struct {
 	at            uint64
 	key           key
 	before, after int
 }
 
-// record is what there is to say of resources that come with another text each time.
+// record tells whether a resource comes with another text each time.
 type record struct {
 	head         uint64
 	misses, skip uint8
 }
 
-// NewEncoder makes an encoder for a stream whose other end keeps a history of at most so many bytes.
+// NewEncoder returns an encoder for a stream whose other end keeps a history of at most so many bytes.
 func NewEncoder(limit int) *Encoder {
 	return &Encoder{
 		history: history{limit: limit}, seed: maphash.MakeSeed(),
@@ -57,13 +57,13 @@ func NewEncoder(limit int) *Encoder {
 	}
 }
 
-// Append appends a payload, which is a list of resources with a tag of one byte before each. It returns false, and has done
-// nothing, where the payload is no such list.
+// Append appends a payload, which is a list of resources with a tag of one byte before each. If the payload is no such
+// list, it does nothing and returns false.
 func (e *Encoder) Append(dst, payload []byte) ([]byte, bool) {
 	for rest := payload; len(rest) > 0; {
 		content, n := protowire.ConsumeBytes(rest[1:])
 		if rest[0] != payload[0] || n < 0 || n != protowire.SizeBytes(len(content)) {
-			return dst, false // a length that is longer than it need be would not come back
+			return dst, false // a length that is longer than necessary could not be restored
 		}
 		rest = rest[1+n:]
 	}
@@ -77,7 +77,7 @@ func (e *Encoder) Append(dst, payload []byte) ([]byte, bool) {
 
 var seed = maphash.MakeSeed()
 
-// HashResource is a number for the first resource of a payload, other than 0.
+// HashResource returns a hash, never 0, of the first resource of a payload.
 func HashResource(payload []byte) uint64 {
 	if len(payload) == 0 {
 		return 1
@@ -114,7 +114,7 @@ func plain(dst, content []byte) []byte {
 	return append(binary.AppendUvarint(appendKind(dst, 0, kindPlain), uint64(len(content))), content...)
 }
 
-// step appends how the numbers of a row have moved, and moves them.
+// step appends how the numbers of a row have changed, and updates them.
 func (e *Encoder) step(dst []byte, n int, r *row) []byte {
 	e.recordOf(e.uses[n].key.head).misses = 0
 	e.touch(n)
@@ -123,7 +123,7 @@ func (e *Encoder) step(dst []byte, n int, r *row) []byte {
 	return e.moves(dst, r, &r.columns, &e.scratch)
 }
 
-// moves appends how the numbers of a row differ from those before, and has the row take the new ones.
+// moves appends how the numbers of a row differ from those before, and gives the row the new ones.
 func (*Encoder) moves(dst []byte, r *row, before, now *columns) []byte {
 	dst = appendTicks(dst, &before.clocks, &now.clocks)
 	dst = appendTicks(dst, &before.starts, &now.starts)
@@ -148,10 +148,10 @@ func (*Encoder) moves(dst []byte, r *row, before, now *columns) []byte {
 	return dst
 }
 
-// bitmap is the size of so many bits.
+// bitmap returns the size in bytes of so many bits.
 func bitmap(n int) int { return (n + 7) / 8 }
 
-// appendTicks appends how a column of times has moved. Mostly all have moved alike.
+// appendTicks appends how a column of times has changed. Mostly all have changed by the same amount.
 func appendTicks(dst []byte, before, now *ticks) []byte {
 	n := len(now.times)
 	if now.alike {
@@ -204,7 +204,7 @@ func (e *Encoder) add(dst []byte, k key, head, text, content []byte, last bool) 
 		if dst, ok = e.room(dst, cost); !ok {
 			return plain(dst, content)
 		}
-		ok = s == nil || s.donor >= 0 // to make room may have taken the donor
+		ok = s == nil || s.donor >= 0 // making room may have removed the donor
 	}
 	n := len(e.rows)
 	if len(e.free) > 0 {
@@ -267,8 +267,8 @@ func (e *Encoder) drop(dst []byte, n int) []byte {
 	return appendKind(dst, n, kindForget)
 }
 
-// room forgets what is not used any more, as far as a new row needs the room. What comes round in turns, and does not fit, must not
-// push out what is there: nothing would be known any more when it comes again.
+// room forgets rows that are no longer used, as far as a new row needs their room. Resources that come in a cycle too
+// long to fit must not push out the rows there are: otherwise none would be known when it comes again.
 func (e *Encoder) room(dst []byte, cost int) ([]byte, bool) {
 	const rounds = 4
 	if cost > e.limit/2 {
@@ -284,8 +284,8 @@ func (e *Encoder) room(dst []byte, cost int) ([]byte, bool) {
 	return dst, true
 }
 
-// promises reports whether it is worth to look at a resource that is not known as it is, and notes that it was not. Some come
-// with another text each time: they cost nothing then but a look once in a while.
+// promises reports whether an unknown resource is worth keeping, and records that it was unknown. Some resources come
+// with another text each time: they are then examined only once in a while.
 func (e *Encoder) promises(head uint64) bool {
 	const patience, longest = 8, 64
 	r := e.recordOf(head)
@@ -301,7 +301,7 @@ func (e *Encoder) promises(head uint64) bool {
 	return true
 }
 
-// recordOf is the record of a resource, for which it may have to take that of another.
+// recordOf returns the record of a resource, which may have to be taken from another resource.
 func (e *Encoder) recordOf(head uint64) *record {
 	r := &e.fickle[head%uint64(len(e.fickle))]
 	if r.head != head {

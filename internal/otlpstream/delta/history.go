@@ -9,31 +9,31 @@ import "encoding/binary"
 const (
 	kindPlain  = 0 // a resource that is not kept; the row is 0
 	kindLearn  = 1 // a resource that is kept in a row, with a shape of its own
-	kindJoin   = 2 // one that is kept in a row, with the shape of another row, from whose numbers it differs
+	kindJoin   = 2 // a resource that is kept in a row, with the shape of another row, and its numbers as differences from that row's
 	kindStep   = 3 // the resource of a row, with other numbers
 	kindForget = 4 // no resource: the row is free
 	kindBits   = 3
 )
 
-// overhead is what a row, and a shape, counts for beside what it holds.
+// overhead is what a row, and a shape, counts for in addition to its contents.
 const overhead = 256
 
-// shape is all there is about a resource but the resource itself and its numbers.
+// shape is everything about a resource except the resource itself and its numbers.
 type shape struct {
 	text   []byte // the holes are zeros
 	holes  []hole
 	clocks int
 	starts int
 	values []class
-	last   bool // the resource itself comes behind the text
+	last   bool // the resource itself comes after the text
 
-	rows int // that have it
-	// donor is a row that has it, which the encoder keeps; -1 is none that is known.
+	rows int // how many rows have this shape
+	// donor is a row with this shape, kept by the encoder; -1 if none is known.
 	donor int
 	hash  uint64
 }
 
-// newShape takes text and holes as its own.
+// newShape takes over text and holes.
 func newShape(text []byte, holes []hole) *shape {
 	s := &shape{text: text, holes: holes, donor: -1}
 	for _, h := range holes {
@@ -50,13 +50,13 @@ func newShape(text []byte, holes []hole) *shape {
 	return s
 }
 
-// numbers are what the holes of one message hold, by their class and in order.
+// columns are the numbers in the holes of one message, by class and in order.
 type columns struct {
 	clocks, starts ticks
 	values         []uint64
 }
 
-// ticks are a column of times, or one time where all are alike.
+// ticks are a column of times, or a single time if all are the same.
 type ticks struct {
 	times []uint64
 	alike bool
@@ -71,7 +71,7 @@ func (t *ticks) add(v uint64) {
 	t.times = append(t.times, v)
 }
 
-// of is the time in a hole.
+// of returns the time in a hole.
 func (t *ticks) of(k int) uint64 {
 	if t.alike {
 		k = 0
@@ -79,7 +79,7 @@ func (t *ticks) of(k int) uint64 {
 	return t.times[k]
 }
 
-// kept is a copy to keep.
+// kept returns a copy to keep.
 func (t *ticks) kept() ticks {
 	n := len(t.times)
 	if t.alike {
@@ -88,7 +88,7 @@ func (t *ticks) kept() ticks {
 	return ticks{times: append(make([]uint64, 0, n), t.times[:n]...), alike: t.alike}
 }
 
-// gather reads the numbers of a message whose text a shape has, and returns false where it has another.
+// gather reads the numbers of a message with the shape's text, and returns false if the text is another.
 func (c *columns) gather(s *shape, text []byte) bool {
 	if len(text) != len(s.text) {
 		return false
@@ -132,7 +132,7 @@ type row struct {
 	scales []scale
 }
 
-// cost is what a row counts for, without its shape.
+// cost returns what a row counts for, without its shape.
 func (r *row) cost() int { return costOfRow(r.head, &r.columns) }
 
 func costOfRow(head []byte, c *columns) int {
@@ -152,10 +152,10 @@ func (s *shape) cost() int { return overhead + len(s.text) + 8*len(s.holes) }
 type history struct {
 	limit int
 	used  int
-	rows  []*row // nil where one is free
+	rows  []*row // nil if the row is free
 }
 
-// mostRows is how many rows can be within the limit.
+// mostRows returns how many rows fit within the limit.
 func (h *history) mostRows() int { return h.limit / overhead }
 
 func (h *history) at(n uint64) *row {
@@ -165,7 +165,7 @@ func (h *history) at(n uint64) *row {
 	return h.rows[n]
 }
 
-// put keeps a row. The number is one that is free, or the next.
+// put keeps a row. Its number must be free, or the next one.
 func (h *history) put(n int, r *row) {
 	if n == len(h.rows) {
 		h.rows = append(h.rows, nil)
@@ -186,7 +186,7 @@ func (h *history) forget(n int) {
 	}
 }
 
-// first are the scales of numbers that nothing is known of.
+// first returns the scales of numbers that nothing is known about.
 func (s *shape) first(values []uint64) []scale {
 	scales := make([]scale, len(values))
 	for i, v := range values {

@@ -5,12 +5,12 @@ package delta
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// class is what kind of number a hole holds.
+// class is the kind of number in a hole.
 type class uint8
 
 const (
 	clock   class = iota + 1 // when a point was taken
-	start                    // since when it counts
+	start                    // when its counting began
 	integer                  // a count, or a value that is an integer
 	double                   // a value that is a float
 )
@@ -57,8 +57,8 @@ func repeating(field int, inner *message) *message {
 	return m
 }
 
-// split parts the resource itself, the head, from all else there is about it, its text and numbers. It comes first, or last, as
-// pdata has it; where it does neither, there is no head.
+// split separates the resource itself, the head, from its text and numbers. The head comes first, or last, as pdata
+// writes it; otherwise there is no head.
 func split(content []byte) (head, text []byte, last bool) {
 	const tag = 1<<3 | byte(protowire.BytesType)
 	for rest := content; len(rest) > 0; {
@@ -86,8 +86,8 @@ func split(content []byte) (head, text []byte, last bool) {
 	return nil, content, false
 }
 
-// holesOf appends the places of the numbers in what there is about a resource, in order. It returns false where that is
-// malformed, or too large for places to be told.
+// holesOf appends the places of the numbers in the text, in order. It returns false if the text is malformed, or too
+// large for places to be represented.
 func holesOf(dst []hole, text []byte) ([]hole, bool) {
 	const most = 1 << 31
 	if len(text) > most {

@@ -23,20 +23,20 @@ const (
 
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
-// integer is the float of these bits as an integer at a scale, and whether it comes back as it was.
+// integer returns the float of these bits as an integer at a scale, and whether that restores the float exactly.
 func (s scale) integer(v uint64) (n int64, exact bool) {
 	scaled := math.RoundToEven(math.Float64frombits(v) * powers[s])
-	if !(math.Abs(scaled) <= mostInteger) { // NaN, too
+	if !(math.Abs(scaled) <= mostInteger) { // also for NaN
 		return 0, false
 	}
 	n = int64(scaled)
 	return n, s.float(n) == v
 }
 
-// float is an integer at a scale as the bits of a float.
+// float returns an integer at a scale as the bits of a float.
 func (s scale) float(n int64) uint64 { return math.Float64bits(float64(n) / powers[s]) }
 
-// scaleOf is the smallest scale at which a float is exact.
+// scaleOf returns the smallest scale at which a float is exact.
 func scaleOf(v uint64) scale {
 	for s := range raw {
 		if _, exact := s.integer(v); exact {
@@ -97,7 +97,7 @@ func (r *reader) move(s scale, before uint64) (now uint64, to scale) {
 	return to.float(unzigzag(r.uvarint())), to
 }
 
-// reader reads a form. After a fault it reads nothing but zeros.
+// reader reads a form. After an error it only returns zeros.
 type reader struct {
 	rest   []byte
 	failed bool
@@ -115,7 +115,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// bytes is the next so many bytes, which are the form's own.
+// bytes returns the next so many bytes, which still belong to the form.
 func (r *reader) bytes(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail()
