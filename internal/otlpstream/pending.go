@@ -24,14 +24,14 @@ type Entry[T any] struct {
 	prev, next *Entry[T]
 }
 
-// NewPending makes an empty table.
+// NewPending returns an empty table.
 func NewPending[T any]() *Pending[T] {
 	p := &Pending[T]{byID: map[uint64]*Entry[T]{}}
 	p.front.prev, p.front.next = &p.front, &p.front
 	return p
 }
 
-// Len is the number of requests in the table.
+// Len returns the number of requests in the table.
 func (p *Pending[T]) Len() int { return len(p.byID) }
 
 // Add gives a request its ID, one more than the last, and keeps it.
@@ -43,7 +43,7 @@ func (p *Pending[T]) Add(v T, now time.Time) *Entry[T] {
 	return e
 }
 
-// Resent records that a request is sent once more, under the ID it has.
+// Resent records that a request is sent again, under the same ID.
 func (p *Pending[T]) Resent(e *Entry[T], now time.Time) {
 	unlink(e)
 	p.link(e, now)
@@ -52,10 +52,10 @@ func (p *Pending[T]) Resent(e *Entry[T], now time.Time) {
 // Holds reports whether the request is still in the table.
 func (p *Pending[T]) Holds(e *Entry[T]) bool { return p.byID[e.ID] == e }
 
-// Find returns a request, or nil where there is none of that ID.
+// Find returns a request, or nil if there is none with that ID.
 func (p *Pending[T]) Find(id uint64) *Entry[T] { return p.byID[id] }
 
-// Take removes a request and returns it, or nil where there is none of that ID.
+// Take removes a request and returns it, or nil if there is none with that ID.
 func (p *Pending[T]) Take(id uint64) *Entry[T] {
 	e := p.byID[id]
 	if e != nil {
@@ -65,7 +65,7 @@ func (p *Pending[T]) Take(id uint64) *Entry[T] {
 	return e
 }
 
-// Oldest is the request that was sent first, or nil.
+// Oldest returns the request that was sent first, or nil.
 func (p *Pending[T]) Oldest() *Entry[T] {
 	if len(p.byID) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (p *Pending[T]) Oldest() *Entry[T] {
 	return p.front.next
 }
 
-// All iterates in the order of sending. The entry at hand may be taken or resent.
+// All iterates in the order of sending. The current entry may be taken or resent.
 func (p *Pending[T]) All(yield func(*Entry[T]) bool) {
 	last := p.front.prev
 	for e := p.front.next; e != &p.front; {

@@ -13,7 +13,7 @@ import (
 // resources, that of profiles is a list of one: the whole request of standard OTLP, in the same field. All that is done with
 // payloads of other signals works with it, but to join two of them.
 
-// ProfilesOverhead is how many bytes AppendProfilesTag appends for a request of that size.
+// ProfilesOverhead returns how many bytes AppendProfilesTag appends for a request of that size.
 func ProfilesOverhead(size int) int { return 1 + protowire.SizeVarint(uint64(size)) }
 
 // AppendProfilesTag appends what stands before a request for profiles of that size in a payload in OTLP form.
@@ -21,10 +21,10 @@ func AppendProfilesTag(dst []byte, size int) []byte {
 	return protowire.AppendVarint(append(dst, otlpTag), uint64(size))
 }
 
-// errProfiles is a payload of profiles that is not one request.
+// errProfiles is returned for a payload of profiles that is not a single request.
 var errProfiles = errors.New("cannot read a payload of profiles: it is not one request of standard OTLP")
 
-// OTLPRequest is the request of standard OTLP that a payload, in either form, stands for.
+// OTLPRequest returns the request of standard OTLP that a payload, in either form, stands for.
 func (s Signal) OTLPRequest(payload []byte) ([]byte, error) {
 	if s != Profiles {
 		return InOTLPForm(payload)

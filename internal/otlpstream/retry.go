@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Busy is the error that asks a client to come back after the delay.
+// Busy returns the error that asks a client to come back after the delay.
 func Busy(message string, delay time.Duration) *status.Status {
 	st := status.New(codes.Unavailable, message)
 	if detailed, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)}); err == nil {
@@ -23,7 +23,7 @@ func Busy(message string, delay time.Duration) *status.Status {
 	return st
 }
 
-// RetryDelay is how long the status asks to wait. ok is false where it does not say.
+// RetryDelay returns how long the status asks to wait. ok is false if it does not ask.
 func RetryDelay(st *status.Status) (delay time.Duration, ok bool) {
 	for _, detail := range st.Details() {
 		if info, isRetry := detail.(*errdetails.RetryInfo); isRetry {
@@ -45,15 +45,15 @@ func Transient(st *status.Status) bool {
 	return false
 }
 
-// ErrTooLarge is the error of a message that the peer will not take for its size.
+// ErrTooLarge returns the error for a message that the peer refuses because of its size.
 func ErrTooLarge(message string) error {
 	return status.Error(codes.ResourceExhausted, message+": larger than max")
 }
 
 var largerThanMax = regexp.MustCompile(`larger than max(?: \(\d+ vs\. (\d+)\)| (\d+))?`)
 
-// TooLarge reports whether a message was refused for its size, and what the limit is, 0 where that is not said. There is
-// no code for it: gRPC only says so for people.
+// TooLarge reports whether a message was refused because of its size, and returns the limit, 0 if that is not given.
+// There is no code for this: gRPC only says so in a message for people.
 func TooLarge(st *status.Status) (limit int, ok bool) {
 	if st.Code() != codes.ResourceExhausted {
 		return 0, false
@@ -66,7 +66,7 @@ func TooLarge(st *status.Status) (limit int, ok bool) {
 	return limit, true
 }
 
-// IsTooLarge is TooLarge where the limit does not matter.
+// IsTooLarge is TooLarge without the limit.
 func IsTooLarge(st *status.Status) bool {
 	_, ok := TooLarge(st)
 	return ok

@@ -3,7 +3,7 @@
 
 package otlpstream
 
-// Signal is a kind of telemetry. Each has streams of its own.
+// Signal is a kind of telemetry. Each has its own streams.
 type Signal uint8
 
 // The signals that can be streamed.
@@ -14,7 +14,7 @@ const (
 	Profiles
 )
 
-// SignalCount is how many there are.
+// SignalCount is the number of signals.
 const SignalCount = int(Profiles) + 1
 
 // Signals lists them all.
@@ -22,26 +22,26 @@ func Signals() []Signal { return []Signal{Traces, Metrics, Logs, Profiles} }
 
 func (s Signal) String() string { return signals[s].name }
 
-// Method is the method of the stream service and of the unary service.
+// Method returns the name of the method in the stream service and in the unary service.
 func (s Signal) Method() string { return signals[s].method }
 
-// StreamMethod is the full name of the method that streams this signal.
+// StreamMethod returns the full name of the method that streams this signal.
 func (s Signal) StreamMethod() string { return "/" + StreamService + "/" + s.Method() }
 
-// OTLPService is the service of standard OTLP.
+// OTLPService returns the name of standard OTLP's service.
 func (s Signal) OTLPService() string { return signals[s].otlpService }
 
-// OTLPMethod is the full name of the unary method of standard OTLP.
+// OTLPMethod returns the full name of standard OTLP's unary method.
 func (s Signal) OTLPMethod() string { return "/" + signals[s].otlpService + "/Export" }
 
-// WebSocketPath is where this signal is streamed over WebSocket.
+// WebSocketPath returns the path at which this signal is streamed over WebSocket.
 func (s Signal) WebSocketPath() string { return "/" + signals[s].version + "/stream/" + s.String() }
 
-// HTTPPath is where standard OTLP/HTTP takes this signal.
+// HTTPPath returns the path at which standard OTLP/HTTP accepts this signal.
 func (s Signal) HTTPPath() string { return "/" + signals[s].version + "/" + s.String() }
 
-// ReferenceServices are the services of the reference implementation that speak the same messages, and empty where
-// it has none.
+// ReferenceServices returns the services of the reference implementation that use the same messages, empty if there are
+// none.
 func (s Signal) ReferenceServices() (stream, unary string) {
 	if s != Traces {
 		return "", ""
@@ -55,7 +55,7 @@ const (
 	UnaryService  = "otlp.UnaryExporter"
 )
 
-// What is in development has a version in its method and its paths, so that no later form is taken for it.
+// Signals in development have a version in their method and paths, so that later forms are not mistaken for them.
 var signals = [SignalCount]struct{ name, version, method, otlpService string }{
 	Traces:   {"traces", "v1", "ExportTraces", "opentelemetry.proto.collector.trace.v1.TraceService"},
 	Metrics:  {"metrics", "v1", "ExportMetrics", "opentelemetry.proto.collector.metrics.v1.MetricsService"},

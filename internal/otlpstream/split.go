@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// nesting is where the items of a payload are: each level is a message that repeats the next one in one of these
-// fields. What else a message has, such as a resource's attributes, belongs to all that it repeats.
+// nesting describes where the items of a payload are: each level is a message that repeats the next one in one of these
+// fields. Everything else in a message, such as a resource's attributes, belongs to all of the repeated ones.
 type nesting [][]protowire.Number
 
-// whole begins a level whose messages are counted, and not parted from each other.
+// whole begins a level whose messages are counted, but not separated from each other.
 const whole protowire.Number = 0
 
 var nestings = [SignalCount]nesting{
 	Traces: {{otlpField, fieldData}, {2}, {2}},
-	// A metric has its points within the one field that says what kind of metric it is.
+	// A metric has its points within the one field that determines its type.
 	Metrics: {{otlpField, fieldData}, {2}, {2}, {5, 7, 9, 10, 11}, {1}},
 	Logs:    {{otlpField, fieldData}, {2}, {2}},
 	// A profile stays whole: its samples are under one ID. Each part has the dictionary.
@@ -35,10 +35,10 @@ func Split(signal Signal, payload []byte, limit int) iter.Seq2[[]byte, int] {
 	}
 }
 
-// tagAndLength is the most that a message costs beside its content.
+// tagAndLength is the most that a message costs in addition to its content.
 const tagAndLength = 1 + 5
 
-// split returns false when the consumer has had enough, or the message is malformed.
+// split returns false if the consumer wants no more, or the message is malformed.
 func (n nesting) split(message []byte, limit int, yield func(content []byte, items int) bool) bool {
 	if len(n) == 0 || n[0][0] == whole {
 		return yield(message, n.count(message)) // an item cannot be divided
@@ -47,7 +47,7 @@ func (n nesting) split(message []byte, limit int, yield func(content []byte, ite
 	if !ok {
 		return false
 	}
-	// Only what is common to them all is copied until a part is complete.
+	// Only what is common to all parts is copied until a part is complete.
 	part, items := append([]byte(nil), common...), 0
 	flush := func() bool {
 		full := part
@@ -82,7 +82,7 @@ func (n nesting) split(message []byte, limit int, yield func(content []byte, ite
 	return flush()
 }
 
-// next reads a field, and returns its content where it is one of those that are divided.
+// next reads a field, and returns its content if it is one of those that are divided.
 func (n nesting) next(rest []byte) (number protowire.Number, content []byte, size int) {
 	number, kind, tag := protowire.ConsumeTag(rest)
 	if tag < 0 {
@@ -99,7 +99,7 @@ func (n nesting) next(rest []byte) (number protowire.Number, content []byte, siz
 	return number, content, tag + value
 }
 
-// common is all of a message but what is divided.
+// common returns everything in a message except what is divided.
 func (n nesting) common(message []byte) (common []byte, ok bool) {
 	for rest := message; len(rest) > 0; {
 		_, content, size := n.next(rest)
@@ -114,7 +114,7 @@ func (n nesting) common(message []byte) (common []byte, ok bool) {
 	return common, true
 }
 
-// count is the number of items in a message that is well-formed so far, as far as it is.
+// count returns the number of items in a message, up to the first place where it is malformed.
 func (n nesting) count(message []byte) (items int) {
 	if len(n) == 0 {
 		return 1

@@ -23,9 +23,9 @@ import (
 
 // Keep is what either end of a stream keeps of the payloads that were packed.
 type Keep struct {
-	// Window is the largest window of the zstd frame. 0 is FullWindow, NoWindow that nothing is packed.
+	// Window is the largest window of the zstd frame. 0 means FullWindow, and NoWindow that nothing is packed.
 	Window int
-	// History is what deltas may refer to, in the bytes that package delta counts. 0 is no deltas.
+	// History limits what deltas may refer to, in bytes as package delta counts them. 0 means no deltas.
 	History int
 }
 
@@ -36,7 +36,8 @@ const (
 	LeastWindow = 4 << 10
 )
 
-// Memory is what a server may need for a window, beside messages: as measured, less than three times its size.
+// Memory returns what a server may need for a window, in addition to messages: as measured, less than three times its
+// size.
 func (k Keep) Memory() int {
 	if k.Window == NoWindow {
 		return 0
@@ -44,7 +45,7 @@ func (k Keep) Memory() int {
 	return 3*k.window() + 16<<10 + k.History
 }
 
-// window is a size that zstd knows: a power of two.
+// window returns a size that zstd accepts: a power of two.
 func (k Keep) window() int {
 	if k.Window <= 0 || k.Window >= FullWindow {
 		return FullWindow
@@ -55,15 +56,15 @@ func (k Keep) window() int {
 // Packer packs the payloads of one stream. It is not safe for concurrent use.
 type Packer struct {
 	encoder *zstd.Encoder
-	deltas  *delta.Encoder // nil where there are none
+	deltas  *delta.Encoder // nil if deltas are not used
 	out     bytes.Buffer
 	form    []byte
 }
 
-// NewPacker makes a packer for a new stream, without deltas.
+// NewPacker returns a packer for a new stream, without deltas.
 func NewPacker() *Packer { return Keep{}.NewPacker() }
 
-// NewPacker makes a packer for a new stream that keeps no more than that.
+// NewPacker returns a packer for a new stream that keeps no more than k.
 func (k Keep) NewPacker() *Packer {
 	p := &Packer{}
 	var err error
@@ -101,10 +102,11 @@ func (p *Packer) Pack(r *Request) {
 	}
 }
 
-// HashResource is a number for the resource that a payload of metrics is about, or the first of them. It differs from process to process.
+// HashResource returns a hash of the resource that a payload of metrics is about, or of the first one. It differs from
+// process to process.
 func HashResource(payload []byte) uint64 { return delta.HashResource(payload) }
 
-// mostSpare is the largest buffer that waits for the next payload: one huge request must not hold memory for ever.
+// mostSpare is the largest buffer that is kept for the next payload: one huge request must not hold memory for ever.
 const mostSpare = 1 << 20
 
 // Unpacker unpacks the payloads of one stream, in the order they were packed in. It is not safe for concurrent use.
@@ -116,16 +118,16 @@ type Unpacker struct {
 	in      feed
 }
 
-// room is memory to unpack into. Streams share it: what is silent holds none.
+// room is memory to unpack into. Streams share it, so that silent ones hold none.
 type room struct{ data, form []byte }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// NewUnpacker makes an unpacker for a new stream, of payloads that have at most limit bytes. It takes no memory until
-// there is one.
+// NewUnpacker returns an unpacker for a new stream, for payloads of at most limit bytes. It takes no memory until there
+// is one.
 func NewUnpacker(limit int) *Unpacker { return Keep{}.NewUnpacker(limit) }
 
-// NewUnpacker makes an unpacker for a new stream that keeps no more than that.
+// NewUnpacker returns an unpacker for a new stream that keeps no more than k.
 func (k Keep) NewUnpacker(limit int) *Unpacker { return &Unpacker{limit: limit, keep: k} }
 
 // Used reports whether the stream has packed payloads: then none may be skipped.
@@ -176,7 +178,7 @@ func (u *Unpacker) Unpack(r *Request) error {
 	return nil
 }
 
-// inflate appends what comes next out of the frame, which is so many bytes and all there is in a message.
+// inflate appends the next so many bytes of the frame, which must be all that a message contains.
 func (u *Unpacker) inflate(dst, packed []byte, size uint64) ([]byte, error) {
 	u.in.rest = packed
 	dst = slices.Grow(dst, int(size))[:size]
@@ -211,7 +213,7 @@ func (u *Unpacker) Close() {
 	}
 }
 
-// feed is what a decoder reads from: one message at a time.
+// feed is the source that a decoder reads from: one message at a time.
 type feed struct{ rest []byte }
 
 var errStarved = errors.New("the message has less than it says")

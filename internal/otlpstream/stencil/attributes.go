@@ -23,14 +23,15 @@ const (
 	doubleField = 4
 )
 
-// frame is how many bytes a short attribute has beside key and value: tags and lengths of the attribute, its value, the
-// string in that, and its key.
+// frame is how many bytes a short attribute has in addition to key and value: tags and lengths of the attribute, its
+// value, the string in that, and its key.
 const frame = 8
 
 // short is the length below which all lengths of an attribute are one byte.
 const short = 0x80 - frame
 
-// attributes writes a list of attributes into a field. It returns false where one of them is not known.
+// attributes writes a list of attributes into a field. It returns false if one of them has a type that is not
+// supported.
 func (t *tail) attributes(field byte, all []slab.Attribute) bool {
 	for i := range slices.Backward(all) {
 		if !t.attribute(field, &all[i]) {
@@ -85,7 +86,8 @@ func putShort(b []byte, field byte, key, value string) {
 	copy(b[8+n:], key)
 }
 
-// resource writes a Resource as the field of a ResourceMetrics. It returns false where there is something in it that is not known.
+// resource writes a Resource as the field of a ResourceMetrics. It returns false if it contains something that is not
+// supported.
 func (t *tail) resource(r pcommon.Resource) bool {
 	if entity.ResourceEntityRefs(r).Len() > 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// number puts in eight bytes with a tag before them.
+// number writes eight bytes after a tag.
 func (f *filling) number(tag byte, v uint64) bool {
 	b := f.text[f.at:]
 	if len(b) < 9 || b[0] != tag {
@@ -20,10 +20,10 @@ func (f *filling) number(tag byte, v uint64) bool {
 	return true
 }
 
-// nonzero is a number that is not there if it is zero.
+// nonzero writes a number that is absent if it is zero.
 func (f *filling) nonzero(tag byte, v uint64) bool { return v == 0 || f.number(tag, v) }
 
-// constant is eight bytes that have to be what they are, and are not there if they are zero.
+// constant compares eight bytes, which are absent if they are zero.
 func (f *filling) constant(tag byte, v uint64) bool {
 	if v == 0 {
 		return true
@@ -54,7 +54,7 @@ func (f *filling) begin(field byte) (end int, ok bool) {
 	return f.at + int(n), true
 }
 
-// count is a number that has to be what it is, and is not there if it is zero.
+// count compares a number that is absent if it is zero.
 func (f *filling) count(field byte, v uint64) bool {
 	if v == 0 {
 		return true
@@ -68,12 +68,12 @@ func (f *filling) count(field byte, v uint64) bool {
 	return size > 0 && was == v
 }
 
-// same is a string that has to be what it is, and is not there if it is empty.
+// same compares a string that is absent if it is empty.
 func (f *filling) same(field byte, s string) bool {
 	if s == "" {
 		return true
 	}
-	if b := f.text[f.at:]; len(s) < 0x80 { // mostly
+	if b := f.text[f.at:]; len(s) < 0x80 { // the usual case
 		if len(b) < 2+len(s) || b[0] != field<<3|typeBytes || int(b[1]) != len(s) || string(b[2:2+len(s)]) != s {
 			return false
 		}
@@ -88,7 +88,7 @@ func (f *filling) same(field byte, s string) bool {
 	return true
 }
 
-// attributes have to be what they are.
+// attributes compares a list of attributes.
 func (f *filling) attributes(field byte, all []slab.Attribute) bool {
 	for i := range all {
 		key, ok := all[i].Key()
@@ -112,7 +112,7 @@ func (f *filling) attributes(field byte, all []slab.Attribute) bool {
 	return true
 }
 
-// attribute is one that is compared as it is encoded.
+// attribute compares an attribute in its encoded form.
 func (f *filling) attribute(field byte, a *slab.Attribute) bool {
 	f.aside.reset()
 	if !f.aside.attribute(field, a) {

@@ -13,25 +13,25 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// resourceTag is that of a ResourceMetrics in a request.
+// resourceTag is the tag of a ResourceMetrics in a request.
 const resourceTag = 1<<3 | typeBytes
 
-// Encoder encodes metrics that are known. It is safe for concurrent use.
+// Encoder encodes metrics that it knows. It is safe for concurrent use.
 type Encoder struct {
 	shelf *shelf
 	works sync.Pool
 }
 
-// NewEncoder makes an encoder that keeps stencils of at most so many bytes.
+// NewEncoder returns an encoder that keeps stencils of at most so many bytes.
 func NewEncoder(limit int64) *Encoder {
 	return &Encoder{shelf: newShelf(limit), works: sync.Pool{New: func() any { return new(work) }}}
 }
 
-// Used is how many bytes the stencils take.
+// Used returns how many bytes the stencils take.
 func (e *Encoder) Used() int64 { return e.shelf.size() }
 
-// Encode encodes metrics as an ExportMetricsServiceRequest if it knows them all. Else it returns nil: they are for pdata's marshaler, and then
-// for Learn. Nothing of them is kept.
+// Encode encodes metrics as an ExportMetricsServiceRequest if it knows all of them. Otherwise it returns nil: they must
+// be encoded by pdata's marshaler, and then given to Learn. It keeps no reference to them.
 func (e *Encoder) Encode(md pmetric.Metrics) *otlpstream.Memory {
 	if !usable() {
 		return nil
@@ -39,24 +39,24 @@ func (e *Encoder) Encode(md pmetric.Metrics) *otlpstream.Memory {
 	return e.encode(md)
 }
 
-// Learn learns metrics that were encoded as a request. Of either nothing is kept.
+// Learn learns metrics from their encoded request. It keeps no reference to either.
 func (e *Encoder) Learn(md pmetric.Metrics, request []byte) {
 	if usable() {
 		e.learn(md, request)
 	}
 }
 
-// work is what one goroutine needs.
+// work is what one goroutine needs to encode.
 type work struct {
 	filling
 
 	head    tail // an encoded resource
 	heads   []byte
 	parts   []part
-	scratch []byte // what is to become a stencil
+	scratch []byte // text that is to become a stencil
 }
 
-// part is a resource of a request: its encoded head is so many bytes.
+// part is a resource of a request, with the size of its encoded head.
 type part struct {
 	root    *root
 	stencil *stencil
@@ -143,7 +143,7 @@ func (e *Encoder) learn(md pmetric.Metrics, request []byte) {
 	}
 }
 
-// done puts work back, without what is others'.
+// done puts work back, without references to what is not its own.
 func (e *Encoder) done(w *work) {
 	const mostScratch = 1 << 20 // one huge request must not hold memory for ever
 	if cap(w.scratch) > mostScratch {

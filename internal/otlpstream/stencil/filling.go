@@ -12,16 +12,16 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// filling puts the numbers of metrics into a copy of a text, and compares all else with the text.
+// filling writes the numbers of metrics into a copy of a text, and compares everything else with the text.
 type filling struct {
-	text, out []byte // of the same size; they may be the same
+	text, out []byte // of the same size; they may be the same slice
 	at        int
 	// mask is what numbers are ANDed with: 0 makes a stencil of encoded metrics.
 	mask  uint64
-	aside tail // for what is too long to be compared as it is
+	aside tail // for values that are too long to be compared in place
 }
 
-// scopes is false where the text is not that of a resource's metrics.
+// scopes returns false if the text is not that of the resource's metrics.
 func (f *filling) scopes(rm pmetric.ResourceMetrics) bool {
 	if !f.same(3, rm.SchemaUrl()) {
 		return false
@@ -61,8 +61,8 @@ const (
 	summaryField   = 11
 )
 
-// metric is false also for metrics that are not known here: those whose numbers are not of eight bytes, and those that have more to say
-// than numbers.
+// metric returns false also for metrics that are not supported: those whose numbers do not have eight bytes, and those
+// with more contents than numbers.
 func (f *filling) metric(m pmetric.Metric) bool {
 	if m.Metadata().Len() > 0 {
 		return false
@@ -108,13 +108,13 @@ func filled[P any, S list[P]](f *filling, all S, fill func(*filling, P) bool) bo
 	return true
 }
 
-// list is a slice of pdata's.
+// list is one of pdata's slices.
 type list[P any] interface {
 	Len() int
 	At(i int) P
 }
 
-// numbers are points of gauges and sums, which most points are: so it is written out.
+// numbers handles points of gauges and sums. Most points are such, so it is written out.
 func (f *filling) numbers(all []*slab.Number) bool {
 	for _, p := range all {
 		end, ok := f.begin(1)

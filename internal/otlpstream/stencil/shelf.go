@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// costOfStencil and costOfRoot are what they take beside the text, with their places in maps.
+	// costOfStencil and costOfRoot are their costs in addition to the text, including their places in maps.
 	costOfStencil = 128
 	costOfRoot    = 128
-	// ages are counted in steps. What has not been used for so many may go, and is looked for no more often than every few.
+	// Ages are counted in steps. A root not used for so many steps may be removed; such roots are looked for only once
+	// every few steps.
 	age     = 30 * time.Second
 	oldest  = 10
 	between = 2
-	// patience is how often in a row metrics may be others than the last time until they are looked at once in so many times.
+	// patience is how many times in a row a resource's metrics may differ from the last time until they are only looked
+	// at once in so many times.
 	patience = 8
 	once     = 16
 )
@@ -28,7 +30,7 @@ const (
 type stencil struct {
 	text  []byte
 	key   uint64
-	roots int // that have it; the lock guards it
+	roots int // how many roots have it; guarded by the lock
 }
 
 func (s *stencil) cost() int64 { return int64(costOfStencil + len(s.text)) }
@@ -36,12 +38,13 @@ func (s *stencil) cost() int64 { return int64(costOfStencil + len(s.text)) }
 // root is a resource, by its hash.
 type root struct {
 	stencil atomic.Pointer[stencil]
-	used    atomic.Int64 // when it last was, as ages count
-	misses  atomic.Int64 // in a row
+	used    atomic.Int64 // age at which it was last used
+	misses  atomic.Int64 // how many in a row
 }
 
-// shelf keeps for each resource what its metrics were last. When it is full, only what has not been used for some minutes makes room: what comes
-// in turns and does not all fit must not push out what is there, or nothing would be known when it comes again.
+// shelf keeps for each resource the stencil of its last metrics. When it is full, only roots that have not been used
+// for some minutes make room: resources that come in a cycle too long to fit must not push out the ones there are, or
+// none would be known when it comes again.
 type shelf struct {
 	limit int64
 	seed  maphash.Seed
@@ -51,7 +54,7 @@ type shelf struct {
 	used   int64
 	byText map[uint64]*stencil
 	roots  map[uint64]*root
-	looked int64 // when it was last looked for what may go
+	looked int64 // when it last looked for roots to remove
 }
 
 func newShelf(limit int64) *shelf {
@@ -64,7 +67,7 @@ func (s *shelf) size() int64 {
 	return s.used
 }
 
-// now is the time as ages count, from 1.
+// now returns the current age, from 1.
 func (s *shelf) now() int64 { return int64(time.Since(s.begun)/age) + 1 }
 
 func (s *shelf) root(head []byte, now int64) *root {
@@ -78,7 +81,7 @@ func (s *shelf) root(head []byte, now int64) *root {
 	return r
 }
 
-// known returns what is known of an encoded resource, and what its metrics were last, nil if that is not known.
+// known returns the root of an encoded resource and the stencil of its last metrics, nil if they are not known.
 func (s *shelf) known(head []byte, now int64) (*root, *stencil) {
 	r := s.root(head, now)
 	if r == nil {
@@ -87,14 +90,14 @@ func (s *shelf) known(head []byte, now int64) (*root, *stencil) {
 	return r, r.stencil.Load()
 }
 
-// hit records that the metrics of a resource were what they had been.
+// hit records that the metrics of a resource matched their stencil.
 func (r *root) hit() {
 	if r.misses.Load() != 0 {
 		r.misses.Store(0)
 	}
 }
 
-// missed records that the metrics of a resource, are not known as they are. It returns nil where it is not worth it to learn them.
+// missed records that the metrics of a resource did not match. It returns nil if it is not worth learning them.
 func (s *shelf) missed(head []byte, now int64) *root {
 	r := s.root(head, now)
 	if r == nil {
@@ -104,7 +107,7 @@ func (s *shelf) missed(head []byte, now int64) *root {
 	}
 	switch n := r.misses.Add(1); {
 	case n <= patience || n%once == 0:
-	case n == patience+1: // they are others each time
+	case n == patience+1: // they differ each time
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.point(r, nil)
@@ -115,7 +118,7 @@ func (s *shelf) missed(head []byte, now int64) *root {
 	return r
 }
 
-// meet makes the root of a resource, if there is room for one.
+// meet adds the root of a resource, if there is room for one.
 func (s *shelf) meet(head []byte, now int64) *root {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +136,7 @@ func (s *shelf) meet(head []byte, now int64) *root {
 	return r
 }
 
-// keep records that a text, which stays the caller's, is what the metrics of a resource are.
+// keep stores a text as the stencil of a resource's metrics. The text remains the caller's.
 func (s *shelf) keep(r *root, text []byte) {
 	key := maphash.Bytes(s.seed, text)
 	s.mu.Lock()
@@ -154,7 +157,7 @@ func (s *shelf) keep(r *root, text []byte) {
 	s.point(r, made)
 }
 
-// point has a root point to a stencil, or to none. The lock is held.
+// point makes a root point to a stencil, or to none. The lock is held.
 func (s *shelf) point(r *root, to *stencil) {
 	was := r.stencil.Load()
 	if was == to {
@@ -173,7 +176,7 @@ func (s *shelf) point(r *root, to *stencil) {
 	}
 }
 
-// room makes room, if it can. The lock is held.
+// room makes room, and reports whether it could. The lock is held.
 func (s *shelf) room(cost, now int64) bool {
 	if s.used+cost > s.limit && now-s.looked >= between {
 		s.looked = now

@@ -8,27 +8,28 @@ import (
 	"math/bits"
 )
 
-// Types of fields, as the lower three bits of their tags have them.
+// Types of fields, as in the lower three bits of their tags.
 const (
 	typeVarint  = 0
 	typeFixed64 = 1
 	typeBytes   = 2
 )
 
-// tail is written from its end to its beginning, as pdata does: then the length of a message is known when it is due.
+// tail is written from its end to its beginning, as pdata does: so the length of a message is known when it has to be
+// written.
 type tail struct {
 	buf []byte
-	at  int // where begins what is written
+	at  int // where the written part begins
 }
 
-// size is how much is written.
+// size returns how much is written.
 func (t *tail) size() int { return len(t.buf) - t.at }
 
 func (t *tail) written() []byte { return t.buf[t.at:] }
 
 func (t *tail) reset() { t.at = len(t.buf) }
 
-// take returns room for so many bytes before what is written.
+// take returns room for so many bytes before the written part.
 func (t *tail) take(n int) []byte {
 	if t.at < n {
 		size := t.size()
@@ -42,16 +43,16 @@ func (t *tail) take(n int) []byte {
 
 func (t *tail) varint(v uint64) { putVarint(t.take(sizeOfVarint(v)), v) }
 
-// tag is that of a field below 16.
+// tag writes the tag of a field below 16.
 func (t *tail) tag(field, kind byte) { t.take(1)[0] = field<<3 | kind }
 
-// message begins a message that has all that was written since there were so many bytes.
+// message writes the beginning of a message whose content is all that was written since the given size.
 func (t *tail) message(field byte, size int) {
 	t.varint(uint64(t.size() - size))
 	t.tag(field, typeBytes)
 }
 
-// string is one that is left out if it is empty.
+// string writes a string, omitted if it is empty.
 func (t *tail) string(field byte, s string) {
 	if len(s) > 0 {
 		t.bytes(field, s)
@@ -64,7 +65,7 @@ func (t *tail) bytes(field byte, s string) {
 	t.tag(field, typeBytes)
 }
 
-// count is a number that is left out if it is zero.
+// count writes a number, omitted if it is zero.
 func (t *tail) count(field byte, v uint64) {
 	if v != 0 {
 		t.varint(v)
@@ -72,7 +73,7 @@ func (t *tail) count(field byte, v uint64) {
 	}
 }
 
-// fixed is eight bytes.
+// fixed writes eight bytes.
 func (t *tail) fixed(field byte, v uint64) {
 	b := t.take(9)
 	b[0] = field<<3 | typeFixed64

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// usable reports whether what is made here is what pdata makes: of a sample with something in each field that may be known.
+// usable reports whether this package's output equals pdata's, for a sample with something in each supported field.
 var usable = sync.OnceValue(func() bool {
 	if !slab.Readable() {
 		return false
@@ -34,7 +34,7 @@ var usable = sync.OnceValue(func() bool {
 	return true
 })
 
-// sample makes metrics with something in each field, and with numbers that follow from n.
+// sample returns metrics with something in each field, and with numbers derived from n.
 func sample(n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

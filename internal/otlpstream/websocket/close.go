@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// StatusCode says why a connection is closed.
+// StatusCode is the reason why a connection is closed.
 type StatusCode uint16
 
-// Those of RFC 6455 and its registry that are of use here.
+// The codes of RFC 6455 and its registry that are used here.
 const (
 	StatusNormalClosure StatusCode = 1000
 	StatusProtocolError StatusCode = 1002
-	// StatusNone is that of a close frame without any.
+	// StatusNone stands for a close frame without a code.
 	StatusNone StatusCode = 1005
-	// StatusInvalidText is that of a text that is not UTF-8.
+	// StatusInvalidText is for a text that is not UTF-8.
 	StatusInvalidText   StatusCode = 1007
 	StatusTooLarge      StatusCode = 1009
 	StatusTryAgainLater StatusCode = 1013
 )
 
-// CloseError is the end as the other end wants it.
+// CloseError is returned when the other end has closed the connection, with its reason.
 type CloseError struct {
 	Code   StatusCode
 	Reason string
@@ -36,7 +36,7 @@ func (e CloseError) Error() string {
 	return fmt.Sprintf("the other end has closed the connection: %d %s", e.Code, e.Reason)
 }
 
-// CloseStatus is the code of a CloseError, and 0 that of other errors.
+// CloseStatus returns the code of a CloseError, and 0 for other errors.
 func CloseStatus(err error) StatusCode {
 	var said CloseError
 	if errors.As(err, &said) {
@@ -45,11 +45,11 @@ func CloseStatus(err error) StatusCode {
 	return 0
 }
 
-// closeTimeout is how long the other end has to take its leave.
+// closeTimeout is how long the other end has to answer a close frame.
 const closeTimeout = 5 * time.Second
 
-// Close says why there will be no more messages, waits for the other end to agree, and closes the connection. What still
-// comes is not read.
+// Close tells the other end why there will be no more messages, waits for it to agree, and closes the connection.
+// Messages that still arrive are not read.
 func (c *Conn) Close(code StatusCode, reason string) {
 	late := time.AfterFunc(closeTimeout, c.CloseNow)
 	defer late.Stop()
@@ -64,7 +64,7 @@ func (c *Conn) writeClose(code StatusCode, reason string) error {
 	defer late.Stop()
 	var payload []byte
 	if code != StatusNone {
-		reason = strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], "") // it may be cut within a character
+		reason = strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], "") // it may have been cut within a character
 		payload = append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...)
 	}
 	return c.writeControl(opClose, payload)
@@ -82,7 +82,7 @@ func parseClose(payload []byte) (said CloseError, ok bool) {
 	return said, said.Code.mayBeSent()
 }
 
-// mayBeSent reports whether a code is one for close frames: others stand for how a connection ended without one.
+// mayBeSent reports whether a code is allowed in close frames: others stand for how a connection ended without one.
 func (code StatusCode) mayBeSent() bool {
 	switch code {
 	case 1004, StatusNone, 1006:

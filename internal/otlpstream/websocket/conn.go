@@ -21,9 +21,9 @@ const (
 type Conn struct {
 	conn   io.ReadWriteCloser
 	client bool
-	limit  int // of the bytes of a message that is read
-	// Partial is told how many bytes have come of a message that is not there yet, before more of it is read. An error ends the connection. It is set before
-	// anything is read, or nil.
+	limit  int // largest message that is read, in bytes
+	// Partial is called with the number of bytes that have arrived of an incomplete message, before more of it is read.
+	// An error ends the connection. It must be set before anything is read, and may be nil.
 	Partial func(n int) error
 
 	reader reader
@@ -34,7 +34,7 @@ type Conn struct {
 	closed   sync.Once
 }
 
-// newConn makes a connection of one on which ahead has been read already.
+// newConn returns a connection from whose stream the bytes ahead were read already.
 func newConn(conn io.ReadWriteCloser, client bool, limit int, ahead []byte) *Conn {
 	c := &Conn{conn: conn, client: client, limit: limit}
 	c.reader.in = make([]byte, max(leastBuffer, len(ahead)))
@@ -42,12 +42,13 @@ func newConn(conn io.ReadWriteCloser, client bool, limit int, ahead []byte) *Con
 	return c
 }
 
-// Received is how many bytes have come, whatever they say: where it grows, the other end is alive.
+// Received returns how many bytes have arrived, of any kind: while it grows, the other end is alive.
 func (c *Conn) Received() int64 { return c.received.Load() }
 
-// KeepAlive closes the connection when the other end has gone without a word: when nothing has come for so long, it is asked, and has
-// patience to say something. What says something is not asked: on a slow link the question would wait behind all messages. It
-// returns when that has happened, or done is closed, or at once where every is 0.
+// KeepAlive closes the connection when the other end has vanished: when nothing has arrived for the time every, it is
+// pinged, and has the time patience to send something. While it sends anything it is not pinged: on a slow link the
+// ping would wait behind all messages. KeepAlive returns when it has closed the connection, or done is closed, or at
+// once if every is 0.
 func (c *Conn) KeepAlive(done <-chan struct{}, every, patience time.Duration) {
 	if every <= 0 {
 		return
@@ -65,7 +66,7 @@ func (c *Conn) KeepAlive(done <-chan struct{}, every, patience time.Duration) {
 				heard, late = now, nil
 			case late == nil:
 				late = time.After(patience)
-				go func() { _ = c.Ping() }() // it waits for who is writing
+				go func() { _ = c.Ping() }() // it waits for a current writer
 			}
 		case <-late:
 			if late = nil; c.Received() == heard {
@@ -76,7 +77,7 @@ func (c *Conn) KeepAlive(done <-chan struct{}, every, patience time.Duration) {
 	}
 }
 
-// CloseNow closes the connection without a word. What is reading or writing fails.
+// CloseNow closes the connection without a close frame. Reads and writes in progress fail.
 func (c *Conn) CloseNow() {
 	c.closed.Do(func() { _ = c.conn.Close() })
 }

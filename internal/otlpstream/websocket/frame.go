@@ -18,7 +18,7 @@ const (
 
 func (op opcode) isControl() bool { return op >= opClose }
 
-// What the first two bytes of a frame say.
+// The contents of a frame's first two bytes.
 const (
 	bitFinal     = 0x80
 	bitsReserved = 0x70
@@ -26,14 +26,14 @@ const (
 	bitMasked    = 0x80
 	bitsLength   = 0x7f
 
-	length16 = 126 // two bytes follow that have it
-	length64 = 127 // eight
+	length16 = 126 // the length is in two bytes that follow
+	length64 = 127 // in eight
 
-	maxControl = 125 // bytes of a control frame
+	maxControl = 125 // largest payload of a control frame
 	maxHeader  = 2 + 8 + keySize
 )
 
-// header is what comes before the payload of a frame.
+// header precedes the payload of a frame.
 type header struct {
 	op     opcode
 	final  bool
@@ -42,7 +42,7 @@ type header struct {
 	length uint64
 }
 
-// headerLength is that of the header with these first two bytes.
+// headerLength returns the length of the header with these first two bytes.
 func headerLength(first [2]byte) int {
 	n := 2
 	switch first[1] & bitsLength {
@@ -57,7 +57,7 @@ func headerLength(first [2]byte) int {
 	return n
 }
 
-// parseHeader reads a header that is all there.
+// parseHeader reads a complete header.
 func parseHeader(b []byte) header {
 	h := header{op: opcode(b[0] & bitsOpcode), final: b[0]&bitFinal != 0, masked: b[1]&bitMasked != 0}
 	switch rest := b[2:]; b[1] & bitsLength {
@@ -74,7 +74,7 @@ func parseHeader(b []byte) header {
 	return h
 }
 
-// appendHeader appends the header of a frame that is a message of its own.
+// appendHeader appends the header of a frame that is a whole message.
 func appendHeader(dst []byte, op opcode, length int, masked bool, key [keySize]byte) []byte {
 	mask := byte(0)
 	if masked {

@@ -23,8 +23,8 @@ const (
 	version       = "13"
 )
 
-// Accept answers a handshake, and takes over the connection for messages of limit bytes at most. Where there is an
-// error, it has answered with that.
+// Accept answers a handshake, and takes over the connection for messages of at most limit bytes. If it returns an
+// error, it has sent that as the answer.
 func Accept(w http.ResponseWriter, r *http.Request, limit int) (*Conn, error) {
 	refuse := func(code int, why string) (*Conn, error) {
 		http.Error(w, why, code)
@@ -60,7 +60,7 @@ func Accept(w http.ResponseWriter, r *http.Request, limit int) (*Conn, error) {
 	return newConn(conn, false, limit, ahead), nil
 }
 
-// Dial opens a connection for messages of limit bytes at most. There is a response whenever there was an answer.
+// Dial opens a connection for messages of at most limit bytes. It returns the response whenever there was one.
 func Dial(ctx context.Context, client *http.Client, address string, header http.Header, limit int) (*Conn, *http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -93,7 +93,7 @@ func Dial(ctx context.Context, client *http.Client, address string, header http.
 	return newConn(conn, true, limit, nil), response, nil
 }
 
-// has reports whether a list in a header has a word.
+// has reports whether a list in a header contains a word.
 func has(header http.Header, name, word string) bool {
 	for _, list := range header.Values(name) {
 		for one := range strings.SplitSeq(list, ",") {
@@ -105,7 +105,7 @@ func has(header http.Header, name, word string) bool {
 	return false
 }
 
-// sameOrigin reports whether a request is from a page of this server's own, or from no page at all.
+// sameOrigin reports whether a request comes from one of this server's own pages, or from no page at all.
 func sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -126,7 +126,7 @@ func isKey(key string) bool {
 	return err == nil && len(b) == 16
 }
 
-// acceptance is what a server that knows the protocol makes of a key.
+// acceptance computes a server's answer to a key.
 func acceptance(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // as above
 	return base64.StdEncoding.EncodeToString(sum[:])

@@ -7,10 +7,10 @@ import "crypto/subtle"
 
 const keySize = 4
 
-// keystream is a frame's key over and over, so that many bytes are masked at once.
+// keystream is a frame's key repeated, so that many bytes are masked at once.
 type keystream struct {
 	keys [streamSize + keySize]byte
-	at   int // of the key
+	at   int // position in the key
 }
 
 const streamSize = 1 << 10
@@ -23,7 +23,7 @@ func (k *keystream) begin(key [keySize]byte, length int) {
 	}
 }
 
-// mask masks the next bytes of the frame, or unmasks them: it is the same.
+// mask masks or unmasks the next bytes of the frame, which is the same operation.
 func (k *keystream) mask(dst, src []byte) {
 	for len(src) > 0 {
 		n := subtle.XORBytes(dst, src, k.keys[k.at:k.at+streamSize])

@@ -13,24 +13,24 @@ import (
 	"unicode/utf8"
 )
 
-// ErrTooLarge is wrapped by the error of a message that is larger than the limit. The other end has been told.
+// ErrTooLarge is wrapped by the error for a message that is larger than the limit. The other end has been told.
 var ErrTooLarge = errors.New("the message is larger than the limit")
 
-// reader is the half of a connection that is read.
+// reader is the reading half of a connection.
 type reader struct {
 	mu         sync.Mutex
 	in         []byte
-	begin, end int  // of what is read and not used yet
-	full       bool // there was more to read than it could take
+	begin, end int  // of the bytes that were read and not used yet
+	full       bool // the last read filled the buffer
 	keystream  keystream
-	begun      bool // a message has begun, with next, and nobody has read of it
+	begun      bool // a message has begun, with next, and none of it has been read
 	next       header
-	skip       uint64 // bytes of a frame that nobody wants
+	skip       uint64 // remaining bytes of a frame that is discarded
 	over       bool   // nothing more can be read
 }
 
-// Await waits until a message has begun, for those who want no memory to read it into before that. Pings are answered meanwhile. An
-// error is one that Read would return.
+// Await waits until a message has begun, so that no memory for it is needed before that. Pings are answered meanwhile.
+// An error is the one that Read would return.
 func (c *Conn) Await() error {
 	c.reader.mu.Lock()
 	defer c.reader.mu.Unlock()
@@ -45,8 +45,8 @@ func (c *Conn) Await() error {
 	return nil
 }
 
-// Read reads the next message and appends it to dst. Pings are answered meanwhile. The end that the other end wants is
-// a CloseError; a connection that just ends is an error, too.
+// Read reads the next message and appends it to dst. Pings are answered meanwhile. If the other end closes the
+// connection it returns a CloseError; a connection that just ends is an error, too.
 func (c *Conn) Read(dst []byte) (message []byte, isBinary bool, err error) {
 	c.reader.mu.Lock()
 	defer c.reader.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Conn) Read(dst []byte) (message []byte, isBinary bool, err error) {
 	}
 }
 
-// dataHeader is the header of the next frame that is a message, or a part of one.
+// dataHeader returns the header of the next frame that is a message, or a part of one.
 func (c *Conn) dataHeader() (header, error) {
 	if c.reader.begun {
 		c.reader.begun = false
@@ -131,8 +131,8 @@ func (c *Conn) readHeader() (h header, err error) {
 	return h, nil
 }
 
-// readPayload appends the payload of a frame. Memory beyond that of a buffer comes with what is there, not with what is
-// promised.
+// readPayload appends the payload of a frame. Memory beyond the buffer's is only taken for bytes that have arrived, not
+// for those announced.
 func (c *Conn) readPayload(dst []byte, h header) ([]byte, error) {
 	for left := int(h.length); left > 0; {
 		b, err := c.some(left)
@@ -185,7 +185,7 @@ func (c *Conn) readControl(h header) error {
 	return nil
 }
 
-// violation ends a connection whose other end does not keep to the protocol.
+// violation ends a connection whose other end violates the protocol.
 func (c *Conn) violation(what string) error { return c.fault(StatusProtocolError, what) }
 
 func (c *Conn) invalidText(what string) error { return c.fault(StatusInvalidText, what) }
@@ -196,7 +196,7 @@ func (c *Conn) fault(code StatusCode, what string) error {
 	return fmt.Errorf("cannot read a frame: %s", what)
 }
 
-// discard reads to the end that the other end wants, or to that of the connection.
+// discard reads until the other end closes, or the connection ends.
 func (c *Conn) discard() {
 	c.reader.mu.Lock()
 	defer c.reader.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *Conn) discard() {
 	}
 }
 
-// peek returns the next n bytes, which stay.
+// peek returns the next n bytes without consuming them.
 func (c *Conn) peek(n int) ([]byte, error) {
 	r := &c.reader
 	if r.end-r.begin < n {
@@ -232,7 +232,7 @@ func (c *Conn) peek(n int) ([]byte, error) {
 	return r.in[r.begin : r.begin+n], nil
 }
 
-// some takes the bytes that come next: one at least, and n at most.
+// some takes the next bytes: at least one, and at most n.
 func (c *Conn) some(n int) ([]byte, error) {
 	r := &c.reader
 	if r.begin == r.end {
@@ -246,7 +246,7 @@ func (c *Conn) some(n int) ([]byte, error) {
 	return b, nil
 }
 
-// fill reads so many bytes at least.
+// fill reads at least so many bytes.
 func (c *Conn) fill(least int) error {
 	r := &c.reader
 	if r.full && len(r.in) < mostBuffer {

@@ -11,18 +11,18 @@ import (
 	"sync"
 )
 
-// writer is the half of a connection that is written.
+// writer is the writing half of a connection.
 type writer struct {
 	mu        sync.Mutex
-	out       []byte // whole frames, except while one of them is written
+	out       []byte // whole frames, except while one is being written
 	random    [64 * keySize]byte
-	unused    []byte // of random
+	unused    []byte // random bytes for keys
 	keystream keystream
-	ended     bool // there is no frame after a close frame
+	ended     bool // a close frame was written, after which there are no others
 	err       error
 }
 
-// Write writes a binary message that comes in parts, or keeps its end until Flush.
+// Write writes a binary message given in parts, or keeps its end until Flush.
 func (c *Conn) Write(parts ...[]byte) error {
 	c.writer.mu.Lock()
 	defer c.writer.mu.Unlock()
@@ -36,7 +36,7 @@ func (c *Conn) Flush() error {
 	return c.flush()
 }
 
-// Ping makes the other end say something. It waits for whoever is writing.
+// Ping makes the other end answer. It waits for a current writer.
 func (c *Conn) Ping() error { return c.writeControl(opPing, nil) }
 
 func (c *Conn) writeControl(op opcode, payload []byte) error {
@@ -90,7 +90,7 @@ func (c *Conn) writeFrame(op opcode, parts ...[]byte) error {
 	return nil
 }
 
-// key is a new one for a client's frame: nobody may guess it. Several are drawn at a time.
+// key returns a new key for a client's frame, which must be unpredictable. Several are drawn at a time.
 func (w *writer) key(client bool) (key [keySize]byte) {
 	if !client {
 		return key
@@ -115,10 +115,11 @@ func (c *Conn) flush() error {
 	return nil
 }
 
-// pongs answers pings beside the reader, which must not wait for a writer: both ends might, for each other.
+// pongs answers pings independently of the reader, which must not wait for a writer: the two ends might wait for each
+// other.
 type pongs struct {
 	mu      sync.Mutex
-	ping    []byte // the last one
+	ping    []byte // the latest one
 	due     bool
 	running bool
 }
@@ -133,7 +134,7 @@ func (p *pongs) answer(c *Conn, ping []byte) {
 	}
 }
 
-// run answers the last ping, as the protocol allows where several have come.
+// run answers the latest ping, as the protocol allows if several have come.
 func (p *pongs) run(c *Conn) {
 	var payload [maxControl]byte
 	for {
