@@ -74,15 +74,28 @@ func gates() []Obstacle {
 // only processors known to do no more than count points, and an exporter that settles what it reads.
 func Unread(host component.Host, receiver component.ID) bool {
 	roads, err := hostgraph.Behind(host, receiver)
-	return err == nil && unread(host, roads)
+	return err == nil && unread(host, roads, false)
 }
 
-func unread(host component.Host, roads []hostgraph.Pipeline) bool {
+// UnreadWords says whether the attributes of points may owe what they say, and nothing else ([Wording]): processors that settle these may be behind
+// the receiver, too.
+func UnreadWords(host component.Host, receiver component.ID) bool {
+	roads, err := hostgraph.Behind(host, receiver)
+	return err == nil && unread(host, roads, true)
+}
+
+func unread(host component.Host, roads []hostgraph.Pipeline, words bool) bool {
 	if len(roads) != 1 || len(roads[0].Exporters) != 1 || roads[0].Exporters[0].Kind == component.KindConnector {
 		return false
 	}
 	for _, n := range roads[0].Processors {
-		if _, answers := registered.Load(n.Address); answers || configsOf(host, n) != limiterConfigs {
+		known, answers := registered.Load(n.Address)
+		if answers && words {
+			if _, settles := known.(registration).answers.(WordSettler); settles {
+				continue
+			}
+		}
+		if answers || configsOf(host, n) != limiterConfigs {
 			return false
 		}
 	}

@@ -97,6 +97,45 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	}
 }
 
+// wordy settles what the attributes of points owe, and settler what points do.
+type (
+	wordy   struct{ releasing }
+	settler struct{ releasing }
+)
+
+func (*wordy) SettlesWords()   {}
+func (*settler) SettlesParts() {}
+
+// Points may owe what they say where nobody reads them but who settles that: attributes by processors, all else by the exporter alone.
+func TestWhoSettlesWhat(t *testing.T) {
+	settles, reads := &settler{}, &releasing{}
+	host := exportingHost{nopHost{}, map[component.ID]component.Component{component.MustNewID("settles"): settles, component.MustNewID("reads"): reads}}
+	node := func(kind component.Kind, name string, instance component.Component) hostgraph.Node {
+		return hostgraph.Node{Kind: kind, ID: name, Type: name, Address: hostgraph.AddressOf(reflect.ValueOf(instance))}
+	}
+	words, other, unknown := &wordy{}, &releasing{}, &wordy{}
+	t.Cleanup(Register(words, words))
+	t.Cleanup(Register(other, other))
+	toSettler := []hostgraph.Node{node(component.KindExporter, "settles", settles)}
+	f := func(parts, words bool, exporters []hostgraph.Node, processors ...component.Component) {
+		t.Helper()
+		road := hostgraph.Pipeline{Name: "metrics", Exporters: exporters}
+		for _, p := range processors {
+			road.Processors = append(road.Processors, node(component.KindProcessor, "p", p))
+		}
+		require.Equal(t, parts, unread(host, []hostgraph.Pipeline{road}, false), "parts")
+		require.Equal(t, words, unread(host, []hostgraph.Pipeline{road}, true), "words")
+	}
+	f(true, true, toSettler)
+	f(false, true, toSettler, words)
+	f(false, true, toSettler, words, words)
+	f(false, false, toSettler, other)
+	f(false, false, toSettler, words, other)
+	f(false, false, toSettler, unknown)
+	f(false, false, []hostgraph.Node{node(component.KindExporter, "reads", reads)}, words)
+	f(false, false, append(toSettler, toSettler...), words)
+}
+
 func TestAHostThatShowsNothing(t *testing.T) {
 	for _, host := range []component.Host{nil, nopHost{}, exportingHost{}, &exportingHost{}} {
 		got := Ask(host, component.MustNewID("receiver"))

@@ -59,7 +59,8 @@
 // speed and nothing else.
 //
 // If targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise. A loan then has a
-// [Wording], the values of a target; whoever knows it knows the points without reading an attribute.
+// [Wording], the values of a target; whoever knows it knows the points without reading an attribute. This goes with processors that are a [WordSettler],
+// too ([UnreadWords]): who takes points out for the next consumer, or adds some, settles and has the loan owe nothing ([Loan.Unword]).
 //
 // # Batches
 //

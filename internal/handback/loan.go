@@ -29,6 +29,7 @@ type Loan struct {
 	owes    bool
 	points  int  // of metrics that owe what they say
 	asked   bool // somebody has asked for that
+	sealed  bool
 
 	scopes []pmetric.ScopeMetrics // the first of each resource that was sent, which keep their addresses
 	back   func()                 // once they have come back
@@ -66,7 +67,7 @@ type Debtor interface{ Settle() }
 
 // Reword says that the metrics lent next, of so many points, have those that they had, each where it was and with attributes of the names that
 // these had, and that the values of attributes are those that a wording is about. They need not be there: who reads them has the debtor put
-// them in before, by [Loan.Settle]. It is for who has [Unread] say so.
+// them in before, by [Loan.Settle]. It is for who has [UnreadWords] say so.
 func (l *Loan) Reword(w *Wording, points int, d Debtor) {
 	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
 }
@@ -81,6 +82,12 @@ func (l *Loan) Unword() {
 
 // Wording returns what the values of attributes are, nil if notes may be about these.
 func (l *Loan) Wording() *Wording { return l.wording }
+
+// Seal says whether nobody on the way changes attributes, for certain: [UnreadWords] says so.
+func (l *Loan) Seal(sealed bool) { l.sealed = sealed }
+
+// Sealed says whether a note about points holds without a look at their attributes. What else there is to know of them is to be looked at.
+func (l *Loan) Sealed() bool { return l.sealed }
 
 // Forget drops all notes: the points are others from here on, and what is owed of them is owed by who has it put in.
 func (l *Loan) Forget() {

@@ -60,7 +60,7 @@ func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 	})
 	require.NoError(t, err)
 	r.next = next
-	front, err := r.pass(t.Context(), processortest.NewNopSettings(metadata.Type), next)
+	front, err := r.pass(processortest.NewNopSettings(metadata.Type), next)
 	require.NoError(t, err)
 	begin := r.clock
 	sends := make(chan struct{})

@@ -151,7 +151,7 @@ func newTraffic(t *testing.T, seed uint64, aggregates bool) *traffic {
 		return <-f.verdict
 	})
 	require.NoError(t, err)
-	x.front, err = x.pass(t.Context(), processortest.NewNopSettings(metadata.Type), next)
+	x.front, err = x.pass(processortest.NewNopSettings(metadata.Type), next)
 	require.NoError(t, err)
 	return x
 }

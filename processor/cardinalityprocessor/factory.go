@@ -37,14 +37,14 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+func createMetrics(_ context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	config := cfg.(*Config)
 	if of, ok := config.Sharing.(*sharing); ok && config.Shared {
-		return of.join(ctx, config, set, next)
+		return of.join(config, set, next)
 	}
 	p, err := newProcessor(config, set, next)
 	if err != nil {
 		return nil, err
 	}
-	return p.pass(ctx, set, next)
+	return p.pass(set, next)
 }

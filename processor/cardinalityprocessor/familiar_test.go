@@ -84,3 +84,29 @@ func TestSeriesOfFamiliarPagesExpireInTime(t *testing.T) {
 		})
 	}
 }
+
+// Where nobody changes attributes, for certain, pages are known without a look at them; what points say is looked at all the same.
+func TestSealedPagesAreKnownByTheirNotes(t *testing.T) {
+	for _, sealed := range []bool{false, true} {
+		l := familiarPage(t)
+		l.loan.Seal(sealed)
+		passes := func() bool {
+			before := l.Familiar.Passed.Load()
+			l.come(t)
+			return l.Familiar.Passed.Load() > before
+		}
+		require.True(t, passes())
+		silently := l.shape
+		silently.users = [][]string{{"z", "y"}, {"x"}, {"w", "v", "u"}}
+		rename(l.md, silently)
+		require.Equal(t, sealed, passes(), "as nobody does who is on such a road")
+		rename(l.md, l.shape)
+		for range 4 {
+			passes()
+		}
+		require.True(t, passes())
+		l.shape.fill(l.md, l.clock, l.clock, 1, func(metric, i int) bool { return metric == 2 && i == 2 })
+		require.NoError(t, l.front.ConsumeMetrics(handback.Lend(t.Context(), l.loan, l.md), l.md))
+		require.EqualValues(t, 1, l.Limiter.Ended.Load(), "a series said that it ends")
+	}
+}

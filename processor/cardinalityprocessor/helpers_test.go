@@ -5,6 +5,7 @@ package cardinalityprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -20,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
@@ -260,10 +260,27 @@ func (r *rig) say(points ...point) (with, without []string) {
 	return with, without
 }
 
+// process decides about metrics that nobody refuses.
+func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+	b := p.NewBatch("")
+	defer func() { p.Conclude(ctx, b, true) }()
+	came := md.DataPointCount()
+	left := p.decide(ctx, b, md)
+	if in, out := b.Points(); in != int64(came) || out != int64(md.DataPointCount()) {
+		panic(fmt.Sprintf("%d and %d points, and %d and %d are counted", came, md.DataPointCount(), in, out))
+	}
+	if !left {
+		return md, errNothing
+	}
+	return md, nil
+}
+
+var errNothing = errors.New("nothing is left")
+
 func (r *rig) consume(md pmetric.Metrics) pmetric.Metrics {
 	out, err := r.process(r.t.Context(), md)
 	if err != nil {
-		require.ErrorIs(r.t, err, processorhelper.ErrSkipProcessingData)
+		require.ErrorIs(r.t, err, errNothing)
 		return pmetric.NewMetrics()
 	}
 	return out

@@ -382,7 +382,7 @@ func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 	first, second := newPiped(t, overflowing(3)), newPiped(t, overflowing(2))
 	var seen []string
 	second.seen = func(md pmetric.Metrics) { seen = identities(md) }
-	front, err := first.pass(t.Context(), processortest.NewNopSettings(metadata.Type), second.front)
+	front, err := first.pass(processortest.NewNopSettings(metadata.Type), second.front)
 	require.NoError(t, err)
 	md := metricsOf(aSeries(1), aSeries(2), aSeries(3), aSeries(4))
 	loan, want := new(handback.Loan), identities(md)

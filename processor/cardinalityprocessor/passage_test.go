@@ -49,7 +49,7 @@ func (p *piped) pipe() {
 		return p.sink.ConsumeMetrics(ctx, md)
 	})
 	require.NoError(p.t, err)
-	p.front, err = p.pass(p.t.Context(), processortest.NewNopSettings(metadata.Type), next)
+	p.front, err = p.pass(processortest.NewNopSettings(metadata.Type), next)
 	require.NoError(p.t, err)
 }
 
@@ -137,7 +137,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 			return <-verdict
 		})
 		require.NoError(t, err)
-		front, err := p.pass(t.Context(), processortest.NewNopSettings(metadata.Type), next)
+		front, err := p.pass(processortest.NewNopSettings(metadata.Type), next)
 		require.NoError(t, err)
 		var verdicts []chan error
 		for i := range 2 {

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
@@ -198,24 +197,18 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	return err
 }
 
-// process lets through what is admitted. What that does beside waits for the verdict of the next consumer, unless there is
-// nobody who will tell.
-func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
-	var b *gate.Batch
-	var loan *handback.Loan
-	if c := passageOf(ctx); c != nil {
-		b, loan = c.batch, handback.LoanOf(c.Context, md)
-	} else {
-		b = p.NewBatch("")
-		defer func() { p.Conclude(ctx, b, true) }()
+// decide lets through what is admitted, and says whether there is anything to hand on. What it does beside waits for the verdict of the next
+// consumer.
+func (p *cardinalityProcessor) decide(ctx context.Context, b *gate.Batch, md pmetric.Metrics) bool {
+	loan := handback.LoanOf(ctx, md)
+	var seen *inspect.Passing
+	if p.tap.IsOpen() {
+		loan.Settle()
+		seen = p.tap.Before(md)
 	}
-	seen := p.tap.Before(md)
 	removed := p.Decide(ctx, b, md, loan)
 	seen.After(md)
-	if removed && md.ResourceMetrics().Len() == 0 {
-		return md, processorhelper.ErrSkipProcessingData
-	}
-	return md, nil
+	return !removed || md.ResourceMetrics().Len() > 0
 }
 
 // source is what the processor shows on request.

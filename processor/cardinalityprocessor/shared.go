@@ -28,7 +28,7 @@ type sharing struct {
 }
 
 // join returns an instance for one more pipeline.
-func (s *sharing) join(ctx context.Context, cfg *Config, set processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
+func (s *sharing) join(cfg *Config, set processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.p == nil {
@@ -38,7 +38,7 @@ func (s *sharing) join(ctx context.Context, cfg *Config, set processor.Settings,
 		}
 		s.p = p
 	}
-	return s.p.passFor(ctx, set, next, &road{sharing: s, next: next})
+	return s.p.passFor(set, next, &road{sharing: s, next: next})
 }
 
 // road is one of the pipelines of a shared processor.

@@ -18,7 +18,7 @@ func (r *scraper) decideReuse(host component.Host) {
 	r.changes, r.unread, r.later = handback.Changes{}, false, false
 	obstacle := r.obstacle(host)
 	if r.reuse = obstacle == nil; r.reuse {
-		r.unread = handback.Unread(host, r.settings.ID)
+		r.unread = handback.UnreadWords(host, r.settings.ID)
 		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them",
 			zap.Stringer("restored_first", r.changes), zap.Bool("attributes_are_written_when_read", r.unread), zap.Bool("comes_back_from_batches", r.later))
 		return

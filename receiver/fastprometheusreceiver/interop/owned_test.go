@@ -20,11 +20,14 @@ import (
 
 const ownedRoad = `
 receivers: {fastprometheus: {config: {scrape_configs: [{job_name: a, scrape_interval: 100ms, scrape_timeout: 100ms, static_configs: [%s]}]}}}
-processors: {memory_limiter: {check_interval: 1s, limit_mib: 4000}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 4000}
+  cardinality: {}
+  cardinality/few: {rules: [{name: few, match: {metric: "more_*"}, max_series: 1, on_exceed: [drop]}]}
 exporters: {remotewrite: {%s, target_info: {enabled: false}, batch: {timeout: 20ms}}}
 service:
   telemetry: {metrics: {level: none}}
-  pipelines: {metrics: {receivers: [fastprometheus], processors: [memory_limiter], exporters: [remotewrite]}}
+  pipelines: {metrics: {receivers: [fastprometheus], processors: [%s], exporters: [remotewrite]}}
 `
 
 const (
@@ -70,6 +73,9 @@ func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "owned_%d{pod=%q,k=%q} %v\n", i/4, labels[2].Value, labels[1].Value, proof(labels, 0))
 	}
 	fmt.Fprintln(w, "shared 1")
+	for i := range 3 {
+		fmt.Fprintf(w, "more_%d{pod=%q} 1\n", i%2, who(target, n)+"-"+strconv.Itoa(i))
+	}
 }
 
 func (s *street) take(r *http.Request) error {
@@ -81,7 +87,7 @@ func (s *street) take(r *http.Request) error {
 				labels = append(labels, l)
 			}
 		}
-		if of["pod"] == "" {
+		if of["k"] == "" {
 			return
 		}
 		target, _, _ := strings.Cut(strings.TrimPrefix(of["pod"], "pod-"), "-")
@@ -99,13 +105,16 @@ func (s *street) take(r *http.Request) error {
 // Targets that each have values of their own on their lines share memory, in which these values are not put while the exporter knows whose they
 // would be. What arrives is of whom it says, while things come and go and become others.
 func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
-	t.Run("one destination", func(t *testing.T) { checkOwned(t, `endpoint: "ADDRESS/write"`, "/write") })
+	const one = `endpoint: "ADDRESS/write"`
+	t.Run("one destination", func(t *testing.T) { checkOwned(t, "memory_limiter", one, "/write") })
 	t.Run("two destinations", func(t *testing.T) {
-		checkOwned(t, `endpoints: [{endpoint: "ADDRESS/write"}, {endpoint: "ADDRESS/other", compression: snappy}]`, "/write", "/other")
+		checkOwned(t, "memory_limiter", `endpoints: [{endpoint: "ADDRESS/write"}, {endpoint: "ADDRESS/other", compression: snappy}]`, "/write", "/other")
 	})
+	t.Run("limits", func(t *testing.T) { checkOwned(t, "memory_limiter, cardinality", one, "/write") })
+	t.Run("limits that are met", func(t *testing.T) { checkOwned(t, "cardinality/few, cardinality", one, "/write") })
 }
 
-func checkOwned(t *testing.T, destinations string, paths ...string) {
+func checkOwned(t *testing.T, processors, destinations string, paths ...string) {
 	s := &street{arrived: map[string]*[ownedTargets]int{}}
 	for _, path := range paths {
 		s.arrived[path] = &[ownedTargets]int{}
@@ -116,7 +125,7 @@ func checkOwned(t *testing.T, destinations string, paths ...string) {
 	for i := range ownedTargets {
 		targets = append(targets, fmt.Sprintf(`{targets: ["%s"], labels: {instance: target-%d, __metrics_path__: /target/%d}}`, server.Listener.Addr(), i, i))
 	}
-	c := start(t, fmt.Sprintf(ownedRoad, strings.Join(targets, ", "), strings.ReplaceAll(destinations, "ADDRESS", server.URL)))
+	c := start(t, fmt.Sprintf(ownedRoad, strings.Join(targets, ", "), strings.ReplaceAll(destinations, "ADDRESS", server.URL), processors))
 	said := c.log.FilterMessage(used).All()
 	require.Len(t, said, 1)
 	require.Equal(t, true, said[0].ContextMap()["attributes_are_written_when_read"])

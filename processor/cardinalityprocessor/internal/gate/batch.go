@@ -43,8 +43,6 @@ type Batch struct {
 
 	candidates []string // labels of the point at hand that may be collapsed, by key
 
-	Kept any // of whoever passes batches on, with the memory
-
 	aggregations []*aggregate.Rule // in force
 	made         bool              // by aggregation, so it is not aggregated
 }
@@ -54,9 +52,10 @@ type reading struct {
 	recall ident.Recall
 	hinted ident.Hinted
 	page   acquaintance
-	ahead  ahead
-	fps    []uint64 // of the points of the metric at hand
-	marks  []int    // of these points, those that are stale markers
+	wording
+	ahead ahead
+	fps   []uint64 // of the points of the metric at hand
+	marks []int    // of these points, those that are stale markers
 }
 
 // letGo drops references to the data.
@@ -67,6 +66,7 @@ func (r *reading) letGo() {
 	}
 	r.recall.Forget()
 	r.hinted = ident.Hinted{}
+	r.wording = r.wording.kept()
 	r.page = r.page.kept()
 }
 
@@ -108,6 +108,9 @@ func (b *Batch) letGo() {
 	b.at, b.Owner, b.Attributes = location{}, policy.Owner{}, pcommon.Map{}
 }
 
+// Points returns how many points came, and how many of them, and of those that were added, are to be handed on.
+func (b *Batch) Points() (came, left int64) { return b.came, b.came - b.gone + b.added }
+
 // reset makes a batch ready for the next one.
 func (b *Batch) reset() {
 	if len(b.Parted) > overflow.MaxStaged {
@@ -115,9 +118,8 @@ func (b *Batch) reset() {
 	}
 	clear(b.Parted)
 	*b = Batch{
-		Kept:    b.Kept,
 		effects: b.effects.again(), lending: b.lending.again(), thinning: b.thinning.again(), telling: b.telling.again(),
-		reading: reading{recall: b.recall, page: b.page, ahead: b.ahead},
+		reading: reading{recall: b.recall, page: b.page, wording: b.wording, ahead: b.ahead},
 		exempt:  b.exempt[:0], candidates: b.candidates[:0],
 		Sighting: series.Sighting{
 			Limits: b.Limits[:0], Places: b.Places[:0], Values: b.Values[:0], Collapsed: b.Collapsed[:0], Parted: b.Parted,
@@ -169,8 +171,12 @@ func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 // scope reports whether a scope lost its last metric.
 func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
+	b.entered++
 	if b.isFamiliar(sm.Metrics(), scope) { // fast path: nothing to do but let it pass
 		return false
+	}
+	for _, m := range sm.Metrics().All() {
+		b.came += int64(amount.PointCount(m))
 	}
 	metrics := &b.metrics
 	metrics.begin()
@@ -215,7 +221,7 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	if b.Chosen = 0; b.g.Book != nil {
 		b.Chosen = b.g.Book.Chosen(b.Owner.Metric)
 	}
-	plain := len(b.marks) == 0 && !b.isChosen()
+	plain := len(b.marks) == 0 && b.Chosen <= max(b.Moment, 1) // else some series are to be told of when that has come
 	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
 	b.taking = false
 	if dropped && !b.g.DryRun {

@@ -36,6 +36,7 @@ type effects struct {
 	marked int64
 	came   int64 // points
 	gone   int64 // of these, removed
+	added  int64 // to them
 	taken  int64 // of these, because they are aggregated
 }
 

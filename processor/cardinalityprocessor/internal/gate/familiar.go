@@ -219,7 +219,8 @@ func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 	if a.known.shape == nil {
 		return false
 	}
-	if !b.isOf(a.known.shape, of) || !a.page.see(&a.known, a.begun) {
+	points, ok := b.isShaped(a, of)
+	if !ok || !a.page.see(&a.known, a.begun) {
 		a.known = knowledge{}
 	}
 	if a.known.shape == nil || !a.known.all {
@@ -227,30 +228,38 @@ func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 		return false
 	}
 	f.Passed.Add(1)
-	if b.weighed {
-		for _, m := range of.All() {
-			if b.Owner.Metric = m.Name(); !b.passes() {
-				b.weigh(m, amount.PointCount(m))
-			}
-		}
-	}
+	b.came += int64(points)
+	b.weighScope(of)
 	return true
 }
 
-// isOf says whether the page at hand has this shape, by hints, and whether none of its series ends.
-func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) bool {
+// isShaped says whether the page at hand has the shape that is known, and how many points.
+func (b *Batch) isShaped(a *acquaintance, of pmetric.MetricSlice) (points int, ok bool) {
+	if !b.sealed || !a.known.all {
+		return b.isOf(a.known.shape, of)
+	}
+	if points, ok = b.fit(a.known.shape, of); ok {
+		b.hinted.Pass(a.known.shape)
+	}
+	return points, ok
+}
+
+// isOf says whether the page at hand has this shape, by hints, and whether none of its series ends, and how many points it has.
+func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) (points int, ok bool) {
 	found := 0
+	points = s.Points()
 	for i := range metrics.Len() {
 		m := metrics.At(i)
 		if b.Owner.Metric = m.Name(); b.passes() {
+			points += amount.PointCount(m)
 			continue
 		}
 		if !b.hinted.Is(m) {
-			return false
+			return 0, false
 		}
 		found++
 	}
-	return found == s.Metrics()
+	return points, found == s.Metrics()
 }
 
 // isNextPlain reports whether nothing is to be decided about the next metric.
@@ -259,7 +268,7 @@ func (a *acquaintance) isNextPlain() bool { return a.known.shape != nil && a.kno
 // getToKnow records what was found out about the page at hand.
 func (b *Batch) getToKnow() {
 	a := &b.page
-	if a.page == nil || b.hinted.Changes != a.changes || !slices.Contains(a.plain, true) {
+	if a.page == nil || b.hinted.Changes != a.changes && b.words == nil || !slices.Contains(a.plain, true) {
 		return
 	}
 	if k := &a.known; k.shape != nil {
@@ -275,6 +284,7 @@ func (b *Batch) getToKnow() {
 	if s == nil || s.Metrics() != len(a.plain) {
 		return
 	}
+	b.spell(s)
 	b.g.Familiar.learn(a.page, knowledge{
 		shape: s, plain: slices.Clone(a.plain), generation: b.Policy.Generation, losses: a.losses,
 	}, a.endings, a.begun)

@@ -109,7 +109,8 @@ func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (
 	g.Limiter.Groups.Apart = len(cfg.Tenant.From) > 0
 	if cfg.Statistics.Enabled {
 		g.Book = stats.NewBook(time.Now(), g.Hash.Text)
-		g.Book.OnChoice, g.Limiter.Watched = g.chosen, true
+		g.Book.Now, g.Limiter.Watched = g.Limiter.Now, true
+		g.Book.OnChoice = func() { g.Limiter.Losses.Add(1) } // pages with its series are looked through
 	}
 	g.Name("")
 	return g, nil
@@ -125,20 +126,27 @@ func (g *Gate) NewBatch(road string) *Batch {
 // Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It reports whether
 // any resource was removed.
 func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
-	b.came = int64(md.DataPointCount())
 	defer b.letGo()
 	g.Rules.RLock()
 	defer g.Rules.RUnlock()
 	b.begin(ctx, g)
 	b.lend(loan)
-	return b.walk(md)
+	if b.words == nil {
+		return b.walk(md)
+	}
+	if b.isWorded(md, loan) { // fast path: nothing to do but let it pass
+		return false
+	}
+	removed = b.walk(md)
+	b.leaveWords(loan)
+	return removed
 }
 
 // DecideMade is decide for what was made here. None of it came in.
 func (g *Gate) DecideMade(ctx context.Context, b *Batch, md pmetric.Metrics) {
 	b.made = true
 	g.Decide(ctx, b, md, nil)
-	b.came, b.gone = 0, 0
+	b.came, b.gone, b.added = 0, 0, 0
 }
 
 // Conclude ends a batch.

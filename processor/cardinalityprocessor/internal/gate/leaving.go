@@ -35,6 +35,7 @@ func (b *Batch) leave(dropped bool) {
 			continue
 		}
 		at := b.append(m, i)
+		b.added++
 		amount.SetTimesAt(m, at, amount.WhenAt(m, i).Start, amount.WhenAt(m, i).Time+pcommon.Timestamp(endsAfter))
 		amount.Silence(m, at)
 		if dropped {

@@ -19,6 +19,7 @@ import (
 // lending is what is lent of a batch.
 type lending struct {
 	lent   bool     // the metrics go back to the receiver
+	sealed bool     // and nobody changes attributes
 	hidden []func() // put back what was hidden of them
 }
 
@@ -37,7 +38,11 @@ func (l *lending) again() lending {
 // lend records that a batch is of metrics that came with a loan. It returns nil if they did not.
 func (b *Batch) lend(loan *handback.Loan) {
 	b.lent = loan != nil
-	if !b.lent || !loan.Lasts() {
+	if !b.lent {
+		return
+	}
+	b.sealed = loan.Sealed()
+	if b.words = loan.Wording(); b.words != nil || !loan.Lasts() {
 		return
 	}
 	if b.hinted.Hints, _ = loan.Note(b.g).(*ident.Hints); b.hinted.Hints == nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
@@ -47,18 +46,8 @@ type account struct {
 func (b *Batch) observe(i int) {
 	b.fill(i)
 	s := &b.account.series
-	s.New, s.Again, s.Moment = b.Fresh, b.Missed, b.Moment
+	s.New, s.Again, s.Moment, s.Chosen = b.Fresh, b.Missed, b.Moment, b.Chosen
 	b.g.Book.Observe(s)
-}
-
-// isChosen says whether the labels of the metric at hand are counted since a moment ago: some of its series are to be told of as
-// soon as they come in their next epoch.
-func (b *Batch) isChosen() bool { return b.Chosen != 0 && b.Moment < b.Chosen+moment.In(1, 0, 1) }
-
-// chosen is called when statistics begin to count the labels of a metric that has series. Pages that have some are looked through.
-func (g *Gate) chosen() moment.Moment {
-	g.Limiter.Losses.Add(1)
-	return g.Limiter.Now()
 }
 
 // refusals are the points of the metric at hand that found no room, for statistics.

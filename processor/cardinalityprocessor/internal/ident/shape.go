@@ -34,6 +34,12 @@ type shapeAt struct {
 // Metrics is the number of metrics.
 func (s *Shape) Metrics() int { return len(s.metrics) }
 
+// Points is how many points these have, and PointsOf how many one of them has.
+func (s *Shape) Points() int { return len(s.points) }
+
+// PointsOf is described at Points.
+func (s *Shape) PointsOf(metric int) int { return s.metrics[metric].points }
+
 // Each calls f with the fingerprints that the series of a scope have, for the wanted metrics.
 func (s *Shape) Each(scope uint64, wanted func(metric int) bool, f func(fp uint64)) {
 	points := s.points
@@ -106,6 +112,12 @@ func (x *Hinted) Skip() {
 	x.metric++
 }
 
+// Pass passes over the hints that a shape was made of.
+func (x *Hinted) Pass(s *Shape) {
+	x.metric += len(s.metrics)
+	x.point += len(s.points)
+}
+
 // Is compares a metric with its hints and skips these. It reports whether they match, and none of its series ends.
 func (x *Hinted) Is(m pmetric.Metric) bool {
 	if x.metric == len(x.metrics) {
@@ -157,6 +169,55 @@ func (x *Hinted) areRaw(points []*slab.Number) bool {
 		x.point++
 	}
 	return true
+}
+
+// Lasting returns how many points a metric has, and whether none of their series ends.
+func Lasting(m pmetric.Metric) (points int, ok bool) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return numbersLast(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		return numbersLast(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		return last(m.Histogram().DataPoints())
+	case pmetric.MetricTypeExponentialHistogram:
+		return last(m.ExponentialHistogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		return last(m.Summary().DataPoints())
+	default:
+		return 0, true
+	}
+}
+
+func numbersLast(points pmetric.NumberDataPointSlice) (n int, ok bool) {
+	if !slab.Readable() {
+		for i := range points.Len() {
+			if amount.Ends(points.At(i)) {
+				return 0, false
+			}
+		}
+		return points.Len(), true
+	}
+	all := slab.Numbers(points)
+	for _, dp := range all {
+		if endsRaw(dp) {
+			return 0, false
+		}
+	}
+	return len(all), true
+}
+
+func last[P flagged, S interface {
+	Len() int
+	At(i int) P
+}](points S) (n int, ok bool) {
+	n = points.Len()
+	for i := range n {
+		if points.At(i).Flags().NoRecordedValue() {
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // endsRaw is amount.Ends.

@@ -29,7 +29,11 @@ func (l *Limiter) Due(fp uint64, since uint32, now moment.Moment) bool {
 
 // missed reports whether a series was last seen before its metric was chosen.
 func (x *Sighting) missed(fp uint64, since uint32) bool {
-	return x.Chosen != 0 && since != 0 && x.Moment.EpochOf(fp)-since <= x.Chosen.EpochOf(fp)
+	if x.Chosen == 0 || since == 0 { // fast path
+		return false
+	}
+	seen, chosen := x.Moment.SeenSince(x.Chosen, fp), x.Chosen.EpochOf(fp)
+	return seen > chosen && seen-since <= chosen
 }
 
 // about is the description of a group, and how many series it got and lost lately.

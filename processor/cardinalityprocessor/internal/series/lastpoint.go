@@ -94,7 +94,7 @@ func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	if id, _ := sh.touch(p.FP, Nowhere, now); id != from {
+	if id, _ := sh.touch(p.FP, Nowhere, now.EpochOf(p.FP)); id != from {
 		return
 	}
 	if from == 0 { // a killed process had no time to record it
@@ -132,7 +132,7 @@ func (l *Limiter) End(fp uint64, to uint32, now moment.Moment) bool {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, Nowhere, now)
+	id, _ := sh.touch(fp, Nowhere, now.EpochOf(fp))
 	if id <= LeftLast || l.Groups.Set(id).Output {
 		return false
 	}
@@ -156,7 +156,7 @@ func (l *Limiter) Lapse(fp uint64, now moment.Moment, owns bool) (keeps bool) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, Nowhere, now)
+	id, _ := sh.touch(fp, Nowhere, now.EpochOf(fp))
 	switch {
 	case id == 0 || l.Groups.Set(id).Output:
 	case l.Groups.Set(id).Promoted:

@@ -107,7 +107,7 @@ func (l *Limiter) Known(fp uint64, x *Sighting) *Set { return l.KnownAt(fp, Nowh
 
 // KnownAt is Known for a fingerprint whose table line was prefetched.
 func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
-	id, since := l.Series.TouchAt(fp, line, x.Moment)
+	id, since := l.Series.TouchAt(fp, line, x.Moment.SeenSince(x.Chosen, fp))
 	if id == 0 {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, Nowhere, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment.EpochOf(fp))
 	if s := l.Groups.Set(id); id == 0 || s == nil || !s.Promoted || l.Groups.exhausted() {
 		return
 	}
@@ -166,7 +166,7 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	defer l.Groups.Mu.Unlock()
 
 	x.Fresh = false
-	id, _ := sh.touch(fp, Nowhere, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment.EpochOf(fp))
 	left := id != 0 && id <= LeftLast
 	if id != 0 && !left {
 		id = l.renew(sh, fp, id, x)
@@ -184,10 +184,10 @@ func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 		sh.remove(fp)
 	}
 	x.Due, x.Missed, x.Fresh = l.Watched, false, true
-	l.keepValues(x)
+	l.keepValues(fp, x)
 	id = l.Groups.Join(x.Policy.Generation, x.Places, x.kind(), x.Owner.Account)
 	l.Groups.welcome(x.Places, x.Owner.Account, x.Now, l.Patience)
-	sh.Insert(fp, id, x.Moment)
+	sh.insert(fp, id, x.Moment, x.Moment.SeenSince(x.Chosen, fp))
 	l.describe(x)
 	l.Admitted.Add(1)
 	return l.Groups.Set(id), Verdict{}
@@ -277,7 +277,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 	defer sh.Mu.Unlock()
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
-	id, _ := sh.touch(fp, Nowhere, x.Moment)
+	id, _ := sh.touch(fp, Nowhere, x.Moment.EpochOf(fp))
 	if id != 0 && l.Groups.Set(id).Output || l.Groups.exhausted() {
 		return
 	}
@@ -293,7 +293,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 
 // renew counts an admitted series where the current rules want it, whether there is room or not.
 func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
-	l.keepValues(x)
+	l.keepValues(fp, x)
 	was, kind := l.Groups.Set(id), x.kind()
 	kind.Output, kind.Promoted = kind.Output || was.Output, kind.Promoted || was.Promoted
 	if was.Generation == x.Policy.Generation && was.Output == kind.Output && was.Promoted == kind.Promoted || l.Groups.exhausted() {
@@ -310,16 +310,20 @@ func (l *Limiter) renew(sh *shard, fp uint64, id uint32, x *Sighting) uint32 {
 
 // keepValues admits or touches the label values of an admitted series. Values are only inserted here, under the
 // registry's lock, so none is inserted twice.
-func (l *Limiter) keepValues(x *Sighting) {
+func (l *Limiter) keepValues(fp uint64, x *Sighting) {
+	now := x.Moment
+	if x.Moment.SeenSince(x.Chosen, fp) != now.EpochOf(fp) { // the series is noted to be seen later
+		now += moment.In(1, 0, 1)
+	}
 	for i := range x.Values {
-		l.keepValue(&x.Values[i], x.Moment, x.Owner.Account)
+		l.keepValue(&x.Values[i], now, x.Owner.Account)
 	}
 }
 
 func (l *Limiter) keepValue(v *labelValue, now moment.Moment, account uint64) {
 	sh := l.Values.Lock(v.fp)
 	defer sh.Mu.Unlock()
-	if id, _ := sh.touch(v.fp, Nowhere, now); id == 0 && !l.Groups.exhausted() {
+	if id, _ := sh.touch(v.fp, Nowhere, now.EpochOf(v.fp)); id == 0 && !l.Groups.exhausted() {
 		// Values belong to no generation: what defines them is in their fingerprint.
 		sh.Insert(v.fp, l.Groups.Join(0, []Place{v.place}, SetKind{values: true}, account), now)
 	}

@@ -191,7 +191,7 @@ func (l *Limiter) restore(t *Table, fp uint64, places []Place, kind SetKind) {
 	l.Groups.Mu.Lock()
 	defer l.Groups.Mu.Unlock()
 	now := l.Now()
-	id, _ := sh.touch(fp, Nowhere, now)
+	id, _ := sh.touch(fp, Nowhere, now.EpochOf(fp))
 	switch {
 	case id != 0:
 	case kind.left != 0:

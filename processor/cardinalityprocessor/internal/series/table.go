@@ -235,15 +235,15 @@ const Nowhere = -1
 // Touch records that fp was seen in its current epoch and returns its set, 0 if it is not known or must be looked for
 // under the shard's lock. since is how many epochs ago it was last seen.
 func (t *Table) Touch(fp uint64, now moment.Moment) (set, since uint32) {
-	return t.shard(fp).touch(fp, Nowhere, now)
+	return t.shard(fp).touch(fp, Nowhere, now.EpochOf(fp))
 }
 
-// TouchAt is Touch for what began to be looked for at a line a moment ago, if it was.
-func (t *Table) TouchAt(fp uint64, line int32, now moment.Moment) (set, since uint32) {
-	return t.shard(fp).touch(fp, line, now)
+// TouchAt is Touch for an epoch, and for what began to be looked for at a line a moment ago, if it was.
+func (t *Table) TouchAt(fp uint64, line int32, epoch uint32) (set, since uint32) {
+	return t.shard(fp).touch(fp, line, epoch)
 }
 
-func (sh *shard) touch(fp uint64, line int32, now moment.Moment) (set, since uint32) {
+func (sh *shard) touch(fp uint64, line int32, epoch uint32) (set, since uint32) {
 	s := sh.Slots.Load()
 	i := s.inLine(fp, int(line)) // fast path
 	if i < 0 {
@@ -251,13 +251,15 @@ func (sh *shard) touch(fp uint64, line int32, now moment.Moment) (set, since uin
 			return 0, 0
 		}
 	}
-	epoch := now.EpochOf(fp)
 	for {
 		word := atomic.LoadUint32(&s.Words[i])
 		if word == 0 {
 			return 0, 0
 		}
-		if since = (epoch - word) & SeenMask; since != 0 {
+		if since = (epoch - word) & SeenMask; since > SeenMask-moment.Ahead {
+			since = 0 // it is noted to be seen later than that
+		}
+		if since != 0 {
 			if !atomic.CompareAndSwapUint32(&s.Words[i], word, word&^SeenMask|epoch&SeenMask) {
 				continue
 			}
@@ -308,11 +310,16 @@ func (t *Table) Has(fp uint64) bool {
 
 // Insert adds what Touch did not find under the same lock. The shard's lock is held.
 func (sh *shard) Insert(fp uint64, set uint32, now moment.Moment) {
+	sh.insert(fp, set, now, now.EpochOf(fp))
+}
+
+// insert is Insert for what is noted to be seen in an epoch.
+func (sh *shard) insert(fp uint64, set uint32, now moment.Moment, seen uint32) {
 	s := sh.Slots.Load()
 	if (sh.used+1)*8 > len(s.Fps)*7 {
 		s = sh.resize(sh.live + 1)
 	}
-	if s.place(fp, set<<setShift|(now.Epoch()%births+1)<<seenBits|now.EpochOf(fp)&SeenMask) {
+	if s.place(fp, set<<setShift|(now.Epoch()%births+1)<<seenBits|seen&SeenMask) {
 		sh.used++
 	}
 	sh.live++
@@ -398,7 +405,7 @@ func (sh *shard) vacate(s *slots, i int) {
 
 // Expire takes all out that was not seen for more than the given number of epochs, and appends the sets it was counted
 // in. The first ones that had a place, as many as there is room for, are kept for another time among those who left. Some
-// may have been seen in the next epoch, which began early for them.
+// may have been seen later than in this epoch, see moment.Ahead.
 func (sh *shard) Expire(epoch, keep uint32, room int, gone []uint32) (all []uint32, kept int) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
@@ -408,7 +415,7 @@ func (sh *shard) Expire(epoch, keep uint32, room int, gone []uint32) (all []uint
 		if word == 0 {
 			continue
 		}
-		if (epoch+1-word)&SeenMask <= keep+1 {
+		if (epoch+moment.Ahead-word)&SeenMask <= keep+moment.Ahead {
 			if word&bornMask != 0 && age(word, epoch) == oldAge { // if it is touched just now, then the next time
 				atomic.CompareAndSwapUint32(&s.Words[i], word, word&^bornMask)
 			}

@@ -20,7 +20,7 @@ func (t *Table) add(fp uint64, set, epoch uint32) {
 	now := moment.In(epoch, 0, 1)
 	sh := t.Lock(fp)
 	defer sh.Mu.Unlock()
-	if id, _ := sh.touch(fp, Nowhere, now); id == 0 {
+	if id, _ := sh.touch(fp, Nowhere, now.EpochOf(fp)); id == 0 {
 		sh.Insert(fp, set, now)
 	}
 }
@@ -43,7 +43,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 		for range random.IntN(700) {
 			fp := ident.Settled(random.Uint64N(3000) * 0x2545f4914f6cdd1d >> (MinShardBits - 1))
 			e, known := model[fp]
-			id, since := tab.TouchAt(fp, lines[fp], moment.In(epoch, 0, 1))
+			id, since := tab.TouchAt(fp, lines[fp], moment.In(epoch, 0, 1).EpochOf(fp))
 			require.Equal(t, e.set, id)
 			lines[fp] = tab.Warm([]uint64{fp}, nil)[0]
 			if known {
@@ -125,9 +125,9 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 			for {
 				lines = tab.Warm(fps, lines[:0])
 				for i, fp := range fps {
-					if id, _ := tab.TouchAt(fp, lines[i], now()); id == 0 { // look again under the lock
+					if id, _ := tab.TouchAt(fp, lines[i], now().EpochOf(fp)); id == 0 { // look again under the lock
 						sh := tab.Lock(fp)
-						if id, _ = sh.touch(fp, Nowhere, now()); id != uint32(r+1) {
+						if id, _ = sh.touch(fp, Nowhere, now().EpochOf(fp)); id != uint32(r+1) {
 							lost.Store(fp, id)
 						}
 						sh.Mu.Unlock()

@@ -47,6 +47,7 @@ type Series struct {
 	New         bool // it has just been admitted
 	Again       bool // it last came before its metric was chosen
 	Moment      moment.Moment
+	Chosen      moment.Moment // as the caller was told
 
 	// It was not admitted.
 	Rejected             bool
@@ -67,8 +68,10 @@ type Label struct {
 type Book struct {
 	hash func(name string) uint64
 
-	// OnChoice is called when the labels of a metric are counted from now on that has series already. It says what the time is.
-	OnChoice func() moment.Moment
+	// OnChoice is called when the labels of a metric are counted from now on that has series already, and Now says what the time is. Who has neither
+	// tells of no series again.
+	OnChoice func()
+	Now      func() moment.Moment
 	chosen   atomic.Pointer[[]choice]
 
 	mu      sync.Mutex
@@ -98,6 +101,7 @@ type metric struct {
 	points, counts   [2]int  // points that came, and how often that was reported
 	detailed         bool
 	chosen           moment.Moment // in this window, if it had series
+	marked           moment.Moment // the same, in any window
 	seen, noted      [2]int        // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
 	labels           []counted
 	worst            []worst // of its labels, the first one first

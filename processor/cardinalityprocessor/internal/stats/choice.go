@@ -25,17 +25,29 @@ func (b *Book) detail(r *ranked[metric]) {
 	if b.OnChoice == nil || m.seen[0] == 0 || b.recount(r) {
 		return
 	}
-	m.chosen = max(b.OnChoice(), 1)
-	all := []choice{{r.hash, m.chosen}}
+	at := max(b.Now(), 1)
+	if m.marked != 0 {
+		at = max(at, m.marked+apart)
+	}
+	all := make([]choice, 1, maxChoices)
 	if before := b.chosen.Load(); before != nil {
 		for _, c := range *before {
-			if c.name != r.hash && len(all) < maxChoices {
+			switch {
+			case c.name == r.hash: // its row may have been another's meanwhile
+				at = max(at, c.at+apart)
+			case len(all) < maxChoices:
 				all = append(all, c)
 			}
 		}
 	}
+	m.chosen, m.marked, all[0] = at, at, choice{r.hash, at}
 	b.chosen.Store(&all)
+	b.OnChoice()
 }
+
+// apart is what is between two choices of a metric at least, an epoch: a series that was told of since the first is noted to be seen in the
+// one after that. So the second may be in the future, and what is seen until then is told of once it has come.
+const apart moment.Moment = 1 << 32
 
 // recount counts the labels of a metric in all that was told of it, if it is known.
 func (b *Book) recount(r *ranked[metric]) bool {
@@ -66,16 +78,19 @@ func (b *Book) recount(r *ranked[metric]) bool {
 // see counts how often a metric was told of a series. When all that came before it was chosen have been told of again, that is as
 // often as since then.
 func (m *metric) see(s *Series) {
-	if !s.Again {
+	switch {
+	case m.chosen != 0 && !s.Rejected && s.Moment.SeenSince(s.Chosen, s.Fingerprint) <= m.chosen.EpochOf(s.Fingerprint):
+		m.seen[0]++ // it is told of again: by what is noted of it, it may have come before the choice
+		if s.New {
+			m.seen[0]++
+		}
+	case !s.Again:
 		m.seen[0]++
-	}
-	if m.chosen != 0 && !s.Rejected && s.Moment.EpochOf(s.Fingerprint) <= m.chosen.EpochOf(s.Fingerprint) {
-		m.seen[0]++ // it comes again in its next epoch, since nobody can tell that it came after the choice
 	}
 }
 
-// Chosen returns since when the labels of a metric are counted, if that began in this window. Observe is to be told of each of its
-// series that came last before that. It is 0 if there is no such need.
+// Chosen returns since when the labels of a metric are counted, if that began in this window; it may be in the future. Observe is to be told of
+// each of its series that was seen last before that, as [moment.Moment.SeenSince] has it. It is 0 if there is no such need.
 func (b *Book) Chosen(metric string) moment.Moment {
 	all := b.chosen.Load()
 	if all == nil { // fast path

@@ -53,6 +53,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	}
 	if t != nil {
 		t.handed.lists.PutBack()
+		t.loan.Seal(v.Owner.Tree.Unread)
 		owes := t.mayOwe(l, v)
 		changed := t.Poisoned // points have other attributes than last time, or are other points
 		switch {

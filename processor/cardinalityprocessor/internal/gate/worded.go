@@ -1,0 +1,150 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
+)
+
+// Where targets of a kind share memory and each has values of its own, the attributes of points may have others: what they are to say is known
+// by a wording, as package handback has it. Then what is known of a target's pages is left with that, and the next one passes without a look at
+// any attribute. Where that does not hold, the values are put in, and points are decided about like all others.
+
+// worded is what is known of the metrics that a wording is about.
+type worded struct {
+	shapes []*ident.Shape // of their scopes, nil unless all may pass as a whole
+	epoch  uint32         // in which that was found out
+}
+
+// wording is that of a batch.
+type wording struct {
+	words   *handback.Wording // nil if attributes say what they are to
+	learns  bool
+	shapes  []*ident.Shape // of scopes that may pass as a whole
+	entered int            // scopes
+}
+
+// kept is for the next batch: the memory.
+func (w *wording) kept() wording {
+	clear(w.shapes)
+	return wording{shapes: w.shapes[:0]}
+}
+
+// isWorded says whether all pages of a batch may pass by their wording. Else attributes have their values from here on.
+func (b *Batch) isWorded(md pmetric.Metrics, loan *handback.Loan) bool {
+	known, _ := b.words.Note(b.g).(*worded)
+	if known != nil && known.shapes != nil && len(b.aggregations) == 0 && b.areOf(known.shapes, md.ResourceMetrics()) {
+		b.weighAll(md.ResourceMetrics())
+		return true
+	}
+	loan.Settle()
+	b.came = 0
+	if b.learns = known == nil || known.shapes != nil || known.epoch != b.g.Limiter.Now().Epoch(); b.learns {
+		b.hinted.Hints = &ident.Hints{}
+	}
+	return false
+}
+
+// areOf says whether there is a familiar page of each of the shapes, in their order, and no other.
+func (b *Batch) areOf(shapes []*ident.Shape, resources pmetric.ResourceMetricsSlice) bool {
+	f := &b.g.Familiar
+	for _, rm := range resources.All() {
+		resource := b.enter(rm)
+		for _, sm := range rm.ScopeMetrics().All() {
+			p := f.of(b.Hash.Scope(resource, sm.Scope()))
+			if p == nil || len(shapes) == 0 {
+				return false
+			}
+			losses, now := f.limiter.Losses.Load(), f.limiter.Now()
+			k, _ := p.ask(shapes[0], b.Policy.Generation, losses, now)
+			if k.shape == nil || !k.all {
+				return false
+			}
+			b.Owner.Scope = sm.Scope().Name()
+			points, ok := b.fit(k.shape, sm.Metrics())
+			if !ok || !p.see(&k, now) {
+				return false
+			}
+			b.came += int64(points)
+			shapes = shapes[1:]
+			f.Passed.Add(1)
+		}
+	}
+	return len(shapes) == 0
+}
+
+// fit says whether metrics have as many points as those of a shape, and none of their series ends, and how many there are.
+func (b *Batch) fit(s *ident.Shape, metrics pmetric.MetricSlice) (points int, ok bool) {
+	found := 0
+	for i := range metrics.Len() {
+		m := metrics.At(i)
+		if len(b.Policy.Exempt) > 0 {
+			if b.Owner.Metric = m.Name(); b.passes() {
+				points += amount.PointCount(m)
+				continue
+			}
+		}
+		n, ok := ident.Lasting(m)
+		if !ok || found == s.Metrics() || s.PointsOf(found) != n {
+			return 0, false
+		}
+		points += n
+		found++
+	}
+	return points, found == s.Metrics()
+}
+
+// weighAll tells statistics how many points the metrics of a batch have.
+func (b *Batch) weighAll(resources pmetric.ResourceMetricsSlice) {
+	if !b.weighed {
+		return
+	}
+	for _, rm := range resources.All() {
+		b.Owner.Resource = rm.Resource().Attributes()
+		for _, sm := range rm.ScopeMetrics().All() {
+			b.Owner.Scope = sm.Scope().Name()
+			b.weighScope(sm.Metrics())
+		}
+	}
+}
+
+// weighScope does so for those of a scope.
+func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
+	if !b.weighed {
+		return
+	}
+	for _, m := range metrics.All() {
+		if b.Owner.Metric = m.Name(); !b.passes() {
+			b.weigh(m, amount.PointCount(m))
+		}
+	}
+}
+
+// spell notes the shape of the scope at hand, if that may pass as a whole.
+func (b *Batch) spell(s *ident.Shape) {
+	if b.learns && !slices.Contains(b.page.plain, false) {
+		b.wording.shapes = append(b.wording.shapes, s)
+	}
+}
+
+// leaveWords leaves what was found out with the wording. Where points were taken out or put in, the others are not those it is about.
+func (b *Batch) leaveWords(loan *handback.Loan) {
+	if len(b.hidden) > 0 || b.added > 0 {
+		loan.Unword()
+	}
+	if !b.learns {
+		return
+	}
+	w := &worded{epoch: b.g.Limiter.Now().Epoch()}
+	if len(b.wording.shapes) == b.entered {
+		w.shapes = slices.Clone(b.wording.shapes)
+	}
+	b.words.Leave(b.g, w)
+}
