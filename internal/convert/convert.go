@@ -49,31 +49,31 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/vmagent"
 )
 
-// A Source is what is to be converted.
+// A Source is the input of a conversion.
 type Source struct {
-	// From is what the files are, or Auto.
+	// From is the kind of the files, or Auto.
 	From detect.Kind
-	// Files are the names of files. Those beyond the first belong to it: what flags of vmagent name.
+	// Files are the names of files. The second and later ones are those that vmagent's flags refer to.
 	Files []string
-	// Args are flags of vmagent, in place of a file with them.
+	// Args are flags of vmagent, given instead of a file with them.
 	Args []string
 	// Pick names one of several configurations in a manifest of Kubernetes.
 	Pick string
 	// Dir is the directory that relative paths in the files are relative to. Default: the directory of the first file.
 	Dir string
-	// Distribution is the name of the binary that shall run the result, for example godwit-agent.
+	// Distribution is the name of the binary that will run the result, for example godwit-agent.
 	Distribution string
-	// Read reads a file that is given, or named in one.
+	// Read reads a file that is given, or referred to in one.
 	Read func(name string) ([]byte, error)
 	// Glob finds files by a pattern.
 	Glob func(pattern string) ([]string, error)
 }
 
-// A Result is a configuration and what is to be known of it.
+// A Result is a configuration and the findings about it.
 type Result struct {
 	// Kind is what the files were.
 	Kind detect.Kind
-	// Wrapped tells that the first was a manifest of Kubernetes, and Kind is that of the configuration in it.
+	// Wrapped reports that the first file was a Kubernetes manifest, and Kind is that of the configuration in it.
 	Wrapped bool
 	Config  []byte
 	Report  report.Report
@@ -122,7 +122,7 @@ func Run(source Source) (Result, error) {
 
 const anotherDocument = "another document begins here: only the first of a file is read"
 
-// load reads the first file. Of a manifest of Kubernetes it returns the object whose configuration is converted.
+// load reads the first file. For a Kubernetes manifest it returns the object whose configuration is converted.
 func load(in *input.Input, pick string) (*manifest.Configuration, error) {
 	if len(in.Files) == 0 && len(in.Args) == 0 {
 		return nil, errors.New("cannot convert: name a file")
@@ -131,7 +131,7 @@ func load(in *input.Input, pick string) (*manifest.Configuration, error) {
 		return nil, nil
 	}
 	further := in.Files[1:]
-	if len(in.Args) > 0 { // they may name the first, too
+	if len(in.Args) > 0 { // they may name the first file, too
 		further = in.Files
 	}
 	if err := in.AddExtra(further); err != nil {
@@ -160,7 +160,7 @@ func load(in *input.Input, pick string) (*manifest.Configuration, error) {
 	return object, nil
 }
 
-// kindOf says what the first file is.
+// kindOf returns the kind of the first file.
 func kindOf(in *input.Input, source Source) (detect.Kind, error) {
 	switch kind := source.From; {
 	case len(source.Args) > 0:
@@ -174,7 +174,8 @@ func kindOf(in *input.Input, source Source) (detect.Kind, error) {
 	}
 }
 
-// guess is Detect, but for what may be Prometheus' and vmagent's, which look the same: it is vmagent's if the files that it names are.
+// guess is Detect, except for files that may be either Prometheus' or vmagent's, which look the same: they are
+// vmagent's if the files that they refer to are.
 func guess(in *input.Input) detect.Kind {
 	kind := detect.File(in.Text)
 	if kind != detect.Prometheus {
@@ -200,7 +201,7 @@ func guess(in *input.Input) detect.Kind {
 	return kind
 }
 
-// take makes a configuration in a manifest the one to convert.
+// take selects a configuration in a manifest as the one to convert.
 func take(in *input.Input, w *manifest.Configuration) {
 	in.Text, in.Packed = w.Text, w.Files
 	say := func(kind report.Outcome, at *yaml.Node, path, text string) {
@@ -215,7 +216,7 @@ func take(in *input.Input, w *manifest.Configuration) {
 		say(report.Note, nil, "", "an object in it is not looked at, for it is no YAML: "+w.Unread.Error())
 	}
 	if allocator := document.Find(w.Spec, "targetAllocator"); document.Truth(document.TextOf(allocator, "enabled")) {
-		in.Allocator = "http://" + w.Name() + "-targetallocator:80" // as the operator calls it
+		in.Allocator = "http://" + w.Name() + "-targetallocator:80" // the name that the operator gives it
 		say(report.Lost, allocator, "spec.targetAllocator", "the operator gives receivers `prometheus` a `target_allocator`, "+
 			"which has their jobs and those of monitors: keep the manifest, with the image of ours, or write one under the receiver")
 	}
@@ -234,10 +235,11 @@ func tellBeside(in *input.Input, chosen *manifest.Configuration) {
 	}
 }
 
-// environmentVariable is one without a default, and the dollars before it: two are one of the user's own.
+// environmentVariable matches a variable without a default, and the dollars before it: two dollars stand for a literal
+// one.
 var environmentVariable = lazyregexp.New(`(\$+)\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// tellVariables says which variables the collector has to have, as whatever the input is of had.
+// tellVariables reports which environment variables the collector needs, as the program did that the input is for.
 func tellVariables(in *input.Input, config []byte) {
 	var names []string
 	for _, found := range environmentVariable().FindAllSubmatch(config, -1) {

@@ -11,7 +11,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// allocated has a receiver without jobs of its own, which the operator gives some by its target allocator, ask that one: without it the receiver does not start.
+// allocated converts a receiver without jobs of its own, to which the operator assigns targets by its target allocator:
+// it is configured to ask that allocator, without which it would not start.
 func (c *collector) allocated(s *input.Section, id string, settings, config *yaml.Node) {
 	if c.in.Allocator == "" || settings == nil || settings.Kind != yaml.MappingNode || document.Find(settings, "target_allocator") != nil ||
 		len(document.Contents(document.Find(config, "scrape_configs"))) > 0 || len(document.Contents(document.Find(config, "scrape_config_files"))) > 0 {

@@ -19,7 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// Convert takes the configuration of another collector. It stays as it is but for what is no longer, or not here.
+// Convert converts the configuration of another collector. It stays the same except for what is outdated, or not
+// available here.
 func Convert(in *input.Input) ([]byte, error) {
 	root, err := document.Parse(in.Text)
 	if err != nil {
@@ -57,17 +58,17 @@ func Convert(in *input.Input) ([]byte, error) {
 	return document.Encode(root)
 }
 
-// A collector is a configuration of one that is being converted.
+// A collector is another collector's configuration that is being converted.
 type collector struct {
 	in    *input.Input
 	file  string
 	root  *yaml.Node
 	found map[string]bool
-	// becomes says of a variable of old how it is written now.
+	// becomes returns how a variable in the old syntax is written now.
 	becomes string
 }
 
-// components converts the components of one kind. Their settings are theirs, but for what is known to be different.
+// components converts the components of one kind. Their settings are kept, except for known differences.
 func (c *collector) components(kind string, s *input.Section) {
 	if s == nil || s.Node.Kind != yaml.MappingNode {
 		return
@@ -116,7 +117,7 @@ func (c *collector) drop(id string) {
 	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool { return n.Value == id })
 }
 
-// logging makes an exporter `logging` one that is called `debug`.
+// logging turns an exporter `logging` into one named `debug`.
 func (c *collector) logging(s *input.Section, was string, settings *yaml.Node) {
 	c.rename("exporters", s, was, "debug")
 	if level := document.Remove(settings, "loglevel"); level != nil {
@@ -128,10 +129,10 @@ func (c *collector) logging(s *input.Section, was string, settings *yaml.Node) {
 	}
 }
 
-// rename gives a component another type, wherever it is named.
+// rename gives a component another type, wherever it is referred to.
 func (c *collector) rename(kind string, s *input.Section, was, to string) {
 	_, name, _ := strings.Cut(was, "/")
-	now := output.ID(document.TableOf(s.Node), to, name) // there may be one of that name beside it
+	now := output.ID(document.TableOf(s.Node), to, name) // there may already be one with that name
 	rename(s.Node, was, now)
 	s.Claim(now)
 	pipelines := document.Find(document.Find(c.root, "service"), "pipelines")
@@ -155,7 +156,7 @@ func rename(n *yaml.Node, from, to string) {
 	}
 }
 
-// prometheus converts the settings of contrib's receiver, of this release or of those before it.
+// prometheus converts the settings of contrib's receiver, of the current release or earlier ones.
 func (c *collector) prometheus(s *input.Section, id string, settings *yaml.Node) {
 	for _, key := range []string{"use_start_time_metric", "start_time_metric_regex"} {
 		if n := document.Remove(settings, key); n != nil && n.Value != "" && n.Value != "false" {
@@ -207,7 +208,7 @@ func (c *collector) prometheus(s *input.Section, id string, settings *yaml.Node)
 	*config = made
 }
 
-// remoteWrite says what keys of contrib's exporter mean here.
+// remoteWrite reports what keys of contrib's exporter correspond to here.
 func (c *collector) remoteWrite(s *input.Section, id string, settings *yaml.Node) {
 	say := func(kind report.Outcome, key, text string) {
 		if n := document.Find(settings, key); n != nil {
@@ -235,7 +236,7 @@ func (c *collector) remoteWrite(s *input.Section, id string, settings *yaml.Node
 	s.Say(report.Note, settings, id, "it sends what it sent there; `protobuf_message: auto` takes 2.0 and zstd where the destination does, for a fraction of the bytes")
 }
 
-// service converts what is no longer under `service`.
+// service converts what no longer belongs under `service`.
 func (c *collector) service(s *input.Section) {
 	if s == nil {
 		return
@@ -269,7 +270,7 @@ func (c *collector) service(s *input.Section) {
 	metrics.Content = append(metrics.Content, document.StringNode("readers"), document.SequenceNode(reader.Node))
 }
 
-// hostPort parts an address at its last colon that is in no variable.
+// hostPort splits an address at its last colon outside of variables.
 func hostPort(address string) (host, port string, ok bool) {
 	within := 0
 	for i := len(address) - 1; i >= 0; i-- {

@@ -22,7 +22,7 @@ import (
 //go:embed components.txt
 var componentsText string
 
-// Kinds of components, as the sections of a configuration name them. Service discovery is told with them.
+// Kinds of components, as the sections of a configuration name them. Service discovery is listed along with them.
 var Kinds = []string{"receivers", "processors", "exporters", "connectors", "extensions"}
 
 // Signals are what pipelines are for.
@@ -31,7 +31,7 @@ var Signals = []string{"metrics", "traces", "logs", "profiles"}
 // Discovery is the kind of mechanisms of service discovery.
 const Discovery = "discovery"
 
-// DistributionsOf are the distributions that have a component, by kind and type.
+// DistributionsOf returns the distributions that have a component, by kind and type.
 var DistributionsOf = sync.OnceValue(func() map[string][]string {
 	have := map[string][]string{}
 	for line := range strings.Lines(componentsText) {
@@ -42,7 +42,7 @@ var DistributionsOf = sync.OnceValue(func() map[string][]string {
 	return have
 })
 
-// Deprecated names of types, and those that they have now, by kind.
+// Deprecated has former names of types, with their current names, by kind.
 var Deprecated = map[string]string{
 	"exporters otlp":                  "otlp_grpc",
 	"exporters otlphttp":              "otlp_http",
@@ -59,7 +59,7 @@ var Deprecated = map[string]string{
 	"processors metricstarttime":      "metric_start_time",
 }
 
-// PlainName is the same for names of a type that differ in underscores, as old and new ones mostly do.
+// PlainName does the same for names of a type that only differ in underscores, as old and new ones mostly do.
 func PlainName(kind, name string) string {
 	if now := Deprecated[kind+" "+name]; now != "" {
 		name = now
@@ -67,7 +67,7 @@ func PlainName(kind, name string) string {
 	return kind + " " + strings.ReplaceAll(name, "_", "")
 }
 
-// Instead says what does the same as a component that no distribution has.
+// Instead says what replaces a component that no distribution has.
 var Instead = map[string]string{
 	"receivers prometheusremotewrite": "`remotewrite` takes Remote Write, at `/api/v1/write` of its `endpoint`, and is in all distributions; `convert` renames it",
 	"receivers prometheussimple":      "`prometheus` with a job for its `endpoint` does so, and is in all distributions",
@@ -75,10 +75,10 @@ var Instead = map[string]string{
 	"processors metricstransform":     "`transform` renames metrics and labels (`set(metric.name, ...)`), and is in the distributions godwit and godwit-gateway; `cardinality` adds series up",
 }
 
-// everywhere is what all distributions can discover, whatever their build tags.
+// everywhere lists the discovery mechanisms of all distributions, whatever their build tags.
 var everywhere = []string{"static", "file", "http"}
 
-// Missing says what has a component that a distribution does not have, or "" if it has it.
+// Missing returns what has a component that a distribution does not have, or "" if it has it.
 func Missing(distribution, kind, name string) string {
 	have := DistributionsOf()[PlainName(kind, name)]
 	switch {
@@ -107,7 +107,7 @@ func Check(in *input.Input, kind string, section *yaml.Node, file string) {
 	}
 }
 
-// TypeOf is the type in a component's ID.
+// TypeOf returns the type in a component's ID.
 func TypeOf(id string) string {
 	kind, _, _ := strings.Cut(id, "/")
 	return strings.TrimSpace(kind)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package detect says what a file is.
+// Package detect recognises the kind of a file.
 package detect
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/vmagent"
 )
 
-// A Kind is what somebody's file is.
+// A Kind is the kind of a file.
 type Kind string
 
-// The kinds of files. What is not one of the first three is told, and not converted.
+// The kinds of files. All but the first three are only recognised, and not converted.
 const (
 	Prometheus Kind = "prometheus"
 	VMAgent    Kind = "vmagent"
@@ -64,13 +64,13 @@ func (k Kind) String() string {
 	return string(k)
 }
 
-// Sections that tell whose configuration a mapping is.
+// Sections by which the owner of a configuration is recognised.
 var (
 	collectorSections  = []string{"service", "receivers", "exporters", "processors", "connectors", "extensions"}
 	prometheusSections = []string{"scrape_configs", "scrape_config_files", "remote_write", "remote_read", "rule_files", "alerting", "global", "otlp", "storage", "tracing"}
 )
 
-// File says what a file is.
+// File returns the kind of a file.
 func File(text []byte) Kind {
 	if vmagent.IsFlags(text) {
 		if vmagent.IsUnit(string(text)) && bytes.Contains(text, []byte("{{")) {
@@ -105,7 +105,7 @@ func File(text []byte) Kind {
 	return kind
 }
 
-// ofTree says what YAML is.
+// ofTree returns the kind of a YAML tree.
 func ofTree(root *yaml.Node) Kind {
 	has := func(keys ...string) bool {
 		for _, key := range keys {
@@ -152,18 +152,18 @@ func ofTree(root *yaml.Node) Kind {
 	return Unknown
 }
 
-// isService tells a collector's service from what others call so.
+// isService distinguishes a collector's service from other things of that name.
 func isService(n *yaml.Node) bool {
 	return document.IsNull(n) || n.Kind == yaml.MappingNode && len(n.Content) == 0 ||
 		document.Find(n, "pipelines") != nil || document.Find(n, "extensions") != nil || document.Find(n, "telemetry") != nil
 }
 
-// isList tells whether one of the keys has a list.
+// isList reports whether the value of one of the keys is a list.
 func isList(root *yaml.Node, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return len(document.Contents(document.Find(root, key))) > 0 })
 }
 
-// ofList says what a list is by its first item.
+// ofList recognises a list by its first item.
 func ofList(first *yaml.Node) Kind {
 	for _, part := range []struct {
 		key  string
@@ -179,13 +179,14 @@ func ofList(first *yaml.Node) Kind {
 	return Unknown
 }
 
-// chartKeys are at the top of charts' values, which may have sections that are called `service`, `global` and `extensions`, too.
+// chartKeys are top-level keys of charts' values, which may also have sections called `service`, `global` and
+// `extensions`.
 var chartKeys = []string{
 	"nameOverride", "fullnameOverride", "replicaCount", "image", "imagePullSecrets", "serviceAccount", "podAnnotations", "nodeSelector", "tolerations",
 	"presets", "serverFiles", "extraArgs", "alternateConfig",
 }
 
-// isChart tells values of a Helm chart, for itself or for one that it depends on, from configurations.
+// isChart distinguishes the values of a Helm chart, for itself or for one that it depends on, from configurations.
 func isChart(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		return false
@@ -204,7 +205,7 @@ func isChart(root *yaml.Node) bool {
 	return false
 }
 
-// isConfigured reports whether a configuration is under `config`, where charts have theirs.
+// isConfigured reports whether there is a configuration under `config`, where charts have theirs.
 func isConfigured(values *yaml.Node) bool {
 	config := document.Find(values, "config")
 	for _, key := range append([]string{"scrape_configs", "remote_write"}, collectorSections...) {
@@ -215,7 +216,7 @@ func isConfigured(values *yaml.Node) bool {
 	return false
 }
 
-// IsCompose tells files of Docker Compose: services that have images.
+// IsCompose recognises files of Docker Compose: services that have images.
 func IsCompose(root *yaml.Node) bool {
 	services := document.Find(root, "services")
 	for i := 1; services != nil && services.Kind == yaml.MappingNode && i < len(services.Content); i += 2 {
@@ -226,7 +227,7 @@ func IsCompose(root *yaml.Node) bool {
 	return false
 }
 
-// alloyBlock begins a component, which no YAML does.
+// alloyBlock matches the beginning of a component of Alloy, which is never YAML.
 var alloyBlock = lazyregexp.New(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
 // Stranger says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.

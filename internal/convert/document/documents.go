@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Documents splits a stream of YAML. Each has as many empty lines before it as there are lines before it in the stream, so that the parser counts
-// right. That may be much, so they are made one at a time.
+// Documents splits a stream of YAML. Each document is preceded by as many empty lines as there are lines before it in
+// the stream, so that the parser's line numbers are right. That may be much, so they are made one at a time.
 func Documents(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		begin, number, before := 0, 0, 0
@@ -35,13 +35,14 @@ func Documents(text []byte) iter.Seq[[]byte] {
 
 const marker = "---"
 
-// beginsDocument tells the marker of a document, which may have the document behind it, from text that only looks like it.
+// beginsDocument distinguishes the marker of a document, which the document may follow on the same line, from text that
+// only looks like it.
 func beginsDocument(line []byte) bool {
 	rest, marked := bytes.CutPrefix(line, []byte(marker))
 	return marked && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
-// FurtherDocument is the line of the first document that nobody reads, 0 for none.
+// FurtherDocument returns the line of the first document that is ignored, 0 if there is none.
 func FurtherDocument(text []byte) int {
 	if !bytes.Contains(text, []byte("\n---")) {
 		return 0
@@ -60,7 +61,7 @@ func FurtherDocument(text []byte) int {
 	return 0
 }
 
-// BeginsWithLetter tells what may be a key or the name of a flag.
+// BeginsWithLetter recognises what may be a key or the name of a flag.
 func BeginsWithLetter(text []byte) bool {
 	return len(text) > 0 && (text[0] >= 'a' && text[0] <= 'z' || text[0] >= 'A' && text[0] <= 'Z')
 }

@@ -9,7 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// Readable is a text in UTF-8 whose lines end with \n alone, and without a mark of its byte order: editors and shells of Windows write it otherwise.
+// Readable returns a text as UTF-8 without a byte order mark, and with lines that end with \n alone: editors and shells
+// of Windows write it otherwise.
 func Readable(text []byte) []byte {
 	for mark, order := range map[string]binary.ByteOrder{"\xff\xfe": binary.LittleEndian, "\xfe\xff": binary.BigEndian} {
 		rest, marked := bytes.CutPrefix(text, []byte(mark))

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A FaultError is what is wrong with a file as it was written. The collector would say so too, but of what it has made of all files by then,
-// and without the line.
+// A FaultError is an error in a file as it was written. The collector would report it, too, but for the merged
+// configuration, and without the line.
 type FaultError struct {
 	File string
 	Line int
@@ -33,7 +33,7 @@ func (f *FaultError) Error() string {
 	return where + ": " + f.Text
 }
 
-// BrokenAt is the first line of a text with which it is no YAML. The parser often names the line where the block began.
+// BrokenAt returns the first line with which a text is not YAML. The parser often names the line where the block began.
 func BrokenAt(text []byte) int {
 	lines := bytes.SplitAfter(hideVariables(text), []byte("\n"))
 	reads := func(n int) bool {
@@ -45,7 +45,7 @@ func BrokenAt(text []byte) int {
 		if middle := (well + broken) / 2; reads(middle) {
 			well = middle
 		} else if next := readsSoon(middle, broken, reads); next > 0 {
-			well = next // a list or text in quotes ended
+			well = next // a list or quoted text ended
 		} else {
 			broken = middle
 		}
@@ -53,7 +53,7 @@ func BrokenAt(text []byte) int {
 	return broken
 }
 
-// maxUnended limits the lines of a list in brackets or a text in quotes.
+// maxUnended limits the lines of a list in brackets or a quoted text.
 const maxUnended = 8
 
 func readsSoon(from, to int, reads func(n int) bool) int {
@@ -65,7 +65,7 @@ func readsSoon(from, to int, reads func(n int) bool) int {
 	return 0
 }
 
-// AtLine is a fault of the parser with the line at which the text is no YAML any more.
+// AtLine returns a parser's error with the line from which the text is not YAML.
 func AtLine(text []byte, fault error) error {
 	if !strings.HasPrefix(fault.Error(), "yaml: ") {
 		return fault
@@ -75,7 +75,7 @@ func AtLine(text []byte, fault error) error {
 
 var parserLine = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
-// Explain is what the parser says, without its line.
+// Explain returns the parser's message, without its line.
 func Explain(err error) string {
 	text := parserLine.ReplaceAllString(err.Error(), "")
 	switch {
@@ -87,7 +87,7 @@ func Explain(err error) string {
 	return text
 }
 
-// RepeatedKey finds a key that a mapping has twice, of which the collector would say no file.
+// RepeatedKey finds a key that a mapping has twice. The collector would report it without the file.
 func RepeatedKey(file string, n *yaml.Node) error { return repeatedKey(file, n, nil, 0) }
 
 func repeatedKey(file string, n *yaml.Node, path []string, depth int) error {

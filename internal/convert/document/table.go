@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Table is a mapping that is written: keys in the order in which they were set.
+// A Table is a mapping being written: its keys are in the order in which they were set.
 type Table struct{ Node *yaml.Node }
 
 // NewTable makes an empty one.
@@ -22,16 +22,17 @@ func NewTable() Table {
 	return Table{&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}}
 }
 
-// TableOf is a mapping that is there already, to be written on.
+// TableOf returns a table for an existing mapping.
 func TableOf(node *yaml.Node) Table { return Table{node} }
 
-// Set adds a key. A value is a text, a whole number, a truth, a list of texts, a table or a node; texts are taken as they are.
+// Set adds a key. A value is a text, an integer, a boolean, a list of texts, a table or a node; texts are used as they
+// are.
 func (t Table) Set(key string, value any) Table {
 	t.Node.Content = append(t.Node.Content, StringNode(key), NodeOf(value))
 	return t
 }
 
-// Say puts a comment above the key that was set last.
+// Say puts a comment above the last key that was set.
 func (t Table) Say(comment string) {
 	t.Node.Content[len(t.Node.Content)-2].HeadComment = comment
 }
@@ -53,7 +54,7 @@ func StringNode(value string) *yaml.Node {
 	return n
 }
 
-// NodeOf is a value that Set takes, as a node.
+// NodeOf returns a value that Set accepts, as a node.
 func NodeOf(value any) *yaml.Node {
 	switch v := value.(type) {
 	case *yaml.Node:
@@ -80,7 +81,7 @@ func NodeOf(value any) *yaml.Node {
 	}
 }
 
-// SequenceNode is a list.
+// SequenceNode returns a list.
 func SequenceNode(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
 }

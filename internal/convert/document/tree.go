@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads YAML and remembers its lines, and writes it.
+// Package document reads YAML together with its line numbers, and writes it.
 package document
 
 import (
@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// MaxFile limits a file, in bytes.
+	// MaxFile is the largest size of a file, in bytes.
 	MaxFile = 16 << 20
-	// maxNodes limits what aliases can make of one.
+	// maxNodes limits how large aliases can make a document.
 	maxNodes = 1 << 20
 )
 
-// Parse reads YAML and puts what aliases and merge keys stand for in their place. It returns nil for an empty document, and an error for one that
-// says something twice: whoever it is for refuses it, too, or takes one of both.
+// Parse reads YAML and replaces aliases and merge keys by what they stand for. It returns nil for an empty document,
+// and an error for one with a repeated key: the program it is for refuses that, too, or uses only one of the two.
 func Parse(text []byte) (*yaml.Node, error) { return tree(text, true) }
 
-// ParseLoosely is Parse for what is only looked at.
+// ParseLoosely is Parse for documents that are only inspected.
 func ParseLoosely(text []byte) (*yaml.Node, error) { return tree(text, false) }
 
 func tree(text []byte, strictly bool) (*yaml.Node, error) {
@@ -56,10 +56,10 @@ func tree(text []byte, strictly bool) (*yaml.Node, error) {
 	return root, nil
 }
 
-// ErrAliases is about what would take more than it should.
+// ErrAliases is returned for documents that would become too large.
 var ErrAliases = errors.New("its aliases stand for too much")
 
-// MaxDepth limits how deep values lie in each other.
+// MaxDepth limits how deeply values are nested.
 const MaxDepth = 200
 
 // expand copies a node without aliases and merge keys.
@@ -100,7 +100,7 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, error) {
 			continue
 		}
 		if value.Tag == "!!null" && value.Value == "" && n.Style&yaml.FlowStyle != 0 {
-			value.Value = "null" // nothing is written as an empty text between braces
+			value.Value = "null" // no value is written as an empty text between braces
 		}
 		out.Content = append(out.Content, key, value)
 	}
@@ -160,7 +160,7 @@ func IsNull(n *yaml.Node) bool {
 	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
-// TextOf is a text under a key, "" where there is none.
+// TextOf returns the text under a key, "" if there is none.
 func TextOf(n *yaml.Node, key string) string {
 	if value := Find(n, key); value != nil {
 		return value.Value
