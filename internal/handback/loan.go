@@ -27,8 +27,8 @@ type Loan struct {
 	wording *Wording
 	debtor  Debtor // puts in the values that the wording stands for
 	owes    bool
-	points  int  // of metrics that owe what they say
-	asked   bool // somebody has asked for that
+	points  int  // of metrics that owe their values
+	asked   bool // a component has asked whether they do
 	sealed  bool
 
 	scopes []pmetric.ScopeMetrics // the first of each resource that was sent, which keep their addresses

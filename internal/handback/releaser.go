@@ -35,7 +35,7 @@ type WordSettler interface {
 	SettlesWords()
 }
 
-// registered are the answers of processors, by the addresses of their instances.
+// registered has the answers of processors, by the addresses of their instances.
 var registered sync.Map // of uintptr, registration
 
 type registration struct {

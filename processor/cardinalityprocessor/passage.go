@@ -58,7 +58,7 @@ func (p *cardinalityProcessor) pass(set processor.Settings, next consumer.Metric
 	return p.passFor(set, next, nil)
 }
 
-// passFor makes it part of one of several.
+// passFor makes it part of one of several pipelines.
 func (p *cardinalityProcessor) passFor(set processor.Settings, next consumer.Metrics, of *road) (processor.Metrics, error) {
 	m, err := newMeter(set)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 // bodies are buffers for requests, which are decoded into other memory.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxBody is the largest buffer that is kept: one giant must not hold memory for ever.
+// maxBody is the largest buffer that is kept, so that one giant request does not hold memory for ever.
 const maxBody = 4 << 20
 
 func putBody(b *bytes.Buffer) {

@@ -59,7 +59,7 @@ var Deprecated = map[string]string{
 	"processors metricstarttime":      "metric_start_time",
 }
 
-// PlainName does the same for names of a type that only differ in underscores, as old and new ones mostly do.
+// PlainName returns the same for names of a type that only differ in underscores, as old and new ones mostly do.
 func PlainName(kind, name string) string {
 	if now := Deprecated[kind+" "+name]; now != "" {
 		name = now

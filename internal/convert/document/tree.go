@@ -100,7 +100,7 @@ func expand(n *yaml.Node, left *int, depth int) (*yaml.Node, error) {
 			continue
 		}
 		if value.Tag == "!!null" && value.Value == "" && n.Style&yaml.FlowStyle != 0 {
-			value.Value = "null" // no value is written as an empty text between braces
+			value.Value = "null" // without it, an empty text would be written between braces
 		}
 		out.Content = append(out.Content, key, value)
 	}

@@ -46,7 +46,7 @@ const Ahead = 2
 // Comes reports whether a series is reported in an epoch of its own in any case: once in an idle timeout.
 func Comes(fp uint64, epoch uint32) bool { return (epoch+uint32(fp%IdleEpochs))%IdleEpochs == 0 }
 
-// IdleEpochs is how many epochs an idle timeout has.
+// IdleEpochs is the number of epochs in an idle timeout.
 const IdleEpochs = 16
 
 // Silence is the number of epochs since something was seen. The next epoch may have begun for it: then it is 0.

@@ -324,7 +324,7 @@ func (l *Limiter) keepValue(v *labelValue, now moment.Moment, account uint64) {
 	sh := l.Values.Lock(v.fp)
 	defer sh.Mu.Unlock()
 	if id, _ := sh.touch(v.fp, Nowhere, now.EpochOf(v.fp)); id == 0 && !l.Groups.exhausted() {
-		// Values belong to no generation: what defines them is in their fingerprint.
+		// Values belong to no generation: their fingerprint covers their definition.
 		sh.Insert(v.fp, l.Groups.Join(0, []Place{v.place}, SetKind{values: true}, account), now)
 	}
 }

@@ -102,7 +102,7 @@ type metric struct {
 	detailed         bool
 	chosen           moment.Moment // in this window, if it had series
 	marked           moment.Moment // the same, in any window
-	seen, noted      [2]int        // how often it was told of a series, and how often since labels are counted: in this window, and in the one before
+	seen, noted      [2]int        // how often its series were observed, and how often since its labels are counted: in this window, and in the one before
 	labels           []counted
 	worst            []worst // of its labels, the first one first
 	asked            int     // for it
