@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -30,6 +31,7 @@ type cohort struct {
 	pools   tree.Pools           // have a lock of their own
 	reading map[*Scrape]struct{} // scrapes in progress that hold lines
 	vain    int                  // consecutive searches for targets' own values that found nothing
+	learned atomic.Int64         // when a line was last added; 0 once what serves to add lines was given back
 }
 
 // switches are what a target's labels may override.
@@ -56,6 +58,22 @@ func (c *cohort) sweep() {
 		c.Sweep(c.inUse())
 	}
 	c.Slim()
+}
+
+// calm is how long no page of a cohort must have had a new line before what serves to add lines is given back.
+const calm = time.Minute
+
+// rest gives back what serves to add lines, if none was added for long.
+func (c *cohort) rest(at int64) {
+	last := c.learned.Load()
+	if last == 0 || at-last < calm.Milliseconds() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.learned.CompareAndSwap(last, 0) { // or else a line has just come
+		c.Rest()
+	}
 }
 
 // inUse visits the lines and points that are in use, page by page.

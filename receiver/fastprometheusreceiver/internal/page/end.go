@@ -39,6 +39,7 @@ type ending struct {
 func (e *ending) decide() Result {
 	t := e.target
 	t.Iteration++
+	t.cohort.rest(e.at)
 	err := e.about.Err
 	if err == nil {
 		err = e.finish()

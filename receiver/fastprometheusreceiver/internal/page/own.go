@@ -169,6 +169,7 @@ func (s *Scrape) settleOwn(lines []*catalog.Line) []*catalog.Line {
 		return lines
 	}
 	defer c.charge(s, c.Held())
+	c.learned.Store(s.at)
 	if s.renamed != nil {
 		t.Own = s.renamed
 		c.Own.Count(&t.Identity)

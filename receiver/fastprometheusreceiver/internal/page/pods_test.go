@@ -144,6 +144,10 @@ func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 		if seed%2 > 0 { // texts are in pieces
 			j.rules.MostWhole = 20 * int(seed%5)
 		}
+		every := time.Second
+		if seed%4 == 1 {
+			every = 2 * calm
+		}
 		var all []*kubelet
 		var targets, alone []*Target
 		for i := range nodes {
@@ -158,7 +162,7 @@ func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 				if n > 1 && k.IntN(3) == 0 {
 					k.move(&gone)
 				}
-				page, at := k.page(), start.Add(time.Duration(n)*time.Second)
+				page, at := k.page(), start.Add(time.Duration(n)*every)
 				switch k.IntN(24) {
 				case 0:
 					page = errorPage

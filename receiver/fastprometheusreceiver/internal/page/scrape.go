@@ -332,6 +332,9 @@ func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Li
 	}
 	l, err := find(c)
 	c.charge(s, held)
+	if c.LastID > newest {
+		c.learned.Store(s.at)
+	}
 	if err != nil {
 		return nil, err
 	}

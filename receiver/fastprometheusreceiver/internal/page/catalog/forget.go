@@ -169,5 +169,13 @@ func kept[K comparable, V any](m map[K]V, stays func(V) bool) map[K]V {
 	return out
 }
 
+// Rest frees what only serves to add lines, of which many come together: shapes, and the tables by which forms and pieces are found. Later
+// lines have little in common with these.
+func (c *Catalog) Rest() {
+	c.shapes = newShapes()
+	c.pieces.rest()
+	c.points.rest()
+}
+
 // Slim frees the memory that a page of new lines took.
 func (c *Catalog) Slim() { c.unplaced.slim() }

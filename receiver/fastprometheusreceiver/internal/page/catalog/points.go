@@ -134,6 +134,12 @@ func (ps *points) sweep(mark uint32, stays part) {
 	}
 }
 
+// rest leaves the forms to their points.
+func (ps *points) rest() {
+	ps.heldByForms -= formSlotBytes * int64(len(ps.forms))
+	ps.forms = map[string]*form{}
+}
+
 // equals reports whether two points are the same.
 func (p *Point) equals(q *Point) bool {
 	if p.Family != q.Family || p.Form.Keys != q.Form.Keys {

@@ -241,6 +241,12 @@ func (ps *pieces) piece(b []byte) *piece {
 	return p
 }
 
+// rest leaves the pieces to their lines.
+func (ps *pieces) rest() {
+	ps.held -= slotBytes * int64(ps.known.count)
+	ps.known = table[piece, *piece]{}
+}
+
 // sweep leaves the pieces to their lines: those to come have little to share with these. About as much of them stays as of lines.
 func (ps *pieces) sweep(stays part) {
 	ps.known, ps.held = table[piece, *piece]{}, stays.of(ps.held)
