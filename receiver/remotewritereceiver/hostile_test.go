@@ -83,7 +83,7 @@ func bombs(size int) map[string][]byte {
 		"1.0 metadata":       bomb(size, "", 0, "\x1a\x00"),
 		"1.0 buckets":        nested(size, "", 0x0a, 0x22, "\x60\x02"),
 		"1.0 spans":          nested(size, "", 0x0a, 0x22, "\x5a\x00"),
-		"1.0 points":         bomb(size, "", 0, "\x0a\x1b\x0a\x0d\x0a\x08__name__\x12\x01x\x12\x0a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00"[:29]),
+		"1.0 points":         bomb(size, "", 0, "\x0a\x1c\x0a\x0d\x0a\x08__name__\x12\x01x\x12\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01"),
 		"2.0 symbols":        bomb(size, "\x22\x00", 0, "\x22\x00"),
 		"2.0 series":         bomb(size, symbols, 0, "\x2a\x00"),
 		"2.0 samples":        bomb(size, symbols, 0x2a, "\x12\x00"),

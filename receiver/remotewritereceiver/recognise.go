@@ -23,8 +23,8 @@ type recognition struct {
 	near   targetFields // of 1.0, of the series before
 	nearOf *target      // whose these are
 	set    labelSet     // of the series at hand, where it is not known
-	// undecodable says why labels are none. The request is refused then.
-	undecodable error
+	// fault says why the request is refused as a whole: labels are none, or memory is short.
+	fault error
 
 	// Of the current series, for the functions below, which are made once.
 	encoded       string
@@ -146,8 +146,8 @@ func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 		}
 	}
 	t.before = nil
-	if t.undecodable = t.decoder.DecodeLabels(t.version, s); t.undecodable != nil {
-		return nil, t.undecodable
+	if t.fault = t.decoder.DecodeLabels(t.version, s); t.fault != nil {
+		return nil, t.fault
 	}
 	if !usual {
 		return nil, nil
@@ -191,14 +191,14 @@ func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
 func (t *translator) recogniseV2(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	t.encoded = s.Encoded
 	if set = t.guess(t.isV2); set != nil {
-		if t.undecodable = t.decoder.Spell(len(t.job) + len(t.instance)); t.undecodable != nil {
-			return nil, nil, t.undecodable
+		if t.fault = t.decoder.Spell(len(t.job) + len(t.instance)); t.fault != nil {
+			return nil, nil, t.fault
 		}
 		of, err = t.target(resourceKey{t.job, t.instance, set.scope})
 		return set, of, err
 	}
-	if t.undecodable = t.decoder.DecodeLabels(t.version, s); t.undecodable != nil {
-		return nil, nil, t.undecodable
+	if t.fault = t.decoder.DecodeLabels(t.version, s); t.fault != nil {
+		return nil, nil, t.fault
 	}
 	return t.recogniseLabels(s.Labels)
 }

@@ -34,8 +34,9 @@ type translator struct {
 	scoped   bool            // whether labels say what a series' scope is
 	asker    asker           // for what target_info says of targets
 	text     *borrow.Text    // of the request
-	held     *admission.Hold // what points take memory from; nil if the request was measured, and has it
-	room     int             // of that, for points to come
+	held     *admission.Hold // what targets and metrics take memory from; nil if there is no limit
+	measured bool            // the request was, and has memory for its points
+	room     int             // of what is held, for what is to come
 	index    int             // of the series at hand
 	// What a decoder calls for each series, made once.
 	each, collect func(*promwrite.Series) error
@@ -120,7 +121,7 @@ func (t *translator) translate(
 	t.reset()
 	defer t.reset()
 	defer d.Reset() // what it refers to is borrowed
-	t.text, t.held, t.ballot, t.tree = text, held, b, into
+	t.text, t.held, t.ballot, t.tree, t.measured = text, held, b, into, size != nil
 	t.batch.metrics, into.slabs = into.metrics, &t.slabs
 	t.begin(d, version)
 	if err := t.all(d, version, size); err != nil {
@@ -171,8 +172,8 @@ func (t *translator) series(s *promwrite.Series) error {
 	}
 	s.Type = knownType(s.Type)
 	set, of, err := t.recognise(s)
-	if t.undecodable != nil {
-		return t.undecodable
+	if t.fault != nil {
+		return t.fault
 	}
 	if err != nil {
 		t.endStretch()
@@ -183,8 +184,11 @@ func (t *translator) series(s *promwrite.Series) error {
 	if follows && t.takeRun(s, set, of) { // fast path
 		return nil
 	}
-	if t.held != nil && !t.makeRoom(len(s.Samples)*(admission.PointSize+(len(set.own)+targetLabels)*admission.AttributeSize)) {
-		return errShort
+	if !t.measured {
+		t.take(len(s.Samples) * (admission.PointSize + (len(set.own)+targetLabels)*admission.AttributeSize))
+		if t.fault != nil {
+			return t.fault
+		}
 	}
 	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
 		if err := t.decoder.DecodeLabels(t.version, s); err != nil {
@@ -211,7 +215,7 @@ func (t *translator) series(s *promwrite.Series) error {
 	}
 	t.histograms(i, s, set, of)
 	t.addExemplars(i, s)
-	return nil
+	return t.fault
 }
 
 const (
@@ -224,17 +228,21 @@ const (
 // errShort is of a request that has to be measured, to wait for memory.
 var errShort = errors.New("memory is short")
 
-// makeRoom makes sure of memory for points of a request that was not measured. It returns false if that is not there at once.
-func (t *translator) makeRoom(n int) bool {
-	if t.room < n {
+// take takes memory for what the request turns out to have. Where that is not free at once the request cannot go on: who holds some and waited
+// for more would hold up others who do the same.
+func (t *translator) take(n int) {
+	if t.room < n && t.held != nil {
 		more := max(n, someRoom)
-		if !t.held.More(more) {
-			return false
+		switch {
+		case t.held.More(more):
+			t.room += more
+		case t.measured:
+			t.fault = t.held.Short(more)
+		default:
+			t.fault = errShort
 		}
-		t.room += more
 	}
 	t.room -= n
-	return true
 }
 
 // knownType is a type that there is.
@@ -261,7 +269,7 @@ func (t *translator) reset() {
 	t.recognition.reset()
 	t.runLearning.reset()
 	t.text, t.index, t.crowded = nil, 0, false
-	t.held, t.room = nil, 0
+	t.held, t.room, t.measured = nil, 0, false
 }
 
 func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
@@ -291,6 +299,7 @@ func (t *translator) target(key resourceKey) (*target, error) {
 		if known == nil && (!utf8.ValidString(key.job) || !utf8.ValidString(key.instance)) {
 			return nil, errLabelUTF8
 		}
+		t.take(admission.TargetSize)
 		of = t.roster.target()
 		of.key, of.number, of.metrics = key, t.roster.used, t.scope(key, t.resource(known, key))
 		t.targets[key] = of
@@ -414,6 +423,7 @@ func (t *translator) numbers(of *target, f *family) numbers {
 		key := metricKey{of, f, f.shape}
 		n, ok := t.metrics[key]
 		if !ok {
+			t.take(admission.MetricSize)
 			n = t.tree.numbers(of.metrics, f)
 			t.metrics[key] = n
 		}
@@ -421,6 +431,7 @@ func (t *translator) numbers(of *target, f *family) numbers {
 		return n
 	}
 	if place.Metric == (pmetric.Metric{}) {
+		t.take(admission.MetricSize)
 		*place = t.tree.numbers(of.metrics, f)
 		of.loose = true
 	}
@@ -433,6 +444,7 @@ func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) 
 	key := metricKey{of, f, shape}
 	n, ok := t.metrics[key]
 	if !ok {
+		t.take(admission.MetricSize)
 		n.Metric = of.metrics.AppendEmpty()
 		n.Metric.Metadata().PutStr(prometheus.MetricMetadataTypeKey, f.typ.String())
 		f.name(n.Metric)

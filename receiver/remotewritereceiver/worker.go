@@ -66,7 +66,7 @@ func (w *worker) work(
 		return batch{}, err
 	}
 	w.remember(length, size.Memory())
-	b, err := w.translator.translate(&text, &w.decoder, version, &size, nil, ballot, into)
+	b, err := w.translator.translate(&text, &w.decoder, version, &size, m, ballot, into)
 	b.plain = length
 	return b, err
 }

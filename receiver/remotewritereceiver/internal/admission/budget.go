@@ -77,7 +77,7 @@ func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuc
 			b.nudge(t, nudge)
 		case <-ctx.Done():
 			b.leave(t)
-			return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, ErrBusy)
+			return busy(n)
 		}
 	}
 }
@@ -91,6 +91,10 @@ func (b *budget) nudge(t *turn, nudge func(missing int, isStuck bool)) {
 	if isFirst && nudge != nil {
 		nudge(missing, isStuck)
 	}
+}
+
+func busy(n int) error {
+	return fmt.Errorf("cannot find %d bytes of memory for the request: %w", n, ErrBusy)
 }
 
 func tooMuch(n, limit int) error {

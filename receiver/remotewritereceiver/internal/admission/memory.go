@@ -87,6 +87,8 @@ func (h *Hold) ForPlain(ctx context.Context, n int) error {
 const (
 	PointSize     = 192 // a point without its attributes
 	AttributeSize = 70
+	MetricSize    = 512 // a metric and what is known of its family for the request
+	TargetSize    = 576 // a resource with its scope
 	// An exponential histogram stores all buckets from its first to its last, see denseLimit. A bucket takes a byte or more.
 	denseSize     = 2 * 8 * 160
 	denseByteSize = 2 * 8 * 2
@@ -132,6 +134,14 @@ func (h *Hold) More(n int) bool {
 	}
 	h.retained += n
 	return true
+}
+
+// Short says, of so many more bytes that were not free at once, whether they ever can be.
+func (h *Hold) Short(n int) error {
+	if all, most := h.decoded+h.retained+n, min(h.of.metrics.size, maxRequest); all > most {
+		return tooMuch(all, most)
+	}
+	return busy(n)
 }
 
 // GiveUp gives back everything of a request that must be measured after all: nobody may hold memory of a budget and
