@@ -87,7 +87,7 @@ type Streams struct {
 
 	// Memory limits what streams remember from message to message, for packed payloads and deltas. The more streams are open,
 	// the less a new one gets; if nothing is left, its client sends each message by itself. 0 gives none.
-	// Default 256 MiB, or an eighth of the memory there is if that is less.
+	// Default 256 MiB, or a third of the memory there is if that is less.
 	Memory int `mapstructure:"memory"`
 
 	// prevent unkeyed literal initialization

@@ -25,7 +25,7 @@ var (
 	// inFlightShare is for encoded requests in flight, which take several times as much decoded.
 	inFlightShare = memlimit.Share{Part: 16, Least: 16 << 20, Most: 128 << 20}
 	// streamShare is for what streams remember.
-	streamShare = memlimit.Share{Part: 8, Least: 16 << 20, Most: 256 << 20}
+	streamShare = memlimit.Share{Part: 3, Least: 16 << 20, Most: 256 << 20}
 )
 
 // roomForArrivals is that share, or as much as a message of the largest size takes, as it is sent and unpacked.
