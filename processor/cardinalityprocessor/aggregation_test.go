@@ -68,7 +68,7 @@ func told(md pmetric.Metrics) []string {
 					case v.Shape == amount.ShapeNumber:
 						text += fmt.Sprint(v.Number())
 					default:
-						text += fmt.Sprint(v.Count, " ", v.Sum, " ", v.Cells, v.Zero, v.Positive.Counts)
+						text += fmt.Sprint(v.Count, " ", v.Sum, " ", v.Cells)
 					}
 					all = append(all, text)
 				}

@@ -248,7 +248,8 @@ func TestSameInputSameOutput(t *testing.T) {
 					for _, sm := range rm.ScopeMetrics().All() {
 						for _, m := range sm.Metrics().All() {
 							for i := range amount.PointCount(m) {
-								out = append(out, fmt.Sprint(ids[i], amount.ValueAt(m, i), amount.WhenAt(m, i)))
+								v := amount.ValueAt(m, i)
+								out = append(out, fmt.Sprint(ids[i], v.Append(nil), amount.WhenAt(m, i)))
 							}
 							ids = ids[amount.PointCount(m):]
 						}

@@ -113,7 +113,7 @@ const (
 
 	FeederCost    = 56   // with its share of places that have just been enlarged, and of what is made for a batch
 	PortionCost   = 96   // at most, as slices grow
-	HistogramCost = 400  // of a value without its buckets, twice because the slice grows
+	HistogramCost = 224  // of a value without its buckets, twice because the slice grows
 	aggregateCost = 1536 // without its strings and buckets
 )
 

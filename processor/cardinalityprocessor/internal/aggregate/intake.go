@@ -15,7 +15,7 @@ import (
 type Gathered struct {
 	Intakes    []Intake
 	Histograms []amount.Bucketed
-	difference amount.Room // buffer for a growth
+	difference amount.Arena // buffer for a growth
 	Births     []Birth
 	byShard    []uint32 // indices of intakes, while they are settled
 	Leaving    []int    // points of the current metric whose series ends here, and continues in an aggregate

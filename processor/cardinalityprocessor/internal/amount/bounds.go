@@ -6,6 +6,7 @@ package amount
 import (
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
@@ -26,18 +27,29 @@ func BoundsOf(dp pmetric.HistogramDataPoint, known *Bounds) (*Bounds, bool) {
 	if counts != n+1 {
 		return nil, false
 	}
-	same := known != nil && n == len(known.Upper)
+	if known.are(upper) {
+		return known, true
+	}
 	for i := range n {
 		at := upper.At(i)
 		if i > 0 && !(at > upper.At(i-1)) || at != at { // NaN is not ordered
 			return nil, false
 		}
-		same = same && at == known.Upper[i]
-	}
-	if same {
-		return known, true
 	}
 	return &Bounds{Upper: upper.AsRaw()}, true
+}
+
+// are reports whether these are the bounds of a point.
+func (b *Bounds) are(upper pcommon.Float64Slice) bool {
+	if b == nil || len(b.Upper) != upper.Len() {
+		return false
+	}
+	for i, at := range b.Upper {
+		if upper.At(i) != at {
+			return false
+		}
+	}
+	return true
 }
 
 // Common returns the bounds that both have, nil if there are none, and b itself if all of its bounds are.

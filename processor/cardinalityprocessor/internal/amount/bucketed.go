@@ -27,10 +27,11 @@ func (v *Bucketed) Read(m pmetric.Metric, i int, known *Bounds) (partial bool, l
 		}
 		v.Bounds = of
 	case shapeExponential:
-		if !Finite(v.zeroThreshold) || v.zeroThreshold < 0 {
+		in := v.buckets()
+		if !Finite(in.zeroThreshold) || in.zeroThreshold < 0 {
 			return false, LossNotFinite
 		}
-		if v.scale < minScale || v.scale > maxScale || !v.Positive.numbered() || !v.negative.numbered() {
+		if in.scale < minScale || in.scale > maxScale || !in.positive.numbered() || !in.negative.numbered() {
 			return false, LossBounds
 		}
 	default:
@@ -50,8 +51,9 @@ const mostCounted = 1 << 53
 
 // countable reports whether all counts of a value are possible.
 func (v *Value) countable() bool {
-	all := v.Zero
-	for _, counts := range [...][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
+	in := v.buckets()
+	all := in.zero
+	for _, counts := range [...][]uint64{v.Cells, in.positive.Counts, in.negative.Counts} {
 		for _, n := range counts {
 			if all += n; n > mostCounted || all > mostCounted {
 				return false
@@ -79,9 +81,11 @@ func Usable(n float64, c Class, mode GaugeMode) bool {
 
 // None returns a value of the same shape with nothing in it, to announce what will come.
 func (v *Value) None() Value {
-	return Value{
-		Shape: v.Shape, HasSum: v.HasSum, Cells: make([]uint64, len(v.Cells)), scale: v.scale, zeroThreshold: v.zeroThreshold,
+	w := Value{Shape: v.Shape, HasSum: v.HasSum, Cells: make([]uint64, len(v.Cells))}
+	if v.exponential != nil {
+		w.exponential = &exponential{scale: v.exponential.scale, zeroThreshold: v.exponential.zeroThreshold}
 	}
+	return w
 }
 
 // Bring merges a value into fewer bounds.
@@ -92,7 +96,7 @@ func (v *Bucketed) Bring(to *Bounds) {
 // Scalar is the number that shows whether a counter has restarted.
 func (v *Value) Scalar() Value {
 	w := *v
-	w.Cells, w.Positive, w.negative = nil, buckets{}, buckets{}
+	w.Cells, w.exponential = nil, nil
 	return w
 }
 
@@ -107,7 +111,14 @@ func (v *Value) Fell(last *Value) bool {
 // BucketCost is the memory of one bucket.
 const BucketCost = 8
 
+// exponentialCost is the memory of the part that only exponential histograms have, without buckets.
+const exponentialCost = 96
+
 // Cost is the memory of a value's buckets.
 func (v *Value) Cost() int64 {
-	return BucketCost * int64(len(v.Cells)+len(v.Positive.Counts)+len(v.negative.Counts))
+	n := BucketCost * int64(len(v.Cells))
+	if v.exponential != nil {
+		n += exponentialCost + BucketCost*int64(len(v.exponential.positive.Counts)+len(v.exponential.negative.Counts))
+	}
+	return n
 }

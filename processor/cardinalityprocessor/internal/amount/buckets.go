@@ -16,8 +16,8 @@ type buckets struct {
 	Counts []uint64
 }
 
-func bucketsIn(room *Room, from pmetric.ExponentialHistogramDataPointBuckets) buckets {
-	return buckets{offset: int64(from.Offset()), Counts: room.read(from.BucketCounts())}
+func bucketsIn(arena *Arena, from pmetric.ExponentialHistogramDataPointBuckets) buckets {
+	return buckets{offset: int64(from.Offset()), Counts: arena.read(from.BucketCounts())}
 }
 
 func (b *buckets) downscale(by int64) {
@@ -33,8 +33,8 @@ func (b *buckets) downscale(by int64) {
 	b.offset, b.Counts = first, counts
 }
 
-// trim removes the empty buckets at both ends, and copies the rest unless it is in a room.
-func (b *buckets) trim(room *Room) {
+// trim removes the empty buckets at both ends, and copies the rest unless it is in an arena.
+func (b *buckets) trim(arena *Arena) {
 	first, last := 0, len(b.Counts)
 	for last > 0 && b.Counts[last-1] == 0 {
 		last--
@@ -45,7 +45,7 @@ func (b *buckets) trim(room *Room) {
 	if last-first == len(b.Counts) {
 		return
 	}
-	if b.offset, b.Counts = b.offset+int64(first), b.Counts[first:last]; room == nil {
+	if b.offset, b.Counts = b.offset+int64(first), b.Counts[first:last]; arena == nil {
 		b.Counts = slices.Clone(b.Counts)
 	}
 }

@@ -17,13 +17,14 @@ const ValueFields = 12
 // Append appends a value for ReadValue.
 func (v *Value) Append(dst []byte) []byte {
 	dst = binary.AppendVarint(store.AppendFlags(dst, v.IsFloat, !v.HasSum), v.Integer)
-	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.Count), v.Zero)
-	for _, f := range []float64{v.Float + v.carry, v.Sum, v.zeroThreshold} {
+	in := v.buckets()
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, v.Count), in.zero)
+	for _, f := range []float64{v.Float + v.carry, v.Sum, in.zeroThreshold} {
 		dst = binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(f))) // short for a small integer
 	}
-	dst = binary.AppendVarint(dst, int64(v.scale))
-	dst = binary.AppendVarint(binary.AppendVarint(dst, v.Positive.offset), v.negative.offset)
-	for _, counts := range [][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
+	dst = binary.AppendVarint(dst, int64(in.scale))
+	dst = binary.AppendVarint(binary.AppendVarint(dst, in.positive.offset), in.negative.offset)
+	for _, counts := range [][]uint64{v.Cells, in.positive.Counts, in.negative.Counts} {
 		dst = binary.AppendUvarint(dst, uint64(len(counts)))
 		for _, n := range counts {
 			dst = binary.AppendUvarint(dst, n)
@@ -35,20 +36,24 @@ func (v *Value) Append(dst []byte) []byte {
 // ReadValue reads what Append wrote.
 func ReadValue(r *store.Reader) Value {
 	var v Value
+	var in exponential
 	flags := r.Byte()
 	v.IsFloat, v.HasSum = flags&1 != 0, flags&2 == 0
-	v.Integer, v.Count, v.Zero = r.Varint(), r.Uvarint(), r.Uvarint()
-	for _, f := range []*float64{&v.Float, &v.Sum, &v.zeroThreshold} {
+	v.Integer, v.Count, in.zero = r.Varint(), r.Uvarint(), r.Uvarint()
+	for _, f := range []*float64{&v.Float, &v.Sum, &in.zeroThreshold} {
 		*f = math.Float64frombits(bits.ReverseBytes64(r.Uvarint()))
 	}
 	scale := r.Varint()
-	v.Positive.offset, v.negative.offset = r.Varint(), r.Varint()
-	v.scale = int32(scale)
-	v.Cells, v.Positive.Counts, v.negative.Counts = r.Counts(), r.Counts(), r.Counts()
-	for _, b := range []buckets{v.Positive, v.negative} {
-		if b.offset != int64(int32(b.offset)) || len(b.Counts) > MaxBuckets || scale != int64(v.scale) {
+	in.positive.offset, in.negative.offset = r.Varint(), r.Varint()
+	in.scale = int32(scale)
+	v.Cells, in.positive.Counts, in.negative.Counts = r.Counts(), r.Counts(), r.Counts()
+	for _, b := range []buckets{in.positive, in.negative} {
+		if b.offset != int64(int32(b.offset)) || len(b.Counts) > MaxBuckets || scale != int64(in.scale) {
 			r.Fail()
 		}
+	}
+	if !in.empty() || in.zero > 0 || in.zeroThreshold > 0 || in.scale != 0 {
+		v.exponential = &in
 	}
 	return v
 }

@@ -23,12 +23,11 @@ type Value struct {
 	Shape  Shape
 	HasSum bool // at least one of the values had a sum
 
-	Count, Zero        uint64
-	Sum                float64
-	Cells              []uint64
-	scale              int32
-	zeroThreshold      float64
-	Positive, negative buckets
+	Count uint64
+	Sum   float64
+	Cells []uint64
+
+	exponential *exponential // only of exponential histograms; nil means empty
 }
 
 // Numeric is a number, or a sum of numbers.
@@ -79,8 +78,8 @@ const MaxBuckets = 160
 // ValueAt returns the value of a point.
 func ValueAt(m pmetric.Metric, i int) Value { return ValueIn(nil, m, i) }
 
-// ValueIn is ValueAt with the counts in a room.
-func ValueIn(room *Room, m pmetric.Metric, i int) Value {
+// ValueIn is ValueAt with the counts in an arena.
+func ValueIn(arena *Arena, m pmetric.Metric, i int) Value {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		return numberValue(m.Gauge().DataPoints().At(i))
@@ -90,17 +89,20 @@ func ValueIn(room *Room, m pmetric.Metric, i int) Value {
 		dp := m.Histogram().DataPoints().At(i)
 		v := Value{Shape: ShapeHistogram, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum()}
 		if dp.BucketCounts().Len() > 1 { // a single bucket has only the count
-			v.Cells = room.read(dp.BucketCounts())
+			v.Cells = arena.read(dp.BucketCounts())
 		}
 		return v
 	case pmetric.MetricTypeExponentialHistogram:
 		dp := m.ExponentialHistogram().DataPoints().At(i)
 		v := Value{
 			Shape: shapeExponential, Count: dp.Count(), Sum: dp.Sum(), HasSum: dp.HasSum(),
-			Zero: dp.ZeroCount(), zeroThreshold: dp.ZeroThreshold(), scale: dp.Scale(),
-			Positive: bucketsIn(room, dp.Positive()), negative: bucketsIn(room, dp.Negative()),
 		}
-		v.fit(room)
+		v.exponential = arena.exponential()
+		*v.exponential = exponential{
+			zero: dp.ZeroCount(), zeroThreshold: dp.ZeroThreshold(), scale: dp.Scale(),
+			positive: bucketsIn(arena, dp.Positive()), negative: bucketsIn(arena, dp.Negative()),
+		}
+		v.exponential.fit(arena)
 		return v
 	default:
 		dp := m.Summary().DataPoints().At(i)
@@ -131,9 +133,9 @@ func (v *Value) joins(o *Value) bool {
 	return v.Shape == o.Shape && (len(v.Cells) == len(o.Cells) || v.Shape == ShapeHistogram && v.Count == 0 && v.Cells == nil)
 }
 
-// Add adds o, which it may change, and reports whether it could do so completely. It does not add a number that would
-// make the sum infinite; if that is the sum of a histogram, it adds only the counts. It adds nothing if the shapes
-// differ, or if counts would overflow.
+// Add adds o, which it may change together with its copies, and reports whether it could do so completely. It does not add a
+// number that would make the sum infinite; if that is the sum of a histogram, it adds only the counts. It adds nothing if the
+// shapes differ, or if counts would overflow.
 func (v *Value) Add(o Value) (whole bool) {
 	if o.Nothing() {
 		return true
@@ -155,16 +157,11 @@ func (v *Value) Add(o Value) (whole bool) {
 		v.Sum += o.Sum
 		v.HasSum = true
 	}
-	if v.Shape == shapeExponential {
-		v.align(&o)
-		for v.Positive.width(&o.Positive) > MaxBuckets || v.negative.width(&o.negative) > MaxBuckets {
-			v.downscale(1)
-			o.downscale(1)
+	if v.Shape == shapeExponential && o.exponential != nil {
+		if v.exponential == nil {
+			v.exponential = new(exponential)
 		}
-		v.level(&o)
-		v.Zero += o.Zero
-		v.Positive.add(&o.Positive)
-		v.negative.add(&o.negative)
+		v.exponential.add(o.exponential)
 	}
 	return whole
 }
@@ -196,8 +193,9 @@ func (v *Value) addCells(o *Value) bool {
 
 // Holds reports whether another value's counts can be added without an overflow.
 func (v *Value) Holds(o *Value) bool {
-	all, full := bits.Add64(v.Zero, o.Zero, 0)
-	for _, counts := range [...][]uint64{v.Cells, o.Cells, v.Positive.Counts, o.Positive.Counts, v.negative.Counts, o.negative.Counts} {
+	a, b := v.buckets(), o.buckets()
+	all, full := bits.Add64(a.zero, b.zero, 0)
+	for _, counts := range [...][]uint64{v.Cells, o.Cells, a.positive.Counts, b.positive.Counts, a.negative.Counts, b.negative.Counts} {
 		for _, n := range counts {
 			var carry uint64
 			all, carry = bits.Add64(all, n, 0)
@@ -244,9 +242,9 @@ func (v *Value) Opposite() Value {
 // shapes differ, it returns v, which has then restarted.
 func (v *Value) Minus(o Value) (Value, bool) { return v.MinusIn(nil, o) }
 
-// MinusIn is Minus with the counts in a room.
-func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
-	w := v.cloneIn(room)
+// MinusIn is Minus with the counts in an arena.
+func (v *Value) MinusIn(arena *Arena, o Value) (Value, bool) {
+	w := v.cloneIn(arena)
 	if o.Nothing() && v.Shape != ShapeNumber {
 		return w, true
 	}
@@ -258,13 +256,8 @@ func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
 		w.SubNumber(&o.Numeric)
 		return w, grown
 	}
-	if v.Shape == shapeExponential {
-		w.align(&o)
-		w.level(&o)
-	}
-	grown := w.Count >= o.Count && w.Zero >= o.Zero
+	grown := w.Count >= o.Count
 	w.Count -= o.Count
-	w.Zero -= o.Zero
 	if w.Sum -= o.Sum; !v.HasSum || !o.HasSum { // known from here on, or no longer
 		w.Sum = 0
 	}
@@ -272,8 +265,12 @@ func (v *Value) MinusIn(room *Room, o Value) (Value, bool) {
 		grown = grown && w.Cells[i] >= n
 		w.Cells[i] -= n
 	}
-	grown = w.Positive.sub(&o.Positive) && grown
-	grown = w.negative.sub(&o.negative) && grown
+	if o.exponential != nil {
+		if w.exponential == nil {
+			w.exponential = new(exponential)
+		}
+		grown = w.exponential.sub(*o.exponential) && grown
+	}
 	return w, grown
 }
 
@@ -302,44 +299,15 @@ func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 // Clone returns a value with memory of its own.
 func (v *Value) Clone() Value { return v.cloneIn(nil) }
 
-func (v *Value) cloneIn(room *Room) Value {
+func (v *Value) cloneIn(arena *Arena) Value {
 	w := *v
-	w.Cells = room.clone(w.Cells)
-	w.Positive.Counts, w.negative.Counts = room.clone(w.Positive.Counts), room.clone(w.negative.Counts)
+	w.Cells = arena.clone(w.Cells)
+	if v.exponential != nil {
+		w.exponential = arena.exponential()
+		*w.exponential = *v.exponential
+		w.exponential.positive.Counts, w.exponential.negative.Counts = arena.clone(w.exponential.positive.Counts), arena.clone(w.exponential.negative.Counts)
+	}
 	return w
-}
-
-// align brings two exponential histograms to the lower one of their scales.
-func (v *Value) align(o *Value) {
-	if v.empty() {
-		v.scale = o.scale
-	}
-	if o.empty() {
-		o.scale = v.scale
-	}
-	v.downscale(int64(v.scale) - int64(o.scale))
-	o.downscale(int64(o.scale) - int64(v.scale))
-}
-
-func (v *Value) empty() bool { return len(v.Positive.Counts) == 0 && len(v.negative.Counts) == 0 }
-
-// fit removes empty buckets at the ends and lowers the scale until no more than MaxBuckets are left.
-func (v *Value) fit(room *Room) {
-	v.Positive.trim(room)
-	v.negative.trim(room)
-	for len(v.Positive.Counts) > MaxBuckets || len(v.negative.Counts) > MaxBuckets {
-		v.downscale(1)
-	}
-	v.widen(v.zeroThreshold)
-}
-
-func (v *Value) downscale(by int64) {
-	if by <= 0 {
-		return
-	}
-	v.scale -= int32(by)
-	v.Positive.downscale(by)
-	v.negative.downscale(by)
 }
 
 // WriteTo sets a point's value.
@@ -366,13 +334,14 @@ func (v *Value) WriteTo(m pmetric.Metric, i int) {
 		if v.HasSum {
 			dp.SetSum(v.Sum)
 		}
-		dp.SetZeroCount(v.Zero)
-		dp.SetZeroThreshold(v.zeroThreshold)
-		dp.SetScale(v.scale)
+		from := v.buckets()
+		dp.SetZeroCount(from.zero)
+		dp.SetZeroThreshold(from.zeroThreshold)
+		dp.SetScale(from.scale)
 		for _, side := range []struct {
 			to   pmetric.ExponentialHistogramDataPointBuckets
 			from buckets
-		}{{dp.Positive(), v.Positive}, {dp.Negative(), v.negative}} {
+		}{{dp.Positive(), from.positive}, {dp.Negative(), from.negative}} {
 			side.to.SetOffset(int32(side.from.offset))
 			side.to.BucketCounts().FromRaw(side.from.Counts)
 		}

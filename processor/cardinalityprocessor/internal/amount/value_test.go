@@ -66,38 +66,38 @@ func TestExponentialHistogramsAddUp(t *testing.T) {
 			parts = append(parts, p)
 			total.Add(exponentialOf(p.scale, p.offset, p.counts...))
 		}
-		require.LessOrEqual(t, len(total.Positive.Counts), MaxBuckets)
-		require.LessOrEqual(t, len(total.negative.Counts), MaxBuckets)
+		require.LessOrEqual(t, len(total.exponential.positive.Counts), MaxBuckets)
+		require.LessOrEqual(t, len(total.exponential.negative.Counts), MaxBuckets)
 		want := map[int64]uint64{}
 		count := uint64(0)
 		for _, p := range parts {
-			for at, n := range naiveDownscale(p.scale, p.offset, p.counts, total.scale) {
+			for at, n := range naiveDownscale(p.scale, p.offset, p.counts, total.exponential.scale) {
 				want[at] += n
 				count += 2 * n
 			}
 		}
-		require.Equal(t, want, total.Positive.asMap())
+		require.Equal(t, want, total.exponential.positive.asMap())
 		require.Equal(t, count+uint64(len(parts)), total.Count)
-		require.Equal(t, uint64(len(parts)), total.Zero)
+		require.Equal(t, uint64(len(parts)), total.exponential.zero)
 	}
 }
 
 func TestGrowthOfExponentialHistograms(t *testing.T) {
 	before := exponentialOf(3, 10, 1, 2, 3)
 	after := exponentialOf(2, 5, 4, 5) // 10, 11 and 12 of scale 3 are 5, 5 and 6 of scale 2; 5, 6 and 7 are 2, 3 and 3
-	after.negative = buckets{offset: 2, Counts: []uint64{2, 6}}
+	after.exponential.negative = buckets{offset: 2, Counts: []uint64{2, 6}}
 	grown, ok := after.Minus(before)
 	require.True(t, ok)
-	require.Equal(t, int32(2), grown.scale)
-	require.Equal(t, map[int64]uint64{5: 1, 6: 2}, grown.Positive.asMap())
-	require.Equal(t, map[int64]uint64{2: 1, 3: 1}, grown.negative.asMap())
+	require.Equal(t, int32(2), grown.exponential.scale)
+	require.Equal(t, map[int64]uint64{5: 1, 6: 2}, grown.exponential.positive.asMap())
+	require.Equal(t, map[int64]uint64{2: 1, 3: 1}, grown.exponential.negative.asMap())
 	_, ok = before.Minus(after)
 	require.False(t, ok)
 	same, ok := before.Minus(before)
 	require.True(t, ok)
-	require.Empty(t, same.Positive.asMap())
+	require.Empty(t, same.exponential.positive.asMap())
 	require.Zero(t, same.Count)
-	require.Equal(t, map[int64]uint64{10: 1, 11: 2, 12: 3}, before.Positive.asMap(), "the arguments stay as they are")
+	require.Equal(t, map[int64]uint64{10: 1, 11: 2, 12: 3}, before.exponential.positive.asMap(), "the arguments stay as they are")
 }
 
 func TestNumbersStayIntegers(t *testing.T) {
@@ -130,9 +130,9 @@ func FuzzExponential(f *testing.F) {
 		other := exponentialOf(scaleB, offsetB, counts...)
 		_, _ = total.Minus(other)
 		total.Add(other)
-		require.LessOrEqual(t, len(total.Positive.Counts), MaxBuckets)
+		require.LessOrEqual(t, len(total.exponential.positive.Counts), MaxBuckets)
 		got := uint64(0)
-		for _, n := range total.Positive.Counts {
+		for _, n := range total.exponential.positive.Counts {
 			got += n
 		}
 		require.Equal(t, 2*sum, got)
@@ -212,8 +212,8 @@ func anyPoint(of byte, raw []byte) pmetric.Metric {
 
 // counted is how many counts a histogram has in its buckets, and all in all.
 func (v *Value) counted() (in, all uint64) {
-	in = v.Zero
-	for _, counts := range [][]uint64{v.Cells, v.Positive.Counts, v.negative.Counts} {
+	in = v.buckets().zero
+	for _, counts := range [][]uint64{v.Cells, v.buckets().positive.Counts, v.buckets().negative.Counts} {
 		for _, n := range counts {
 			in += n
 		}
@@ -260,20 +260,20 @@ func FuzzValues(f *testing.F) {
 				require.GreaterOrEqual(t, x.Number(), before.Number())
 			}
 		}
-		require.LessOrEqual(t, len(x.Positive.Counts), MaxBuckets)
+		require.LessOrEqual(t, len(x.buckets().positive.Counts), MaxBuckets)
 		requireNothingBelow(t, &x)
 	})
 }
 
 // requireNothingBelow: no count is in a bucket that is in the zero bucket, too.
 func requireNothingBelow(t *testing.T, v *Value) {
-	if v.Shape != shapeExponential || v.zeroThreshold == 0 {
+	if v.Shape != shapeExponential || v.buckets().zeroThreshold == 0 {
 		return
 	}
-	for _, side := range []*buckets{&v.Positive, &v.negative} {
+	for _, side := range []*buckets{&v.exponential.positive, &v.exponential.negative} {
 		for at, n := range side.asMap() {
-			if n > 0 && v.scale > -10 && v.scale < 20 {
-				require.GreaterOrEqual(t, lowerBound(at, v.scale)*(1+1e-6), v.zeroThreshold, "bucket %d of scale %d", at, v.scale)
+			if n > 0 && v.exponential.scale > -10 && v.exponential.scale < 20 {
+				require.GreaterOrEqual(t, lowerBound(at, v.exponential.scale)*(1+1e-6), v.exponential.zeroThreshold, "bucket %d of scale %d", at, v.exponential.scale)
 			}
 		}
 	}
@@ -300,9 +300,9 @@ func TestZeroBucketsAreBroughtToOneWidth(t *testing.T) {
 		for range 2 {
 			sum := a.Clone()
 			require.True(t, sum.Add(b.Clone()))
-			require.InDelta(t, threshold, sum.zeroThreshold, 1e-12)
-			require.Equal(t, zero, sum.Zero)
-			require.Equal(t, counts, sum.Positive.asMap())
+			require.InDelta(t, threshold, sum.exponential.zeroThreshold, 1e-12)
+			require.Equal(t, zero, sum.exponential.zero)
+			require.Equal(t, counts, sum.exponential.positive.asMap())
 			grown, ok := sum.Minus(a)
 			require.True(t, ok)
 			in, all := grown.counted()
@@ -325,9 +325,9 @@ func TestCountsHaveRoom(t *testing.T) {
 	for _, v := range []Value{
 		{Shape: ShapeHistogram, Count: much, HasSum: true, Sum: 1},
 		{Shape: ShapeHistogram, Count: 5, Cells: []uint64{1, much, 2}},
-		{Shape: shapeExponential, Count: 5, Positive: buckets{Counts: []uint64{1, much}}},
-		{Shape: shapeExponential, Count: 5, negative: buckets{Counts: []uint64{much}}},
-		{Shape: shapeExponential, Count: 5, Zero: much},
+		{Shape: shapeExponential, Count: 5, exponential: &exponential{positive: buckets{Counts: []uint64{1, much}}}},
+		{Shape: shapeExponential, Count: 5, exponential: &exponential{negative: buckets{Counts: []uint64{much}}}},
+		{Shape: shapeExponential, Count: 5, exponential: &exponential{zero: much}},
 		{Shape: ShapeSummary, Count: much, HasSum: true},
 	} {
 		total := v.Clone()
@@ -336,8 +336,11 @@ func TestCountsHaveRoom(t *testing.T) {
 		require.Equal(t, before, total.saved())
 		require.False(t, total.Holds(&v))
 		few := v.Clone()
-		few.Count, few.Zero = 1, 0
-		for _, counts := range [][]uint64{few.Cells, few.Positive.Counts, few.negative.Counts} {
+		few.Count = 1
+		if few.exponential != nil {
+			few.exponential.zero = 0
+		}
+		for _, counts := range [][]uint64{few.Cells, few.buckets().positive.Counts, few.buckets().negative.Counts} {
 			clear(counts)
 		}
 		require.True(t, total.Holds(&few))

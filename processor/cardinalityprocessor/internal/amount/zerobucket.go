@@ -9,12 +9,12 @@ import (
 )
 
 // level brings the zero buckets of two exponential histograms of one scale to the same width.
-func (v *Value) level(o *Value) {
+func (e *exponential) level(o *exponential) {
 	for range 3 { // if a bucket contains the threshold, the other value must follow
-		threshold := max(v.zeroThreshold, o.zeroThreshold)
-		v.widen(threshold)
+		threshold := max(e.zeroThreshold, o.zeroThreshold)
+		e.widen(threshold)
 		o.widen(threshold)
-		if v.zeroThreshold == o.zeroThreshold {
+		if e.zeroThreshold == o.zeroThreshold {
 			return
 		}
 	}
@@ -22,17 +22,17 @@ func (v *Value) level(o *Value) {
 
 // widen widens the zero bucket to a threshold, unless it is wider already. The counts of buckets below are added to it.
 // If a bucket contains the threshold and is not empty, the threshold becomes its upper bound, as the data model says.
-func (v *Value) widen(threshold float64) {
+func (e *exponential) widen(threshold float64) {
 	if threshold <= 0 {
 		return
 	}
-	v.zeroThreshold = max(v.zeroThreshold, threshold)
-	first := firstAbove(v.zeroThreshold, v.scale)
-	fromPositive, lastPositive := v.Positive.cut(first)
-	fromNegative, lastNegative := v.negative.cut(first)
-	v.Zero += fromPositive + fromNegative
+	e.zeroThreshold = max(e.zeroThreshold, threshold)
+	first := firstAbove(e.zeroThreshold, e.scale)
+	fromPositive, lastPositive := e.positive.cut(first)
+	fromNegative, lastNegative := e.negative.cut(first)
+	e.zero += fromPositive + fromNegative
 	if lastPositive+lastNegative > 0 {
-		v.zeroThreshold = max(v.zeroThreshold, lowerBound(first, v.scale))
+		e.zeroThreshold = max(e.zeroThreshold, lowerBound(first, e.scale))
 	}
 }
 

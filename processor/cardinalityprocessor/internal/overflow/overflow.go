@@ -107,7 +107,7 @@ type subtotal struct {
 	owned   uint32              // epoch plus one in which its fingerprint was last marked as made here
 	certain pcommon.Timestamp   // series that began before may be members that were forgotten because memory was short
 	ahead   []pcommon.Timestamp // beginnings of such members whose clock was ahead of the one here
-	_       [8]byte             // to 256 bytes: no two shards write to one cache line
+	_       [24]byte            // to 192 bytes: no two shards write to one cache line
 }
 
 // Member is a cumulative input of an output.
@@ -150,8 +150,8 @@ const (
 	RestPart = 4 // one in so many bytes of the budget is for resting members
 
 	OutputCost   = 1024 // an output without its strings and buckets
-	subtotalSize = 256  // its part in each shard
-	MemberCost   = 320  // a member without its buckets
+	subtotalSize = 192  // its part in each shard
+	MemberCost   = 224  // a member without its buckets
 
 	maxOverflowShardBits = 4
 )

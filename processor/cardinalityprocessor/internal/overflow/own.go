@@ -30,7 +30,7 @@ type Own struct {
 }
 
 // ownCost is its cost besides the buckets, which move over from the member.
-const ownCost = 320
+const ownCost = 176
 
 // View is a member as the current batch sees it: with the batch's earlier points.
 type View struct {

@@ -71,8 +71,8 @@ const (
 type Staged struct {
 	Additions  []Addition
 	histograms []amount.Bucketed
-	room       amount.Room        // buffer for the values of histograms
-	difference amount.Room        // buffer for a growth
+	arena      amount.Arena       // buffer for the values of histograms
+	difference amount.Arena       // buffer for a growth
 	Owned      []uint64           // fingerprints of outputs that are to be marked as made here
 	byShard    []uint32           // indices of additions, while they are settled
 	last       *Output            // the last output that an addition is for; it stays until the batch is done
@@ -164,7 +164,7 @@ func (s *Staged) Reset() {
 	clear(s.histograms)
 	clear(s.holding.holds)
 	s.holding = holding{holds: s.holding.holds[:0]}
-	s.room.Reset()
+	s.arena.Reset()
 	s.difference.Reset()
 	s.Additions, s.histograms, s.Owned = s.Additions[:0], s.histograms[:0], s.Owned[:0]
 }
@@ -189,7 +189,7 @@ func (o *Overflow) Stage(s *Staged, fp uint64, a *Arrival, build func() *Output)
 		NoValue: w.NoValue, counted: a.Counted, passes: a.Passes,
 	}}
 	if !w.NoValue {
-		x.v.Value = amount.ValueIn(&s.room, a.Metric, a.Index)
+		x.v.Value = amount.ValueIn(&s.arena, a.Metric, a.Index)
 	}
 	out := s.last // the last output that was used is pinned
 	if out != nil && out.FP != fp {

@@ -102,7 +102,7 @@ type MemoryConfig struct {
 	MaxGroups int `mapstructure:"max_groups"`
 
 	// OverflowStateMiB limits the memory for overflow and collapsed series and the last values of their inputs, about
-	// 3000 for each MiB. Default 64.
+	// 4500 for each MiB. Default 64.
 	OverflowStateMiB int `mapstructure:"overflow_state_mib"`
 
 	// AggregateStateMiB limits the memory for series made by rules with `aggregate` and the last values of their inputs: about

@@ -15,8 +15,8 @@ import (
 // saved is what a value says, by which two are told apart: that there are no counts may be nil or not.
 func (v *Value) saved() string { return string(v.Append(nil)) }
 
-// TestValuesInARoom are those with memory of their own, and what is kept of them stays when the room is used again.
-func TestValuesInARoom(t *testing.T) {
+// TestValuesInAnArena are those with memory of their own, and what is kept of them stays when the arena is used again.
+func TestValuesInAnArena(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	raw := func() []byte {
 		all := make([]byte, random.IntN(40))
@@ -25,13 +25,13 @@ func TestValuesInARoom(t *testing.T) {
 		}
 		return all
 	}
-	var room, difference Room
+	var arena, difference Arena
 	var kept [3]Value
 	for range 5000 {
 		var want [len(kept)]Value
 		for i := range kept {
 			m := anyPoint(byte(random.IntN(5)), raw())
-			in := ValueIn(&room, m, 0)
+			in := ValueIn(&arena, m, 0)
 			want[i] = ValueAt(m, 0)
 			require.Equal(t, want[i].saved(), in.saved())
 			if i > 0 {
@@ -43,11 +43,11 @@ func TestValuesInARoom(t *testing.T) {
 			kept[i].Keep(&in)
 			difference.Reset()
 		}
-		room.Reset()
-		for n := random.IntN(2 * leastRoom); n > 0; n-- {
-			room.take(1)[0] = 1 << 60
+		arena.Reset()
+		for n := random.IntN(2 * leastCounts); n > 0; n-- {
+			arena.take(1)[0] = 1 << 60
 		}
-		room.Reset()
+		arena.Reset()
 		for i := range kept {
 			require.Equal(t, want[i].saved(), kept[i].saved())
 		}
@@ -58,30 +58,30 @@ func TestValuesInARoom(t *testing.T) {
 func TestKeepTakesWhatIsThere(t *testing.T) {
 	const histogram = 2
 	m := anyPoint(histogram, []byte{5, 1, 2, 3, 4, 5})
-	var room Room
+	var arena Arena
 	var kept Value
 	require.Zero(t, alloctest.PerRun(func() {
-		v := ValueIn(&room, m, 0)
-		v, _ = v.MinusIn(&room, v)
+		v := ValueIn(&arena, m, 0)
+		v, _ = v.MinusIn(&arena, v)
 		kept.Keep(&v)
-		room.Reset()
+		arena.Reset()
 	}))
 	require.Len(t, kept.Cells, 5)
-	few := ValueIn(&room, anyPoint(histogram, []byte{2, 1, 2}), 0)
+	few := ValueIn(&arena, anyPoint(histogram, []byte{2, 1, 2}), 0)
 	kept.Keep(&few)
 	require.Equal(t, 2, cap(kept.Cells))
-	none := ValueIn(&room, anyPoint(histogram, []byte{0}), 0)
+	none := ValueIn(&arena, anyPoint(histogram, []byte{0}), 0)
 	kept.Keep(&none)
 	require.Nil(t, kept.Cells)
 }
 
-// TestAHugeRoomIsNotKept: one batch must not hold memory for ever.
-func TestAHugeRoomIsNotKept(t *testing.T) {
-	var room Room
-	first := room.take(1)
+// TestAHugeArenaIsNotKept: one batch must not hold memory for ever.
+func TestAHugeArenaIsNotKept(t *testing.T) {
+	var arena Arena
+	first := arena.take(1)
 	first[0] = 3
-	room.take(maxRoom + 1)
+	arena.take(maxCounts + 1)
 	require.Equal(t, uint64(3), first[0], "it stays where it is")
-	room.Reset()
-	require.Zero(t, cap(room.counts))
+	arena.Reset()
+	require.Zero(t, cap(arena.counts))
 }
