@@ -31,34 +31,36 @@ var varying = map[string]func(begin time.Time, round int) time.Time{
 	},
 }
 
-// sayVarying has a series count to 600, by 100 each minute, and then begin anew with 50.
-func (r *rig) sayVarying(p point, startOf func(time.Time, int) time.Time) {
-	begin := r.clock
+// sayVarying has a series count to 600, by 100 each minute, and then begin anew with 50. Its clock is ahead.
+func (r *rig) sayVarying(p point, startOf func(time.Time, int) time.Time, ahead time.Duration) {
+	begin := r.clock.Add(ahead)
 	for round := range 6 {
 		r.clock = r.clock.Add(time.Minute)
-		require.Zero(r.t, r.consume(r.timed(p, startOf(begin, round), r.clock, int64(100*(round+1)))).DataPointCount())
+		require.Zero(r.t, r.consume(r.timed(p, startOf(begin, round), r.clock.Add(ahead), int64(100*(round+1)))).DataPointCount())
 	}
 	r.clock = r.clock.Add(time.Minute)
-	require.Zero(r.t, r.consume(r.timed(p, startOf(r.clock.Add(-20500*time.Millisecond), 0), r.clock, 50)).DataPointCount())
+	require.Zero(r.t, r.consume(r.timed(p, startOf(r.clock.Add(ahead-20500*time.Millisecond), 0), r.clock.Add(ahead), 50)).DataPointCount())
 }
 
 func TestABeginningThatVariesIsNoReset(t *testing.T) {
 	for what, startOf := range varying {
-		for _, k := range []kind{cumulative, histogram, summary} {
-			r := newRig(t, overflowing(1))
-			r.send(point{name: "other"})
-			p := aSeries(1)
-			p.kind = k
-			r.sayVarying(p, startOf)
-			n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
-			require.Equal(t, int64(650), n, "%s, overflow of %d", what, k)
-			if k == summary {
-				continue
+		for _, ahead := range []time.Duration{0, 10 * time.Minute} {
+			for _, k := range []kind{cumulative, histogram, summary} {
+				r := newRig(t, overflowing(1))
+				r.send(point{name: "other"})
+				p := aSeries(1)
+				p.kind = k
+				r.sayVarying(p, startOf, ahead)
+				n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
+				require.Equal(t, int64(650), n, "%s, overflow of %d", what, k)
+				if k == summary {
+					continue
+				}
+				r = newRig(t, aggregating(AggregateConfig{By: []string{}}))
+				r.sayVarying(p, startOf, ahead)
+				n, _ = reading(onlyMetric(t, r.poured(time.Second)), 0)
+				require.Equal(t, int64(650), n, "%s, aggregate of %d", what, k)
 			}
-			r = newRig(t, aggregating(AggregateConfig{By: []string{}}))
-			r.sayVarying(p, startOf)
-			n, _ = reading(onlyMetric(t, r.poured(time.Second)), 0)
-			require.Equal(t, int64(650), n, "%s, aggregate of %d", what, k)
 		}
 	}
 }

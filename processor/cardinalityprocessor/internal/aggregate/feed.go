@@ -146,7 +146,7 @@ func (f *Feeding) add(s *feederShard, feeder *feeder, in *Intake) amount.Loss {
 
 // anew reports whether a point says that its feeder has begun anew.
 func (f *Feeding) anew(feeder *feeder, in *Intake) bool {
-	return amount.Anew(in.Start, feeder.start, feeder.time, f.now)
+	return amount.When{Start: in.Start, Time: in.Time}.Anew(amount.When{Start: feeder.start, Time: feeder.time}, f.now)
 }
 
 // ends marks the end of a feeder, unless it has had a later point.

@@ -38,11 +38,11 @@ func WhenAt(m pmetric.Metric, i int) When {
 	}
 }
 
-// Anew reports whether a beginning that comes with a value is a new one: not if it lies before what was said last, by who had another one then.
-// Some senders work out when they began each time, and of two that send the same series each has a beginning of its own. Whether
-// it began anew all the same, the value says. Of a clock that was ahead when something was said last, nothing can be told.
-func Anew(start, last, said, now pcommon.Timestamp) bool {
-	return start != last && (start >= said || said > now+isAhead)
+// Anew reports whether a point says that its series began anew since the last one: its start is a new one, and not before the
+// last point. Some senders estimate their start anew each time, and of two that send the same series each has a start of its
+// own: then the value tells. Of a clock that was ahead and was set back, only the start tells.
+func (w When) Anew(last When, now pcommon.Timestamp) bool {
+	return w.Start != last.Start && (w.Start >= last.Time || w.Time <= last.Time && last.Time > now+isAhead)
 }
 
 // isAhead is by how much a clock has to be ahead to be known for it.

@@ -194,7 +194,7 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 		case seen.Member == nil || earlier != nil && (made || seen.Time <= earlier.Time):
 		case seen.Own != nil || seen.Pinned: // it was just being moved to the overflow
 			return 0
-		case !amount.Anew(in.Start, seen.Start, seen.Time, pcommon.Timestamp(b.Now)):
+		case !amount.When{Start: in.Start, Time: in.Time}.Anew(seen.When(), pcommon.Timestamp(b.Now)):
 			of.Ousts = fp
 			of.Begun = &aggregate.Begun{Start: seen.Start, Time: seen.Time, Last: amount.Bucketed{Value: seen.Last, Bounds: seen.Bounds}}
 			if class == amount.ClassUpDown {

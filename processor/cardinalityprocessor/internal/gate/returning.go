@@ -31,19 +31,20 @@ func (b *Batch) present(v ruling) ruling {
 
 // own decides about a point of a series that has a place, and is a member or was one.
 func (b *Batch) own(i int, s *series.Set) (passes bool) {
-	b.Class, b.NoValue = amount.ClassOf(b.at.m), amount.WhenAt(b.at.m, i).NoValue
+	w := amount.WhenAt(b.at.m, i)
+	b.Class, b.NoValue = amount.ClassOf(b.at.m), w.NoValue
 	fp := b.fps[i]
-	v, start := b.viewed(fp), amount.WhenAt(b.at.m, i).Start
+	v := b.viewed(fp)
 	since, anew := b.anew[fp]
 	switch {
 	case v.Member == nil: // it has restarted
 		b.match()
 		b.g.Limiter.Ordinary(fp, &b.Sighting)
 		return b.tolled(i, s)
-	case anew && (b.NoValue || start == since):
+	case anew && (b.NoValue || w.Start == since):
 		return b.tolled(i, s)
-	case !b.NoValue && amount.Anew(start, v.Start, v.Time, pcommon.Timestamp(b.Now)): // it is no member any more once the batch is accepted: what it said before may come again with it
-		b.began(fp, start)
+	case !b.NoValue && w.Anew(v.When(), pcommon.Timestamp(b.Now)): // it is no member any more once the batch is accepted: what it said before may come again with it
+		b.began(fp, w.Start)
 		return b.tolled(i, s)
 	case v.Own == nil:
 		if !v.Exact { // it can never restart

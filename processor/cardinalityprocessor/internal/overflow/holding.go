@@ -67,7 +67,7 @@ func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uin
 	}
 	all.asked = i + 1
 	h := &all.holds[i-all.begin]
-	if h.member == nil || !w.NoValue && amount.Anew(w.Start, h.start, h.time, now) { // the end may come without a beginning
+	if h.member == nil || !w.NoValue && w.Anew(amount.When{Start: h.start, Time: h.time}, now) { // the end may come without a beginning
 		return Held{Anew: h.member != nil}, false, false
 	}
 	v = Held{Limit: h.limit, Reason: h.reason, Output: h.member.Output}

@@ -132,6 +132,8 @@ type Member struct {
 	own     *Own   // set once it reports its growth by itself
 }
 
+func (m *Member) when() amount.When { return amount.When{Start: m.Start, Time: m.Time} }
+
 // outputKind is what the points of an output have in common.
 type outputKind struct {
 	shape amount.Shape

@@ -46,6 +46,9 @@ type View struct {
 	Noted       bool
 }
 
+// When returns the times of the last point.
+func (v *View) When() amount.When { return amount.When{Start: v.Start, Time: v.Time} }
+
 // View returns the state of a member.
 func (o *Overflow) View(fp uint64) View {
 	sh := o.lock(fp)

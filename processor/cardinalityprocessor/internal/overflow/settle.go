@@ -284,8 +284,8 @@ func (x *settling) member() amount.Loss {
 	return lost
 }
 
-// anew reports whether a member's point says that it has begun anew.
-func (x *settling) anew(m *Member) bool { return amount.Anew(x.Start, m.Start, m.Time, x.now()) }
+// anew reports whether a member says that it began anew.
+func (x *settling) anew(m *Member) bool { return x.when().Anew(m.when(), x.now()) }
 
 // disagrees forgets an input that has just reported its value by itself, which could not be recorded: its next value
 // would be compared with an older one.

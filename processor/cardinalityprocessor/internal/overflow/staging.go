@@ -58,6 +58,8 @@ type Addition struct {
 	Demoted bool
 }
 
+func (add *Addition) when() amount.When { return amount.When{Start: add.Start, Time: add.Time} }
+
 // additionKind distinguishes points added to an output from points of a member's own series.
 type additionKind uint8
 
@@ -239,7 +241,7 @@ func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bo
 		case m.Output.gone.Load(): // it rests, and its output no longer exists
 			o.forget(sh, add.FP, m)
 			add.member = nil
-		case m.own != nil && !amount.Anew(add.Start, m.Start, m.Time, pcommon.Timestamp(x.Now)): // it has just begun to report that by itself
+		case m.own != nil && !add.when().Anew(m.when(), pcommon.Timestamp(x.Now)): // it has just begun to report that by itself
 			return amount.LossOld, false
 		default:
 			out = m.Output
