@@ -50,6 +50,9 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 		}
 		settings.TLS = configgrpc.NewDefaultServerConfig().TLS // none: they are these
 		options = append(options, configgrpc.WithGrpcServerOption(grpc.Creds(counted)))
+		if settings.ReadBufferSize == 0 { // gRPC's own would stay with each idle connection, since it knows only TCP's as idle; data is read past it
+			settings.ReadBufferSize = 8 << 10
+		}
 	}
 	r.grpc, err = settings.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, options...)
 	if err != nil {
