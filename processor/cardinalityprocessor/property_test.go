@@ -249,7 +249,7 @@ func TestSameInputSameOutput(t *testing.T) {
 						for _, m := range sm.Metrics().All() {
 							for i := range amount.PointCount(m) {
 								v := amount.ValueAt(m, i)
-								out = append(out, fmt.Sprint(ids[i], v.Append(nil), amount.WhenAt(m, i)))
+								out = append(out, fmt.Sprint(ids[i], string(v.Append(nil)), amount.WhenAt(m, i)))
 							}
 							ids = ids[amount.PointCount(m):]
 						}
