@@ -49,13 +49,14 @@ type Batch struct {
 
 // reading is what a batch knows of metrics before it decides about them.
 type reading struct {
+	wording
+
 	recall ident.Recall
 	hinted ident.Hinted
 	page   acquaintance
-	wording
-	ahead ahead
-	fps   []uint64 // of the points of the metric at hand
-	marks []int    // of these points, those that are stale markers
+	ahead  ahead
+	fps    []uint64 // of the points of the metric at hand
+	marks  []int    // of these points, those that are stale markers
 }
 
 // letGo drops references to the data.
@@ -66,7 +67,7 @@ func (r *reading) letGo() {
 	}
 	r.recall.Forget()
 	r.hinted = ident.Hinted{}
-	r.wording = r.wording.kept()
+	r.wording = r.kept()
 	r.page = r.page.kept()
 }
 

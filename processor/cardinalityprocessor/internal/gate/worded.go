@@ -130,7 +130,7 @@ func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
 // spell notes the shape of the scope at hand, if that may pass as a whole.
 func (b *Batch) spell(s *ident.Shape) {
 	if b.learns && !slices.Contains(b.page.plain, false) {
-		b.wording.shapes = append(b.wording.shapes, s)
+		b.shapes = append(b.shapes, s)
 	}
 }
 
@@ -143,8 +143,8 @@ func (b *Batch) leaveWords(loan *handback.Loan) {
 		return
 	}
 	w := &worded{epoch: b.g.Limiter.Now().Epoch()}
-	if len(b.wording.shapes) == b.entered {
-		w.shapes = slices.Clone(b.wording.shapes)
+	if len(b.shapes) == b.entered {
+		w.shapes = slices.Clone(b.shapes)
 	}
 	b.words.Leave(b.g, w)
 }

@@ -4,6 +4,8 @@
 package ident
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -199,12 +201,7 @@ func numbersLast(points pmetric.NumberDataPointSlice) (n int, ok bool) {
 		return points.Len(), true
 	}
 	all := slab.Numbers(points)
-	for _, dp := range all {
-		if endsRaw(dp) {
-			return 0, false
-		}
-	}
-	return len(all), true
+	return len(all), !slices.ContainsFunc(all, endsRaw)
 }
 
 func last[P flagged, S interface {
