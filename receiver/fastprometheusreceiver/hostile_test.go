@@ -282,14 +282,15 @@ func TestManyNamesTakeTheirTime(t *testing.T) {
 		return took
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	for range 5 { // on a busy machine the least of several says what it takes
+	const most = 8 // four on an idle machine; a search through all names for each would take hundreds
+	for range 20 { // on a busy machine the least of many says what it takes
 		few, many = min(few, took(values.String())), min(many, took(distinctNames(series, 0)))
 		t.Logf("%v for values, %v for names", few, many)
-		if many < 6*few {
+		if many < most*few {
 			return
 		}
 	}
-	assert.Less(t, many, 6*few)
+	assert.Less(t, many, most*few)
 }
 
 // A page that would take more memory than one may is none, though it is small; one that is twice as long may be fine.
