@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/zeebo/xxh3"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -216,8 +217,8 @@ func add(to, s *promwrite.Series) (duplicate int) {
 		}
 		to.Histograms = append(to.Histograms, h)
 	}
-	slices.SortStableFunc(to.Samples, func(a, b promwrite.Sample) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
-	slices.SortStableFunc(to.Histograms, func(a, b promwrite.Histogram) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	inorder.Sort(to.Samples, func(a, b promwrite.Sample) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	inorder.Sort(to.Histograms, func(a, b promwrite.Histogram) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	to.Exemplars = append(slices.Clone(to.Exemplars), s.Exemplars...)
 	return duplicate
 }

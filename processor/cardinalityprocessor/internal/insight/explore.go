@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
@@ -66,7 +67,7 @@ func (i inspection) Top(q inspect.TopQuery) inspect.Top {
 			return r.Series.Value
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return cmp.Compare(by(&b), by(&a)) })
+	inorder.Sort(rows, func(a, b inspect.Row) int { return cmp.Compare(by(&b), by(&a)) })
 	n := min(max(q.N, 1), maxShown, len(rows))
 	return inspect.Top{Total: math.Round(total), Rows: rows[:n], More: n < len(rows)}
 }

@@ -6,6 +6,8 @@ package stats
 import (
 	"cmp"
 	"slices"
+
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 const (
@@ -72,7 +74,7 @@ func (b *Book) rankWorst(m *metric, labels []string) {
 			all = append(all, weighed{worst{name: name}, of, n})
 		}
 	}
-	slices.SortStableFunc(all[known:], func(a, b weighed) int { return cmp.Compare(b.values, a.values) })
+	inorder.Sort(all[known:], func(a, b weighed) int { return cmp.Compare(b.values, a.values) })
 	for i := 1; i < len(all); i++ {
 		for j := i; j > 0 && all[j].values > 2*all[j-1].values; j-- {
 			all[j], all[j-1] = all[j-1], all[j]
