@@ -4,6 +4,7 @@
 package vmagent
 
 import (
+	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -21,6 +22,7 @@ var ownOfEndpoints = map[string]bool{
 func dividedAmong(f *flags, all []document.Table, global []*yaml.Node) document.Table {
 	const flag = "remoteWrite.shardByURL"
 	endpoints, common := document.SequenceNode(), document.NewTable()
+	urls := map[string]bool{}
 	for i, settings := range all {
 		element := document.NewTable()
 		for k := 0; k+1 < len(settings.Node.Content); k += 2 {
@@ -43,6 +45,12 @@ func dividedAmong(f *flags, all []document.Table, global []*yaml.Node) document.
 				common.Set(key, value)
 			}
 		}
+		url := document.Find(element.Node, "endpoint")
+		if urls[url.Value] {
+			url.Value = fmt.Sprintf("%s#%d", url.Value, i+1)
+			f.say(report.Note, "remoteWrite.url", "endpoints with the same URL need names of their own: a fragment, which is not sent, tells them apart")
+		}
+		urls[url.Value] = true
 		endpoints.Content = append(endpoints.Content, element.Node)
 	}
 	for _, key := range differing(all) {
