@@ -40,6 +40,9 @@ func TestPodsKeepTheRestrictedStandard(t *testing.T) {
 			if o.Kind() == "OpenTelemetryCollector" {
 				spec, _ := o["spec"].(cluster.Object)
 				checkRestricted(t, name, spec, spec["podSecurityContext"], spec["securityContext"], spec["volumes"], true)
+				// The operator gives the allocator's pod nothing of the agents'.
+				allocator, _ := spec["targetAllocator"].(cluster.Object)
+				readSecurity(t, allocator["podSecurityContext"], allocator["securityContext"]).check(t, name+", allocator")
 				seen++
 			}
 		}
@@ -49,27 +52,10 @@ func TestPodsKeepTheRestrictedStandard(t *testing.T) {
 
 func checkRestricted(t *testing.T, name string, pod cluster.Object, podContext, containerContext, volumes any, several bool) {
 	t.Helper()
-	var of struct {
-		NonRoot      bool                         `yaml:"runAsNonRoot"`
-		User         int                          `yaml:"runAsUser"`
-		Seccomp      struct{ Type string }        `yaml:"seccompProfile"`
-		Escalation   *bool                        `yaml:"allowPrivilegeEscalation"`
-		ReadOnly     bool                         `yaml:"readOnlyRootFilesystem"`
-		Capabilities struct{ Drop, Add []string } `yaml:"capabilities"`
-	}
-	for _, context := range []any{podContext, containerContext} {
-		text, err := yaml.Marshal(context)
-		require.NoError(t, err)
-		require.NoError(t, yaml.Unmarshal(text, &of))
-	}
-	assert.True(t, of.NonRoot, name)
+	of := readSecurity(t, podContext, containerContext)
+	of.check(t, name)
 	assert.Equal(t, 10001, of.User, "%s: the user of the image", name)
-	assert.Equal(t, "RuntimeDefault", of.Seccomp.Type, name)
-	require.NotNil(t, of.Escalation, name)
-	assert.False(t, *of.Escalation, name)
 	assert.True(t, of.ReadOnly, name)
-	assert.Equal(t, []string{"ALL"}, of.Capabilities.Drop, name)
-	assert.Empty(t, of.Capabilities.Add, name)
 	for _, key := range []string{"hostNetwork", "hostPID", "hostIPC"} {
 		assert.NotContains(t, pod, key, name)
 	}
@@ -83,4 +69,35 @@ func checkRestricted(t *testing.T, name string, pod cluster.Object, podContext, 
 	if several {
 		assert.NotEmpty(t, pod["topologySpreadConstraints"], name)
 	}
+}
+
+// security is what the contexts of a pod and of its container say together.
+type security struct {
+	NonRoot      bool                         `yaml:"runAsNonRoot"`
+	User         int                          `yaml:"runAsUser"`
+	Seccomp      struct{ Type string }        `yaml:"seccompProfile"`
+	Escalation   *bool                        `yaml:"allowPrivilegeEscalation"`
+	ReadOnly     bool                         `yaml:"readOnlyRootFilesystem"`
+	Capabilities struct{ Drop, Add []string } `yaml:"capabilities"`
+}
+
+func readSecurity(t *testing.T, contexts ...any) (s security) {
+	t.Helper()
+	for _, context := range contexts {
+		text, err := yaml.Marshal(context)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(text, &s))
+	}
+	return s
+}
+
+// check checks what the standard demands.
+func (s security) check(t *testing.T, name string) {
+	t.Helper()
+	assert.True(t, s.NonRoot, name)
+	assert.Equal(t, "RuntimeDefault", s.Seccomp.Type, name)
+	require.NotNil(t, s.Escalation, name)
+	assert.False(t, *s.Escalation, name)
+	assert.Equal(t, []string{"ALL"}, s.Capabilities.Drop, name)
+	assert.Empty(t, s.Capabilities.Add, name)
 }
