@@ -156,7 +156,7 @@ func pieceOf(id string) piece {
 	return randomPieces[slices.IndexFunc(randomPieces, func(p piece) bool { return p.id == id })]
 }
 
-// comesBack reports whether metrics come back out of a batch: the last processor, before remote write, behind none that takes loans.
+// comesBack reports whether metrics come back out of a batch: the last processor, before one exporter of ours, behind none that takes loans.
 func (w way) comesBack() bool {
 	last := len(w.pieces) - 1
 	return last >= 0 && w.pieces[last].kind() == "batch" && w.shape == toOne &&
