@@ -45,6 +45,9 @@
 // if it restores them once that has returned nil, and it may leave notes about the points, which the receiver drops when
 // the points change.
 //
+// A loan is sealed ([Loan.Seal]) if nobody on the road changes attributes, as [UnreadWords] reports. Notes about points then hold without a look
+// at their attributes ([Loan.Sealed]). How many points there are, and which of them are stale, is to be checked all the same.
+//
 // If metrics consist of other points each time, a loan may have a [Part] for points that stay together, and notes are
 // left with the part.
 //
