@@ -17,16 +17,16 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// aggregateOutputs are vmagent's outputs, and those of the processor cardinality that come nearest.
+// aggregateOutputs maps vmagent's outputs to the nearest ones of the processor cardinality.
 var aggregateOutputs = map[string]string{
 	"total": "sum", "total_prometheus": "sum", "sum_samples": "sum", "count_series": "count",
 	"min": "min", "max": "max", "avg": "avg", "last": "last",
 }
 
-// resourceLabels are labels of series that are attributes of the resource before they are sent.
+// resourceLabels maps labels of series to the attributes of the resource that they become.
 var resourceLabels = map[string]string{"job": "service.name", "instance": "service.instance.id"}
 
-// An aggregation is what files of stream aggregation say of all series, or of those for one destination.
+// An aggregation holds the rules of stream aggregation for all series, or for those of one destination.
 type aggregation struct {
 	in    *input.Input
 	file  string
@@ -43,8 +43,8 @@ const (
 	ownAggregation    = "remoteWrite.streamAggr.config"
 )
 
-// aggregations converts the files of stream aggregation: into rules for all that is scraped, and where destinations differ, and are apart, also into
-// those for each of them, which begin with the former.
+// aggregations converts the files of stream aggregation into rules for everything that is scraped. If destinations
+// differ and have pipelines of their own, own has the rules of each, which begin with the shared ones.
 func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []*aggregation) {
 	shared = &aggregation{in: f.in}
 	shared.load(f, sharedAggregation, 0)
@@ -76,7 +76,7 @@ func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []
 	return shared, own
 }
 
-// load converts the file that a flag names for a destination.
+// load adds the rules of the file that a flag names for a destination.
 func (a *aggregation) load(f *flags, name string, url int) {
 	prefix := strings.TrimSuffix(name, "config")
 	a.keep = document.Truth(f.of(prefix+"keepInput", url))
@@ -119,8 +119,8 @@ func (a *aggregation) load(f *flags, name string, url int) {
 	}
 }
 
-// thinned says what is lost where a destination's samples are only thinned out: with rules, vmagent does so to what these add up, of which the last
-// value is taken here.
+// thinned reports what is lost if a flag only thins out a destination's samples. With aggregation rules, vmagent
+// deduplicates their input instead; the processor takes the last value then.
 func thinned(f *flags, name string, url int) {
 	if f.of(name, url) != "" {
 		return
@@ -136,7 +136,8 @@ func thinned(f *flags, name string, url int) {
 	}
 }
 
-// rule makes rules of one of vmagent's, one for each of its selectors. One that is left out is one line of the report, not one for each of its keys.
+// rule converts a rule of vmagent's to one rule for each of its selectors. A rule that is left out is reported once,
+// not once for each of its keys.
 func (a *aggregation) rule(s *input.Section) {
 	matches, list := s.Get("match"), s.Get("outputs")
 	for _, key := range []string{"name", "by", "without", "drop_input_labels", "keep_metric_names", "interval"} {
@@ -151,7 +152,7 @@ func (a *aggregation) rule(s *input.Section) {
 	}
 	aggregate := document.NewTable()
 	without := s.Items("without")
-	if by := document.ValuesOf(s.Items("by")); len(by) > 0 { // an empty list is as none
+	if by := document.ValuesOf(s.Items("by")); len(by) > 0 { // an empty list is the same as no list
 		aggregate.Set("by", attributesOf(slices.DeleteFunc(by, func(label string) bool { return slices.Contains(dropped, label) })))
 	} else if labels := attributesOf(append(document.ValuesOf(without), dropped...)); len(labels) > 0 {
 		aggregate.Set("without", labels)
@@ -212,7 +213,8 @@ func (a *aggregation) rule(s *input.Section) {
 }
 
 var (
-	// ownLabels are keys of a rule with rules for labels, builtIn those that the processor needs no word about.
+	// ownLabels are keys of a rule that contain rules for labels. builtIn are keys that need no counterpart in the
+	// processor.
 	ownLabels = []string{"input_relabel_configs", "output_relabel_configs"}
 	builtIn   = []string{
 		"dedup_interval", "enable_windows", "staleness_interval", "ignore_first_sample_interval", "ignore_first_intervals",
@@ -220,7 +222,7 @@ var (
 	}
 )
 
-// selectorsOf are what a rule matches: one, several, or with none all series.
+// selectorsOf returns the selectors of a rule. A rule without any has an empty one, which matches all series.
 func selectorsOf(matches *yaml.Node) []string {
 	switch {
 	case matches == nil, matches.Kind == yaml.SequenceNode && len(matches.Content) == 0:
@@ -231,7 +233,7 @@ func selectorsOf(matches *yaml.Node) []string {
 	return []string{matches.Value}
 }
 
-// matches makes what the processor matches of a selector, one for each side of its `or`.
+// matches converts a selector to the processor's matches, one for each side of its `or`.
 func (a *aggregation) matches(selector string) (made []document.Table, ok bool) {
 	sides := [][]matcher{nil}
 	if selector != "" {
@@ -249,7 +251,7 @@ func (a *aggregation) matches(selector string) (made []document.Table, ok bool) 
 	return made, true
 }
 
-// attributesOf are what labels are before they are sent, each once. The name is none.
+// attributesOf returns the attributes that labels come from, without duplicates and without the metric's name.
 func attributesOf(labels []string) []string {
 	made := []string{}
 	for _, label := range labels {
@@ -263,7 +265,7 @@ func attributesOf(labels []string) []string {
 	return made
 }
 
-// unique is a name that no rule has, of this file or of another.
+// unique returns a name that no earlier rule has, whichever file that rule is from.
 func (a *aggregation) unique(name string) string {
 	made := promconfig.NewCarrier(a.in, a.file).Text(name)
 	for n := 2; slices.ContainsFunc(a.rules, func(rule *yaml.Node) bool { return document.Find(rule, "name").Value == made }); n++ {
@@ -289,7 +291,7 @@ func (a *aggregation) outputs(s *input.Section, list *yaml.Node) []string {
 	return outputs
 }
 
-// match makes what the processor matches of a selector.
+// match converts the matchers of a selector to a match of the processor.
 func (a *aggregation) match(matchers []matcher) (document.Table, bool) {
 	made, resource, attributes := document.NewTable(), document.NewTable(), document.NewTable()
 	carry := promconfig.NewCarrier(a.in, a.file)
@@ -302,7 +304,7 @@ func (a *aggregation) match(matchers []matcher) (document.Table, bool) {
 			in, key = resource, of
 		}
 		pattern, ok := patternOf(m)
-		if !ok || in.Has(key) { // the processor asks one thing of each
+		if !ok || in.Has(key) { // the processor has one pattern for each attribute
 			return made, false
 		}
 		if pattern != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// clientOf converts the flags about the connection to a destination.
+// clientOf converts the flags of the connection to a destination.
 func clientOf(f *flags, out *output.Output, carry *promconfig.Carrier, client document.Table, i int, name string) {
 	of := func(name string) string { return carry.Text(f.of("remoteWrite."+name, i)) }
 	file := func(name string) string { return carry.Text(f.in.Join(f.of("remoteWrite."+name, i))) }

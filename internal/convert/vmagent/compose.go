@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 )
 
-// Composed finds the service of a file of Docker Compose that runs vmagent, and its arguments with the lines that they are in. Variables are Compose's own,
-// and become %{NAME}.
+// Composed finds the service of a Docker Compose file that runs vmagent, and returns its arguments and their lines.
+// Compose's own variables become %{NAME}.
 func Composed(root *yaml.Node) (service *yaml.Node, args []string, lines []int) {
 	services := document.Find(root, "services")
 	if services == nil || services.Kind != yaml.MappingNode {
@@ -29,7 +29,7 @@ func Composed(root *yaml.Node) (service *yaml.Node, args []string, lines []int) 
 	return nil, nil, nil
 }
 
-// composedBeside are the services that run vmagent beside the one that is converted.
+// composedBeside returns the names of the other services that run vmagent.
 func composedBeside(root, converted *yaml.Node) (names []*yaml.Node) {
 	services := document.Find(root, "services")
 	for i := 1; i < len(services.Content); i += 2 {
@@ -40,7 +40,7 @@ func composedBeside(root, converted *yaml.Node) (names []*yaml.Node) {
 	return names
 }
 
-// composedArgs are the arguments of a service that runs vmagent.
+// composedArgs returns the arguments of a service, none if it does not run vmagent.
 func composedArgs(service *yaml.Node) (args []string, lines []int) {
 	for _, key := range []string{"entrypoint", "command"} {
 		switch command := document.Find(service, key); {
@@ -69,8 +69,8 @@ func composedArgs(service *yaml.Node) (args []string, lines []int) {
 
 var composeVariable = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)|:?\?|$)`)
 
-// composeValue has the variables of a value of Compose as vmagent's own, with the value that they have where nobody sets them, which may be another variable.
-// Two dollar signs are one. What else is done to a variable, such as ${NAME:+text}, stays as it is.
+// composeValue converts the variables of a value of Compose to vmagent's form, with their default, which may be another
+// variable. Two dollar signs become one. Other substitutions, such as ${NAME:+text}, stay as they are.
 func composeValue(value string) string {
 	var out strings.Builder
 	for {
@@ -102,7 +102,7 @@ func composeValue(value string) string {
 	}
 }
 
-// closing is where what begins with a brace ends, behind the brace that closes it, or 1 if nothing does.
+// closing returns the position after the brace that closes the first one, or 1 if there is none.
 func closing(text string) int {
 	depth := 0
 	for i := range len(text) {
@@ -118,7 +118,7 @@ func closing(text string) int {
 	return 1
 }
 
-// bracedVariable makes a variable of Compose, behind its dollar sign, one of vmagent's.
+// bracedVariable converts a variable of Compose in braces, without its dollar sign, to vmagent's form.
 func bracedVariable(braced string) string {
 	inner := strings.TrimSuffix(braced[1:], "}")
 	parts := composeVariable().FindStringSubmatch(inner)
@@ -132,16 +132,16 @@ func bracedVariable(braced string) string {
 	if made := "%{" + parts[1] + ":-" + otherwise + "}"; document.IsVariable(made) {
 		return made
 	}
-	return "$" + braced // it has signs in it that a variable cannot have
+	return "$" + braced // it contains characters that a variable of vmagent's must not contain
 }
 
-// composeVariables are those of a service's environment.
+// composeVariables returns the variables of a service's environment.
 func composeVariables(service *yaml.Node) (variables []envVariable, elsewhere string) {
 	if !document.IsNull(document.Find(service, "env_file")) {
 		elsewhere = "`env_file`"
 	}
 	add := func(name string, value *string, line int) {
-		v := envVariable{name, "%{" + name + "}", line} // it comes from who starts it
+		v := envVariable{name, "%{" + name + "}", line} // its value comes from the environment of Compose
 		if value != nil {
 			v.value = composeValue(*value)
 		}
@@ -170,7 +170,7 @@ func composeVariables(service *yaml.Node) (variables []envVariable, elsewhere st
 	return variables, elsewhere
 }
 
-// composeMounts are those of a service, but for volumes that have a name.
+// composeMounts returns the mounts of a service, except named volumes.
 func composeMounts(service *yaml.Node) (mounts []input.Mount) {
 	for _, volume := range document.Contents(document.Find(service, "volumes")) {
 		outside, inside, _ := strings.Cut(volume.Value, ":")

@@ -13,13 +13,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// A container of a manifest of Kubernetes that runs vmagent, and its arguments.
+// A container is a container of a Kubernetes manifest that runs vmagent.
 type container struct {
 	node *yaml.Node
 	args []*yaml.Node
 }
 
-// ContainerFlags finds the arguments of vmagent's container in a manifest of Kubernetes.
+// ContainerFlags returns the arguments of vmagent's container in a Kubernetes manifest.
 func ContainerFlags(n *yaml.Node) []*yaml.Node {
 	if all := containersOf(n); len(all) > 0 {
 		return all[0].args
@@ -27,8 +27,8 @@ func ContainerFlags(n *yaml.Node) []*yaml.Node {
 	return nil
 }
 
-// containersOf finds the containers that run vmagent, before those that are sidecars of a pod. Those that end before the pod starts, such as one that
-// looks at the configuration, count where there are no others.
+// containersOf finds the containers that run vmagent: the main ones first, then the sidecars of a pod. Containers that
+// end before the pod starts, such as one that checks the configuration, are returned only if there are no others.
 func containersOf(n *yaml.Node) []container {
 	var all startedContainers
 	all.find(n, false)
@@ -61,7 +61,8 @@ func (s *startedContainers) find(n *yaml.Node, before bool) {
 	}
 }
 
-// container takes up the flags of the first container, and says what others are not converted. It returns the container's variables.
+// container reads the flags of the first container, and reports that the others are not converted. It returns the
+// container's variables.
 func (f *flags) container(all []container) (variables []envVariable, elsewhere string) {
 	for _, other := range all[1:] {
 		f.in.Report.Add(report.Finding{
@@ -70,7 +71,7 @@ func (f *flags) container(all []container) (variables []envVariable, elsewhere s
 		})
 	}
 	variables, elsewhere = containerVariables(all[0].node)
-	f.variables = variables // arguments may name them
+	f.variables = variables // arguments may refer to them
 	args, lines := document.ValuesOf(all[0].args), linesOf(all[0].args)
 	for i, arg := range args { // $(NAME) is Kubernetes' own
 		args[i] = manifestVariable().ReplaceAllString(arg, "%{$1}")
@@ -79,10 +80,12 @@ func (f *flags) container(all []container) (variables []envVariable, elsewhere s
 	return variables, elsewhere
 }
 
-// manifestVariable is one of Kubernetes. Variables of those who start vmagent become %{NAME}, which is vmagent's own.
+// manifestVariable matches a variable of Kubernetes. Variables of the environment become %{NAME}, which is vmagent's
+// form.
 var manifestVariable = lazyregexp.New(`\$\(([A-Za-z_][A-Za-z0-9_]*)\)`)
 
-// containerVariables are those of a container. The value of one that comes from elsewhere is the variable itself.
+// containerVariables returns the variables of a container. A variable with a value from elsewhere has itself as its
+// value.
 func containerVariables(container *yaml.Node) (variables []envVariable, elsewhere string) {
 	if from := document.Find(container, "envFrom"); !document.IsNull(from) {
 		elsewhere = "what `envFrom` names"

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// Keys that only vmagent has.
+	// ownJobKeys and ownRuleKeys are keys that only vmagent knows.
 	ownJobKeys = []string{
 		"stream_parse", "scrape_align_interval", "scrape_offset", "series_limit", "no_stale_markers", "disable_compression", "disable_keepalive",
 		"max_scrape_size", "relabel_debug", "metric_relabel_debug", "headers", "proxy_headers",
@@ -23,10 +23,10 @@ var (
 	ownRuleKeys = []string{"if", "match", "labels"}
 )
 
-// IsJobKey tells keys of a job that vmagent has, and Prometheus has not.
+// IsJobKey reports whether only vmagent knows the key of a job.
 func IsJobKey(key string) bool { return slices.Contains(ownJobKeys, key) }
 
-// IsScrapeConfig reports whether a scrape configuration has what only vmagent knows.
+// IsScrapeConfig reports whether a scrape configuration contains anything that only vmagent knows.
 func IsScrapeConfig(root *yaml.Node) bool {
 	global := document.Find(root, "global")
 	if document.Find(global, "relabel_configs") != nil || document.Find(global, "metric_relabel_configs") != nil || HasTemplates(root) {
@@ -35,7 +35,7 @@ func IsScrapeConfig(root *yaml.Node) bool {
 	return slices.ContainsFunc(document.Contents(document.Find(root, "scrape_configs")), isJob)
 }
 
-// isJob reports whether a job has what only vmagent knows.
+// isJob reports whether a job contains anything that only vmagent knows.
 func isJob(job *yaml.Node) bool {
 	for _, key := range ownJobKeys {
 		if document.Find(job, key) != nil {
@@ -53,7 +53,7 @@ func isJob(job *yaml.Node) bool {
 		}
 	}
 	if slices.ContainsFunc(document.Contents(document.Find(job, "relabel_configs")), writesAddress) {
-		return false // its targets are what a rule reads
+		return false // its targets are input for that rule
 	}
 	return slices.ContainsFunc(document.Contents(document.Find(job, "static_configs")), func(group *yaml.Node) bool {
 		return slices.ContainsFunc(document.Texts(document.Find(group, "targets")), func(target string) bool { return strings.Contains(target, "/") })
@@ -73,12 +73,12 @@ func isRule(rule *yaml.Node) bool {
 	return action != nil && ownActions[action.Value]
 }
 
-// HasTemplates tells whether a value is to be filled in from the environment as vmagent does so.
+// HasTemplates reports whether a value refers to the environment in vmagent's form.
 func HasTemplates(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && document.Variable().MatchString(n.Value) || slices.ContainsFunc(n.Content, HasTemplates)
 }
 
-// IsFlags tells files of flags and units of systemd from YAML.
+// IsFlags reports whether a text is a file of flags or a systemd unit, and not YAML.
 func IsFlags(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -88,7 +88,7 @@ func IsFlags(text []byte) bool {
 			return true
 		default:
 			flag := bytes.TrimLeft(line, "-")
-			dashes := len(line) - len(flag) // five begin a certificate
+			dashes := len(line) - len(flag) // five dashes begin a certificate
 			return (dashes == 1 || dashes == 2) && document.BeginsWithLetter(flag) ||
 				bytes.Contains(line, []byte("vmagent")) && bytes.Contains(line, []byte(" -"))
 		}
@@ -96,12 +96,13 @@ func IsFlags(text []byte) bool {
 	return false
 }
 
-// IsScript tells scripts and files of variables that have flags of vmagent in them from YAML, which root is of those.
+// IsScript reports whether a text is a script or a file of variables with flags of vmagent. root is the text parsed as
+// YAML.
 func IsScript(text []byte, root *yaml.Node) bool {
-	// [program:vmagent] begins a section of a file that looks like a list to YAML.
+	// [program:vmagent] begins a section, but is also a YAML list.
 	section := root != nil && root.Kind == yaml.SequenceNode && root.Style&yaml.FlowStyle != 0 && len(root.Content) == 1 && !strings.HasPrefix(root.Content[0].Value, "-")
 	return (root == nil || root.Kind == yaml.ScalarNode || section) && ScriptFlag().Match(text)
 }
 
-// ScriptFlag begins a flag that only vmagent has.
+// ScriptFlag matches the beginning of a flag that only vmagent has.
 var ScriptFlag = lazyregexp.New(`(?m)(?:^|[\s"'])--?(?:remoteWrite|promscrape)\.`)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// foundTargets takes out of service discovery what vmagent alone finds.
+// foundTargets removes what only vmagent can discover from service discovery.
 func (j *job) foundTargets() {
 	if lists := document.Find(j.node, "file_sd_configs"); lists != nil {
 		lists.Content = slices.DeleteFunc(lists.Content, func(sd *yaml.Node) bool {
@@ -61,7 +61,7 @@ func (j *job) foundTargets() {
 
 var checkInterval = lazyregexp.New(`^promscrape\.([a-z0-9]+)SDCheckInterval$`)
 
-// refresh puts intervals of discovery, which are flags of vmagent, where Prometheus has them.
+// refresh converts vmagent's flags for discovery intervals to the keys that Prometheus has for them.
 func (j *job) refresh(f *flags) {
 	for _, given := range f.all {
 		match := checkInterval().FindStringSubmatch(given.name)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// durations makes times such as Prometheus reads: whole numbers, and no timeout beyond its interval.
+// durations converts times to what Prometheus accepts: whole numbers, and no timeout above its interval.
 func (j *job) durations(globals *yaml.Node) {
 	interval := time.Minute
 	for _, from := range []*yaml.Node{globals, j.node} {
@@ -26,7 +26,7 @@ func (j *job) durations(globals *yaml.Node) {
 			}
 			d, err := promconfig.Duration(n.Value)
 			if err != nil {
-				continue // the receiver says so
+				continue // the receiver reports it
 			}
 			if key == "scrape_interval" {
 				interval = d

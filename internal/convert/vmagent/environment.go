@@ -11,14 +11,15 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// A envVariable is one that vmagent's manifest or unit gives it.
+// An envVariable is an environment variable that vmagent's manifest or unit sets.
 type envVariable struct {
 	name, value string
 	line        int
 }
 
-// environment adds the flags that vmagent takes from variables, with -envflag.enable. What is given as a flag counts more. Where there are variables that are not
-// seen, elsewhere says where; it is empty where all are, and nil where none is.
+// environment adds the flags that vmagent reads from variables if -envflag.enable is set. Flags on the command line
+// take precedence. elsewhere names the place of variables that cannot be read here: it is empty if there are none, and
+// nil if no variables are known at all.
 func (f *flags) environment(elsewhere *string) {
 	const enable = "envflag.enable"
 	prefix := f.text("envflag.prefix")
@@ -43,7 +44,8 @@ func (f *flags) environment(elsewhere *string) {
 	}
 }
 
-// variable takes up the flags in a variable that is an argument of its own, or several, and says so where they are not seen. It reports whether it is one.
+// variable reports whether an argument is a variable, and adds the flags in its value. It reports a variable whose
+// value is unknown.
 func (f *flags) variable(arg string, line int) bool {
 	if arg != "$@" && !document.IsVariable(arg) {
 		return false
@@ -52,7 +54,7 @@ func (f *flags) variable(arg string, line int) bool {
 	for _, v := range slices.Backward(f.variables) {
 		if v.name == name {
 			seen := f.variables
-			f.variables = nil // one may name another, or itself
+			f.variables = nil // a value may refer to another variable, or to itself
 			args, _ := words(v.value)
 			f.add(args, slices.Repeat([]int{v.line}, len(args)))
 			f.variables = seen
@@ -63,7 +65,7 @@ func (f *flags) variable(arg string, line int) bool {
 	return true
 }
 
-// isFlag tells flags from other variables, as far as a name tells.
+// isFlag guesses from its name whether a variable is a flag.
 func isFlag(name string) bool {
 	switch name {
 	case "http.proxy", "https.proxy", "no.proxy":
@@ -77,11 +79,11 @@ func isFlag(name string) bool {
 	return slices.Contains(switches, name) || slices.ContainsFunc(knownFlags, func(known flagText) bool { return strings.HasPrefix(name, known.prefix) })
 }
 
-// unitVariables are those of a unit of systemd.
+// unitVariables returns the variables of a systemd unit.
 func unitVariables(text string) (variables []envVariable, elsewhere string) {
 	for began, line := range joinedLines(text) {
 		switch key, value := setting(line); {
-		case key == "EnvironmentFile" && value == "": // what is above holds no more
+		case key == "EnvironmentFile" && value == "": // an empty value resets the list
 			elsewhere = ""
 		case key == "EnvironmentFile":
 			elsewhere = "an `EnvironmentFile`"
@@ -99,7 +101,7 @@ func unitVariables(text string) (variables []envVariable, elsewhere string) {
 	return variables, elsewhere
 }
 
-// setting is what a line of a unit sets, and to what.
+// setting splits a line of a unit.
 func setting(line string) (key, value string) {
 	key, value, _ = strings.Cut(line, "=")
 	return strings.TrimSpace(key), strings.Trim(value, " \t")

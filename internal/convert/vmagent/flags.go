@@ -18,26 +18,26 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// A flagValue is one that was given to vmagent.
+// A flagValue is one use of a flag.
 type flagValue struct {
 	name, value string
 	line        int
 }
 
-// flags are vmagent's. What is read is claimed.
+// flags are the flags of vmagent. Reading a flag claims it.
 type flags struct {
 	in      *input.Input
 	file    string
 	all     []flagValue
 	claimed map[string]bool
-	// variables are those that are seen, of the environment that vmagent has.
+	// variables are the known variables of vmagent's environment.
 	variables []envVariable
 }
 
 var errNoFlags = errors.New("there are no flags of vmagent in it")
 
-// readFlags finds the flags: in arguments, a unit of systemd, a manifest of Kubernetes, a list in YAML, or a file with
-// one or more on a line. It returns nil for a scrape configuration.
+// readFlags reads the flags from arguments, a systemd unit, a Kubernetes manifest, a YAML list, or a file with one or
+// more flags in a line. It returns nil for a scrape configuration.
 func readFlags(in *input.Input) (*flags, error) {
 	f := &flags{in: in, file: in.Name(), claimed: map[string]bool{}}
 	var elsewhere *string
@@ -86,12 +86,12 @@ func readFlags(in *input.Input) (*flags, error) {
 	return f, nil
 }
 
-// unfilled tells of what a shell or Compose would put in a value's place, and nobody does here: other forms of variables, and what commands write. A file of flags
-// may have variables that something else fills in.
+// unfilled reports substitutions that a shell or Compose would make, but nobody does here: other forms of variables,
+// and the output of commands. A file of flags may contain variables that another tool fills in.
 func (f *flags) unfilled() {
 	for _, given := range f.all {
 		found := substitution().FindString(given.value)
-		if found == "" || given.name == "promscrape.cluster.memberNum" { // which is told of where it is read
+		if found == "" || given.name == "promscrape.cluster.memberNum" { // sharding reports it
 			continue
 		}
 		f.in.Report.Add(report.Finding{
@@ -103,10 +103,10 @@ func (f *flags) unfilled() {
 
 var substitution = lazyregexp.New("\\$\\{[^}]*\\}?|\\$\\([^)]*\\)?|`[^`]+`")
 
-// none says of a text without flags of vmagent what to convert instead.
+// none returns the error for a text without flags of vmagent, which says what to convert instead.
 func (f *flags) none(elsewhere *string) error {
 	for _, given := range f.all {
-		if given.name == "config.file" || given.name == "config" { // Prometheus' and a collector's
+		if given.name == "config.file" || given.name == "config" { // of Prometheus and the Collector
 			return fmt.Errorf("%w: convert the file that it names, %s", errNoFlags, given.value)
 		}
 	}
@@ -116,10 +116,11 @@ func (f *flags) none(elsewhere *string) error {
 	return errNoFlags
 }
 
-// IsUnit tells a unit of systemd.
+// IsUnit reports whether a text is a systemd unit.
 func IsUnit(text string) bool { return strings.Contains(text, "[Service]") }
 
-// readText reads a unit of systemd, a command line, lines of flags, or a script or a file of variables with one of these, from a line on.
+// readText reads a systemd unit, a command line, lines of flags, or a script or file of variables that contains these.
+// The text begins on line first.
 func (f *flags) readText(text string, first int) {
 	unit := IsUnit(text)
 	for began, line := range joinedLines(text) {
@@ -129,7 +130,7 @@ func (f *flags) readText(text string, first int) {
 			if key != "ExecStart" {
 				continue
 			}
-			if command = value; command == "" { // what is above holds no more, as a drop-in has it
+			if command = value; command == "" { // an empty value resets the list, as drop-ins do
 				f.all = nil
 			}
 		}
@@ -139,12 +140,12 @@ func (f *flags) readText(text string, first int) {
 		}
 		assigned := assignment().FindStringSubmatch(line)
 		switch {
-		case unit: // $NAME and ${NAME} are systemd's own
+		case unit: // $NAME and ${NAME} are variables of systemd
 			command = strings.TrimLeft(command, execPrefixes)
 			command = f.specified(composeValue(command))
 		case assigned != nil:
 			command = shellValue(assigned[1]) + assigned[2]
-		case !strings.HasPrefix(line, "-"): // a shell's
+		case !strings.HasPrefix(line, "-"): // a command of a shell
 			command = shellValue(command)
 		}
 		args, lines := words(command)
@@ -157,31 +158,32 @@ func (f *flags) readText(text string, first int) {
 		}
 		if !strings.HasPrefix(line, "-") {
 			from := program(args)
-			if unit && from == len(args) { // all of them may be in variables
+			if unit && from == len(args) { // all flags may be in variables
 				from = min(1, from)
 			}
 			args, lines = args[from:], lines[from:]
 		}
 		f.add(args, lines)
-		if assigned != nil { // its flags are taken up, wherever it is used
+		if assigned != nil { // its flags count, wherever the variable is used
 			name, _, _ := strings.Cut(line, "=")
 			f.variables = append(f.variables, envVariable{name: name[strings.LastIndexAny(name, " \t")+1:]})
 		}
 	}
 }
 
-// Flags in a list of texts, as Terraform, Nomad, a Dockerfile and programs have them: how one begins, what is between two, and what is behind the last.
+// Patterns for flags in a list of strings, as in Terraform, Nomad, Dockerfiles and programs: the beginning of a flag,
+// the separator of two, and the end.
 var (
 	listed    = lazyregexp.New(`(?:^\s*|\[\s*)(["']-)`)
 	listComma = lazyregexp.New(`(["'])\s*,\s*(["']-)`)
 	listEnd   = lazyregexp.New(`(["'])\s*,?\s*\]?\s*,?\s*(?:(?:#|//).*)?$`)
 )
 
-// execPrefixes may come before the program of an ExecStart and say how systemd starts it.
+// execPrefixes may precede the program of an ExecStart and change how systemd starts it.
 const execPrefixes = "@-:+!|"
 
-// joinedLines are the lines of a text by their numbers, without comments. What a backslash continues is one line, also where the text ends with
-// the backslash, as a piece of a longer command does.
+// joinedLines returns the lines of a text with their numbers, without comments. Lines that end in a backslash are
+// joined with the next, even if there is none, as in a piece of a longer command.
 func joinedLines(text string) iter.Seq2[int, string] {
 	return func(yield func(began int, line string) bool) {
 		number, began, joined := 0, 0, ""
@@ -212,10 +214,11 @@ func joinedLines(text string) iter.Seq2[int, string] {
 	}
 }
 
-// assignment is a variable of a shell or of systemd's EnvironmentFile, whose value has flags in quotes.
+// assignment matches a variable of a shell or of systemd's EnvironmentFile with a value in quotes.
 var assignment = lazyregexp.New(`^(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=(?:"((?s:.*))"|'((?s:.*))')$`)
 
-// program is where in a command line vmagent's flags begin: behind its name, or the name of its image. There is none in other commands.
+// program returns the index of the first argument after vmagent's name or image. It returns len(args) for commands
+// without flags of vmagent.
 func program(args []string) (from int) {
 	first := slices.IndexFunc(args, func(arg string) bool {
 		name := strings.TrimLeft(arg, "-")
@@ -232,10 +235,10 @@ func program(args []string) (from int) {
 	return from
 }
 
-// unitSpecifier is what systemd itself fills in in a unit; two per cent signs are one.
+// unitSpecifier matches what systemd expands in a unit; %% is an escaped percent sign.
 var unitSpecifier = lazyregexp.New(`%[%A-Za-z]`)
 
-// specified has what systemd fills in as variables, where these can be given to a unit.
+// specified replaces systemd's specifiers by variables, if a unit can be given these.
 func (f *flags) specified(command string) string {
 	return unitSpecifier().ReplaceAllStringFunc(command, func(found string) string {
 		var name, what string
@@ -256,7 +259,8 @@ func (f *flags) specified(command string) string {
 	})
 }
 
-// words splits a command line as a shell does, without its variables, and tells in which of its lines each word begins, from 0 on.
+// words splits a command line as a shell does, without expanding variables, and returns the line in which each word
+// begins, counted from 0.
 func words(text string) (out []string, lines []int) {
 	var word strings.Builder
 	quote, in := rune(0), false
@@ -269,11 +273,11 @@ func words(text string) (out []string, lines []int) {
 	}
 	for _, r := range text {
 		switch {
-		case escaped && r == '\n': // the line goes on
+		case escaped && r == '\n': // a continued line
 			escaped = false
 		case escaped:
 			begin()
-			if quote == '"' && !strings.ContainsRune("\"\\$`", r) { // between these quotes, a backslash escapes nothing else
+			if quote == '"' && !strings.ContainsRune("\"\\$`", r) { // in double quotes, a backslash escapes nothing else
 				word.WriteByte('\\')
 			}
 			word.WriteRune(r)
@@ -305,8 +309,8 @@ func words(text string) (out []string, lines []int) {
 	return out, lines
 }
 
-// add takes flags up as the package flag of Go would, with the lines that they are in. What is none, such as the program's name, is passed over before
-// them, and said to be lost behind them.
+// add parses flags as Go's package flag does, with their lines. Arguments before the flags that are no flags, such as
+// the program's name, are skipped; those after a flag are reported as lost.
 func (f *flags) add(args []string, lines []int) {
 	last := ""
 	for i := 0; i < len(args); i++ {
@@ -356,7 +360,7 @@ func (f *flags) say(kind report.Outcome, name, text string) {
 	f.in.Report.Add(finding)
 }
 
-// close reports the flags that nobody has claimed.
+// close reports the flags that were not claimed.
 func (f *flags) close() {
 	for _, given := range f.all {
 		if f.claimed[given.name] {
@@ -373,14 +377,14 @@ func (f *flags) close() {
 	}
 }
 
-// A flagText says what becomes of flags that begin so.
+// A flagText describes the fate of flags with a prefix.
 type flagText struct {
 	prefix string
 	kind   report.Outcome
 	text   string
 }
 
-// knownFlags says what becomes of flags that are not converted, by how they begin.
+// knownFlags describes what happens to flags that are not converted. The first matching prefix applies.
 var knownFlags = []flagText{
 	{"remoteWrite.streamAggr.", report.Note, streamAggregation},
 	{"streamAggr.", report.Note, streamAggregation},
@@ -458,7 +462,7 @@ const nothingToSet = "there is nothing to set here"
 
 const streamAggregation = "stream aggregation is the processor's `cardinality`, whose rules with `aggregate` need none of it"
 
-// switches are flags that take no value but after an equals sign.
+// switches are flags that take a value only after an equals sign.
 var switches = []string{
 	"dryRun", "enableMetadata", "enableMultitenancyViaHeaders", "enableMultitenantHandlers", "enableTCP6", "envflag.enable",
 	"promscrape.config.dryRun", "promscrape.config.strictParse", "promscrape.disableCompression", "promscrape.disableKeepAlive",

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// text claims a flag that has one value: the last counts.
+// text claims a flag with a single value, and returns the last one given.
 func (f *flags) text(name string) string {
 	f.claimed[name] = true
 	value := ""
@@ -34,7 +34,7 @@ func (f *flags) has(name string) bool {
 
 func (f *flags) yes(name string) bool { return document.Truth(f.text(name)) }
 
-// list claims a flag that may have several values: each time it is given adds some.
+// list claims a flag with several values, and returns those of all its uses.
 func (f *flags) list(name string) []string {
 	f.claimed[name] = true
 	var values []string
@@ -46,7 +46,7 @@ func (f *flags) list(name string) []string {
 	return values
 }
 
-// of claims a flag with a value for each destination, and returns that of one: a single value is for all.
+// of claims a flag with a value for each destination, and returns that of destination i. A single value applies to all.
 func (f *flags) of(name string, i int) string {
 	values := f.list(name)
 	switch {
@@ -58,7 +58,7 @@ func (f *flags) of(name string, i int) string {
 	return ""
 }
 
-// arrayValues splits a value at commas that are not within quotes or brackets, as vmagent does.
+// arrayValues splits a value at commas outside quotes and brackets, as vmagent does.
 func arrayValues(text string) []string {
 	closing := map[byte]byte{'"': '"', '\'': '\'', '[': ']', '{': '}', '(': ')'}
 	var values []string
@@ -94,7 +94,7 @@ func unquote(text string) string {
 	return text
 }
 
-// duration converts a duration of a destination, if there is one.
+// duration converts the duration that a flag has for a destination, if it is set.
 func (f *flags) duration(name string, i int, to document.Table, key string) {
 	text := f.of(name, i)
 	if text == "" {
@@ -113,7 +113,7 @@ func (f *flags) duration(name string, i int, to document.Table, key string) {
 	to.Set(key, promconfig.GoDuration(d))
 }
 
-// number converts a whole number that is not 0, or a size in bytes.
+// number returns a flag's number or size in bytes for a destination, 0 if it is not set.
 func (f *flags) number(name string, i int) int64 {
 	text := f.of(name, i)
 	if text == "" {
@@ -140,7 +140,7 @@ var byteUnits = []struct {
 	{"TB", 1e12},
 }
 
-// bytesOf reads a size as vmagent writes it.
+// bytesOf parses a size in vmagent's units.
 func bytesOf(text string) (int64, error) {
 	factor, number := 1.0, text
 	for _, u := range byteUnits {

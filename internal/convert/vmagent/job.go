@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// A job is a job of vmagent's on its way to be one of Prometheus'.
+// A job is a scrape job of vmagent's while it is converted to one of Prometheus'.
 type job struct {
 	in      *input.Input
 	file    string
@@ -27,7 +27,7 @@ type job struct {
 	options jobOptions
 }
 
-// leftOut says of keys that only vmagent has, and that are left out, what to do about it.
+// leftOut has advice for keys that only vmagent knows and that are left out.
 var leftOut = map[string]string{
 	"yandexcloud_sd_configs":  "Prometheus cannot discover these: write targets to a file for `file_sd_configs`",
 	"consulagent_sd_configs":  "Prometheus cannot discover these: `consul_sd_configs` asks the servers",
@@ -40,7 +40,7 @@ var leftOut = map[string]string{
 	"proxy_oauth2":            "`proxy_connect_header` sends a header to the proxy",
 }
 
-// convert makes a job one of Prometheus', and finds out what its receiver has to set.
+// convert converts the job, and determines the options that its receiver has to set.
 func (j *job) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Node) {
 	copied := *j.node
 	copied.Content = append([]*yaml.Node{}, j.node.Content...)
@@ -74,7 +74,7 @@ func (j *job) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Node)
 	if document.Find(j.node, "enable_compression") == nil && (disabled != nil && document.Truth(disabled.Value) || f.yes("promscrape.disableCompression")) {
 		j.set("enable_compression", document.NodeOf(false))
 	}
-	if document.Find(j.node, "honor_timestamps") == nil { // vmagent's default is not Prometheus'
+	if document.Find(j.node, "honor_timestamps") == nil { // vmagent has another default than Prometheus
 		j.set("honor_timestamps", document.NodeOf(false))
 	}
 	j.headers("headers", "http_headers")
@@ -110,7 +110,7 @@ func (j *job) say(kind report.Outcome, at *yaml.Node, key, text string) {
 	j.in.Report.Add(f)
 }
 
-// lists takes out what must be a list, and is none: nobody reads it.
+// lists removes values that must be a list but are not: vmagent ignores them.
 func (j *job) lists() {
 	for _, key := range []string{"static_configs", "file_sd_configs", "gce_sd_configs", "relabel_configs", "metric_relabel_configs"} {
 		if n := document.Find(j.node, key); !document.IsNull(n) && n.Kind != yaml.SequenceNode {
@@ -120,7 +120,7 @@ func (j *job) lists() {
 	}
 }
 
-// headers converts lists of "name: value".
+// headers converts lists of "name: value" headers.
 func (j *job) headers(from, to string) {
 	list := document.Remove(j.node, from)
 	if list == nil {
@@ -157,14 +157,15 @@ func (j *job) headers(from, to string) {
 	}
 }
 
-// reservedHeaders are those of a job that Prometheus refuses.
+// reservedHeaders are headers that Prometheus does not allow for a job.
 var reservedHeaders = []string{
 	"Authorization", "Host", "Content-Encoding", "Content-Length", "Content-Type", "User-Agent", "Connection", "Keep-Alive", "Proxy-Authenticate",
 	"Proxy-Authorization", "Www-Authenticate", "Accept-Encoding", "X-Prometheus-Remote-Write-Version", "X-Prometheus-Remote-Read-Version",
 	"X-Prometheus-Scrape-Timeout-Seconds", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
 }
 
-// reserved tells a header that Prometheus refuses, and says so, unless there is a key for what it does.
+// reserved reports whether Prometheus refuses a header. It sets a key that has the same effect, or else reports the
+// header as lost.
 func (j *job) reserved(item *yaml.Node, name, value string) bool {
 	name = http.CanonicalHeaderKey(name)
 	if !slices.Contains(reservedHeaders, name) {
@@ -180,7 +181,7 @@ func (j *job) reserved(item *yaml.Node, name, value string) bool {
 	return true
 }
 
-// metricsPath moves a query out of a path, where Prometheus would take it for a part of the path.
+// metricsPath moves a query out of the path, because Prometheus would treat it as part of the path.
 func (j *job) metricsPath() {
 	n := document.Find(j.node, "metrics_path")
 	if n == nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 )
 
-// How the processor cardinality knows a pattern that is no glob, one that must not fit, and one that whatever is there fits.
+// Forms of the processor's patterns: a regular expression, a negated pattern, and one that any value matches.
 const (
 	regexPattern = "regex:"
 	notPattern   = "not:"
 	anyPattern   = "*"
 )
 
-// patternOf makes the processor's pattern of what is asked of a label, "" where nothing is; not all can be said so. For vmagent a label that is not
-// there is an empty one; the processor has what is not there fit each pattern that begins with not, and no other.
+// patternOf converts a condition on a label to a pattern of the processor; not all can be expressed. An absent label is
+// an empty one for vmagent. For the processor, an absent label matches all patterns that begin with not, and no other.
 func patternOf(m matcher) (pattern string, ok bool) {
 	expr, err := regexp.Compile("^(?s:" + m.regex + ")$")
 	if err != nil {
 		return "", false
 	}
 	switch glob, plain := globOf(m.regex); {
-	case m.regex == "" && m.not, m.regex == ".+" && !m.not: // it is there
+	case m.regex == "" && m.not, m.regex == ".+" && !m.not: // the label must be present
 		return anyPattern, true
-	case m.regex == "", m.regex == ".+": // it is not
+	case m.regex == "", m.regex == ".+": // the label must be absent
 		return notPattern + anyPattern, true
 	case m.regex == ".*" && !m.not:
 		return "", true
@@ -47,14 +47,15 @@ func patternOf(m matcher) (pattern string, ok bool) {
 	return pattern, true
 }
 
-// histogramParts are what the series of a histogram have behind its name. For the processor it is one metric.
+// histogramParts are the suffixes of a histogram's series. The processor sees the histogram as one metric.
 var histogramParts = []string{"_bucket", "_sum", "_count"}
 
-// hasHistogramPart finds one where it can be the end of a name, as in a_(sum|count).
+// hasHistogramPart matches a suffix where it can end a name, as in a_(sum|count).
 var hasHistogramPart = lazyregexp.New(`[_(|](bucket|sum|count)(\W|$)`)
 
-// namePatternOf is patternOf for the name of a series. Where that ends in one that parts of histograms have, the histogram fits, and so does what has
-// the whole name. What would be left of an expression with such an end must not be open to whatever else begins as it does.
+// namePatternOf is patternOf for the name of a series. If the name ends in a suffix of histograms, the pattern matches
+// both the histogram and a metric with the whole name. The rest of the expression must not match arbitrary text at its
+// end.
 func namePatternOf(m matcher) (pattern string, ok bool) {
 	part := slices.IndexFunc(histogramParts, func(part string) bool { return strings.HasSuffix(m.regex, part) })
 	if part < 0 {
@@ -64,7 +65,7 @@ func namePatternOf(m matcher) (pattern string, ok bool) {
 		return patternOf(m)
 	}
 	if m.not {
-		return "", false // the histogram has other series
+		return "", false // the histogram has other series, too
 	}
 	name := strings.TrimSuffix(m.regex, histogramParts[part])
 	parsed, err := resyntax.Parse(name, resyntax.Perl)
@@ -74,7 +75,7 @@ func namePatternOf(m matcher) (pattern string, ok bool) {
 	return regexPattern + name + "(" + histogramParts[part] + ")?", true
 }
 
-// oneOfNames makes one match of those that ask for a name, and for nothing else, so that a series is in one of them.
+// oneOfNames merges the matches that consist of a metric name only into one, so that a series matches only one of them.
 func oneOfNames(all []document.Table) []document.Table {
 	var names []string
 	var first int
@@ -108,7 +109,7 @@ func oneOfNames(all []document.Table) []document.Table {
 	return slices.Insert(others, first, document.NewTable().Set("metric", names[0]))
 }
 
-// openEnded reports whether what matches the expression may go on at its end.
+// openEnded reports whether an expression may match more text at its end.
 func openEnded(expr *resyntax.Regexp) bool {
 	switch expr.Op {
 	case resyntax.OpLiteral, resyntax.OpCharClass:
@@ -124,7 +125,7 @@ func openEnded(expr *resyntax.Regexp) bool {
 	}
 }
 
-// globOf makes a pattern with * of an expression that says no more than that.
+// globOf converts an expression to a pattern with *, if it says no more than that.
 func globOf(expr string) (string, bool) {
 	var glob strings.Builder
 	for rest := expr; rest != ""; {

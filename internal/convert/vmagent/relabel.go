@@ -19,31 +19,31 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// ownActions are those that Prometheus does not have.
+// ownActions are actions that only vmagent has.
 var ownActions = map[string]bool{
 	"replace_all": true, "labelmap_all": true, "keep_if_equal": true, "drop_if_equal": true, "keep_if_contains": true,
 	"drop_if_contains": true, "keep_metrics": true, "drop_metrics": true, "graphite": true,
 }
 
-// A ruler makes vmagent's relabelling rules those of Prometheus, where there are some that do the same.
+// A ruler converts vmagent's relabelling rules to rules of Prometheus with the same effect, if there are any.
 type ruler struct {
 	in   *input.Input
 	file string
 }
 
-// A rule is one that is being converted.
+// A rule is a relabelling rule that is being converted.
 type rule struct {
 	*input.Section
 
 	ruler  *ruler
 	source []string
-	// regex is its expression, where it has one.
+	// regex is empty if the rule has none.
 	regex string
-	// instead has values for other keys than the section has, nil for none.
+	// instead overrides values of the section; nil removes a key.
 	instead map[string]*yaml.Node
 }
 
-// value is that of a key as it shall be written.
+// value returns the value to write for a key.
 func (r *rule) value(key string) *yaml.Node {
 	if value, ok := r.instead[key]; ok {
 		return value
@@ -51,7 +51,7 @@ func (r *rule) value(key string) *yaml.Node {
 	return r.Get(key)
 }
 
-// relabelFile converts a file of rules, for the exporter.
+// relabelFile converts a file of relabelling rules for the exporter.
 func relabelFile(in *input.Input, f *flags, name, path string) []*yaml.Node {
 	if path == "" {
 		return nil
@@ -77,7 +77,7 @@ func relabelFile(in *input.Input, f *flags, name, path string) []*yaml.Node {
 	return nil
 }
 
-// convert makes the rules of a chain, in order.
+// convert converts a chain of rules, in order.
 func (r *ruler) convert(chain []*yaml.Node, path string) []*yaml.Node {
 	var made []*yaml.Node
 	for i, n := range chain {
@@ -86,7 +86,7 @@ func (r *ruler) convert(chain []*yaml.Node, path string) []*yaml.Node {
 	return made
 }
 
-// rule makes the rules of Prometheus that do what one of vmagent does. There are none for what cannot be done.
+// rule converts a rule. It returns none if Prometheus has no equivalent.
 func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 	s := r.in.Section(r.file, path, n)
 	for _, key := range []string{"action", "if", "match", "labels", "regex", "source_labels", "separator", "target_label", "modulus", "replacement"} {
@@ -145,13 +145,13 @@ func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 
 const noCondition = "Prometheus' rules have no conditions, and this one cannot be put into `source_labels` and `regex`"
 
-// lost leaves the rule out, because of what one of its keys says.
+// lost leaves out the rule, and reports the key that is the reason.
 func (r *rule) lost(key, text string) []*yaml.Node {
 	r.Say(report.Lost, r.Node, "", "the rule is left out, for its `"+key+"`: "+text)
 	return nil
 }
 
-// node writes a rule with what else the one that it is made of has.
+// node makes a rule with these parts and the other keys of the original.
 func (r *rule) node(action string, source []string, regex string) *yaml.Node {
 	made := document.NewTable()
 	if action != "replace" {
@@ -172,7 +172,8 @@ func (r *rule) node(action string, source []string, regex string) *yaml.Node {
 	return made.Node
 }
 
-// ruleKeysOf are those that a rule may have beside its labels and expression. Prometheus refuses others, and vmagent passes over them.
+// ruleKeysOf returns the keys that a rule may have besides its source labels and expression. Prometheus refuses other
+// keys; vmagent ignores them.
 func ruleKeysOf(action string) []string {
 	switch action {
 	case "labeldrop", "labelkeep":
@@ -185,7 +186,7 @@ func ruleKeysOf(action string) []string {
 	return []string{"separator", "target_label", "modulus", "replacement"}
 }
 
-// regexText is an expression, which vmagent takes as a list, too.
+// regexText returns an expression, which is a list of alternatives in vmagent, too.
 func regexText(n *yaml.Node) string {
 	if n == nil {
 		return ""
@@ -200,7 +201,7 @@ func regexText(n *yaml.Node) string {
 	return strings.Join(parts, "|")
 }
 
-// equal makes rules of keep_if_equal and drop_if_equal, which compare any number of labels.
+// equal converts keep_if_equal and drop_if_equal, which compare any number of labels.
 func (r *rule) equal(action string) []*yaml.Node {
 	if len(r.source) < 2 {
 		return r.lost("source_labels", "it compares at least two labels")
@@ -216,7 +217,7 @@ func (r *rule) equal(action string) []*yaml.Node {
 	return made
 }
 
-// graphite makes a rule for each label that a Graphite name gives.
+// graphite makes a rule for each label that is taken from a Graphite name.
 func (r *rule) graphite() []*yaml.Node {
 	match, labels := r.Text("match"), r.Get("labels")
 	if match == "" || labels == nil {
@@ -236,7 +237,7 @@ func (r *rule) graphite() []*yaml.Node {
 	}
 	name := ""
 	for i := 0; i+1 < len(labels.Content); i += 2 {
-		if labels.Content[i].Value == "__name__" { // the others read what it was
+		if labels.Content[i].Value == "__name__" { // the other labels are read from the original name
 			name = labels.Content[i+1].Value
 			continue
 		}
@@ -250,7 +251,7 @@ func (r *rule) graphite() []*yaml.Node {
 
 var graphiteGroup = lazyregexp.New(`\$\{?(\d+)\}?`)
 
-// conditional puts a condition in front of what a rule reads.
+// conditional makes the rule apply only where a condition holds.
 func (r *rule) conditional(action string, condition *yaml.Node) []*yaml.Node {
 	selectors := []string{condition.Value}
 	if condition.Kind == yaml.SequenceNode {
@@ -276,10 +277,10 @@ func (r *rule) conditional(action string, condition *yaml.Node) []*yaml.Node {
 	case len(all) == 0 || !filter && action != "replace":
 		return r.lost("if", noCondition)
 	case !bare && len(r.source) == 0 && (r.regex != "" || strings.Contains(r.Text("replacement"), "$") || r.value("replacement") == nil):
-		return r.lost("if", noCondition) // it reads nothing, and writes what it has not read
+		return r.lost("if", noCondition) // without a source there is nothing to put the condition in front of
 	case bare && action == "drop":
 		var made []*yaml.Node
-		for _, matchers := range all { // one after the other
+		for _, matchers := range all { // one rule for each alternative
 			made = append(made, r.guarded(action, [][]matcher{matchers}, bare)...)
 		}
 		return made
@@ -287,7 +288,7 @@ func (r *rule) conditional(action string, condition *yaml.Node) []*yaml.Node {
 	return r.guarded(action, all, bare)
 }
 
-// guarded makes rules that do something where one of several conditions holds.
+// guarded makes rules that apply the action where one of several conditions holds.
 func (r *rule) guarded(action string, all [][]matcher, bare bool) []*yaml.Node {
 	if one := single(all); bare && one != nil {
 		if one.not {
@@ -303,7 +304,7 @@ func (r *rule) guarded(action string, all [][]matcher, bare bool) []*yaml.Node {
 	return append(made, forget(held))
 }
 
-// cleared makes rules that empty labels where one of several conditions holds: a label without a value is none.
+// cleared makes rules that empty labels where one of several conditions holds, which removes them.
 func (r *rule) cleared(all [][]matcher, names []string) []*yaml.Node {
 	made := remember(all)
 	for _, name := range names {
@@ -316,17 +317,17 @@ var labelName = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func isNoName(text string) bool { return !labelName().MatchString(text) }
 
-// madeUp is where a value is until it is known whether it is wanted.
+// madeUp is a label that holds a value until its condition is checked.
 const madeUp = "__tmp_value"
 
-// inSteps makes rules for an action that gives a label a value, where a condition holds: the value is made first.
+// inSteps makes rules for an action that sets a label where a condition holds: the value is computed first.
 func (r *rule) inSteps(action string, condition *yaml.Node) []*yaml.Node {
 	first := *r
 	first.instead = map[string]*yaml.Node{"target_label": document.StringNode(madeUp), "replacement": nil}
 	return r.taken([]*yaml.Node{first.node(action, r.source, r.regex)}, condition)
 }
 
-// filled makes rules for a replacement that names labels.
+// filled makes rules for a replacement that refers to labels.
 func (r *rule) filled(condition *yaml.Node) []*yaml.Node {
 	text := r.Text("replacement")
 	switch {
@@ -346,7 +347,7 @@ func (r *rule) filled(condition *yaml.Node) []*yaml.Node {
 		after, rest, more = strings.Cut(rest, "{{")
 		made = append(made, document.NewTable().Set("source_labels", append(source, label)).Set("separator", "").
 			Set("target_label", madeUp).Set("replacement", before+"${1}"+after).Node)
-		before, source = "", []string{madeUp} // what there is so far
+		before, source = "", []string{madeUp} // the text so far
 	}
 	if condition == nil {
 		last := document.TableOf(made[len(made)-1])
@@ -359,7 +360,7 @@ func (r *rule) filled(condition *yaml.Node) []*yaml.Node {
 	return r.taken(made, condition)
 }
 
-// taken makes the rule one that takes what rules have made, where a condition holds.
+// taken appends rules that copy the value in madeUp to the target where a condition holds.
 func (r *rule) taken(made []*yaml.Node, condition *yaml.Node) []*yaml.Node {
 	last := *r
 	last.source, last.regex = []string{madeUp}, ""
@@ -371,12 +372,12 @@ func (r *rule) taken(made []*yaml.Node, condition *yaml.Node) []*yaml.Node {
 	return append(append(made, rules...), forget(madeUp))
 }
 
-// forget drops a label of the converter's own, which rules that follow must not see.
+// forget makes a rule that drops a label of the converter's own before later rules can see it.
 func forget(label string) *yaml.Node {
 	return document.NewTable().Set("action", "labeldrop").Set("regex", label).Node
 }
 
-// single is the one matcher that says the same as conditions of which one is enough, or nil.
+// single returns one matcher that is equivalent to alternative conditions, or nil.
 func single(all [][]matcher) *matcher {
 	var parts []string
 	for _, matchers := range all {
@@ -389,7 +390,7 @@ func single(all [][]matcher) *matcher {
 	return &matcher{label: all[0][0].label, regex: strings.Join(parts, "|"), not: all[0][0].not}
 }
 
-// literals are labels and the expressions for their values, if a condition compares labels with plain values only.
+// literals returns labels and the expressions for their values if a condition compares labels only with plain values.
 func literals(all [][]matcher) (labels, parts []string) {
 	if len(all) > 1 {
 		return nil, nil
@@ -403,7 +404,7 @@ func literals(all [][]matcher) (labels, parts []string) {
 	return labels, parts
 }
 
-// prefixed makes the rule itself, which looks at some labels before its own.
+// prefixed makes the rule itself, with some labels to check before its own.
 func (r *rule) prefixed(action string, labels, parts []string) *yaml.Node {
 	if len(r.source) > 0 {
 		own := r.regex
@@ -422,14 +423,14 @@ func (r *rule) separator() string {
 	return ";"
 }
 
-// What remembers that a condition holds, until the rule that has it is through.
+// held is the label that remembers that a condition holds, with the value met.
 const (
 	held = "__tmp_if"
 	met  = "met"
 )
 
-// remember makes rules that set a label where one of several conditions holds. Each step looks at one label, behind what is
-// known so far: no value can be taken for another.
+// remember makes rules that set a label where one of several conditions holds. Each step checks one label, prefixed by
+// the number of conditions met so far, so that no value can be mistaken for another.
 func remember(all [][]matcher) []*yaml.Node {
 	const step = "__tmp_if_step"
 	set := func(label, value string, source []string, regex string) *yaml.Node {
@@ -456,7 +457,7 @@ func remember(all [][]matcher) []*yaml.Node {
 	return append(made, forget(step))
 }
 
-// group keeps alternatives of an expression together, without a group that counts.
+// group keeps the alternatives of an expression together, in a group without a number.
 func group(regex string) string {
 	if strings.Contains(regex, "|") {
 		return "(?:" + regex + ")"

@@ -17,10 +17,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// extraMetrics is the key of what a scrape says of its limits and of its page.
+// extraMetrics is the key for the series of a scrape's limits and page size.
 const extraMetrics = "extra_scrape_metrics"
 
-// scrapeFile converts a scrape configuration, into a receiver for all jobs that agree in what a receiver sets.
+// scrapeFile converts a scrape configuration. Jobs with the same receiver options share a receiver.
 func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file string) error {
 	root, err := document.Parse(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file
 	return nil
 }
 
-// jobsOf are the jobs of a file, and of the files that it names.
+// jobsOf returns the jobs of a file and of the files that it names.
 func jobsOf(in *input.Input, top *input.Section, file string) (jobs []*job) {
 	add := func(node *yaml.Node, file, path string) {
 		jobs = append(jobs, &job{in: in, file: file, path: path, node: node, rules: &ruler{in: in, file: file}})
@@ -106,13 +106,13 @@ func jobsOf(in *input.Input, top *input.Section, file string) (jobs []*job) {
 	return jobs
 }
 
-// A receiver has jobs that agree in what is set for all jobs of a receiver.
+// A receiver has jobs with the same receiver options.
 type receiver struct {
 	options jobOptions
 	jobs    *yaml.Node
 }
 
-// put adds a job to the receiver with its options.
+// put adds a job to the receiver with its options, which it makes if there is none.
 func put(receivers []*receiver, options jobOptions, job *yaml.Node) []*receiver {
 	at := slices.IndexFunc(receivers, func(r *receiver) bool { return r.options == options })
 	if at < 0 {
@@ -122,7 +122,7 @@ func put(receivers []*receiver, options jobOptions, job *yaml.Node) []*receiver 
 	return receivers
 }
 
-// globalOf splits `global` into what Prometheus has too, and rules that come before those of each job.
+// globalOf splits `global` into the keys that Prometheus also has, and the rules that precede those of each job.
 func globalOf(top *input.Section) (globals *yaml.Node, first map[string]*yaml.Node) {
 	first = map[string]*yaml.Node{}
 	global := top.Sub("global")
@@ -140,13 +140,13 @@ func globalOf(top *input.Section) (globals *yaml.Node, first map[string]*yaml.No
 		global.Lose(report.Note, "it is about rules and queries, of which there are none", key)
 		document.Remove(globals, key)
 	}
-	for i := 0; i < len(global.Node.Content); i += 2 { // the carrier reports what it does not know
+	for i := 0; i < len(global.Node.Content); i += 2 { // the carrier reports unknown keys
 		global.Claim(global.Node.Content[i].Value)
 	}
 	return globals, first
 }
 
-// jobFiles reads lists of jobs, as vmagent's scrape_config_files are, and says which file each is from.
+// jobFiles reads the lists of jobs in vmagent's scrape_config_files, and returns the file of each job.
 func jobFiles(in *input.Input, pattern string) (jobs []*yaml.Node, files []string, err error) {
 	names := in.Beside(pattern)
 	if len(names) == 0 {

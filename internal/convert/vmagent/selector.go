@@ -15,7 +15,7 @@ import (
 // A matcher is a condition on a label.
 type matcher struct {
 	label, regex string
-	// not: it must not match. literal: it matches one value.
+	// not means that it must not match, literal that it matches exactly one value.
 	not, literal bool
 }
 
@@ -24,7 +24,7 @@ var (
 	selectorPart = lazyregexp.New(`^\s*([a-zA-Z_][a-zA-Z0-9_.]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)(\s+or\s+|\s*,|\s*$)`)
 )
 
-// parseSelector reads a selector of series such as name{label="value"}, as the matchers of each side of `or`.
+// parseSelector parses a series selector such as name{label="value"}, and returns the matchers of each side of `or`.
 func parseSelector(text string) ([][]matcher, bool) {
 	head := selectorName().FindStringSubmatch(text)
 	var name []matcher

@@ -13,12 +13,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// ownOfEndpoints are the keys of an exporter that each of its endpoints may have.
+// ownOfEndpoints are the keys of an exporter that each endpoint may set.
 var ownOfEndpoints = map[string]bool{
 	"endpoint": true, "timeout": true, "rate_limit": true, "protobuf_message": true, "compression": true, "write_relabel_configs": true,
 }
 
-// dividedAmong makes one exporter of the settings of several, which divides series among their destinations as -remoteWrite.shardByURL does.
+// dividedAmong merges the settings of several exporters into one that divides series among their destinations, as
+// -remoteWrite.shardByURL does.
 func dividedAmong(f *flags, all []document.Table, global []*yaml.Node) document.Table {
 	const flag = "remoteWrite.shardByURL"
 	endpoints, common := document.SequenceNode(), document.NewTable()
@@ -76,7 +77,7 @@ func dividedAmong(f *flags, all []document.Table, global []*yaml.Node) document.
 	return made
 }
 
-// differing are the keys for all endpoints that these have, or have not, each its own way.
+// differing returns the keys common to all endpoints on which the settings do not agree.
 func differing(all []document.Table) (keys []string) {
 	for _, settings := range all {
 		for k := 0; k < len(settings.Node.Content); k += 2 {

@@ -10,10 +10,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 )
 
-// shellValue has the variables of a command as vmagent's own. Those in single quotes, or behind a backslash, are text.
+// shellValue converts the variables of a command to vmagent's form. Those in single quotes or after a backslash are
+// plain text.
 func shellValue(command string) string {
 	var out strings.Builder
-	begin := 0 // of what is not written yet
+	begin := 0 // of the text that is not written yet
 	keep := func(from, to int) {
 		out.WriteString(composeValue(command[begin:from]) + command[from:to])
 		begin = to
@@ -42,7 +43,7 @@ func shellValue(command string) string {
 	return out.String()
 }
 
-// shellOperator begins what is no argument of a command: where its output goes, another command, or a comment.
+// shellOperator matches the beginning of what ends a command's arguments: a redirection, another command, or a comment.
 var shellOperator = lazyregexp.New(`^(?:\d*[<>]|[|;&#])`)
 
 func untilOperator(args []string) []string {
@@ -52,7 +53,7 @@ func untilOperator(args []string) []string {
 	return args
 }
 
-// startsVMAgent reports whether a command has flags of vmagent, as its arguments or in the script of a shell.
+// startsVMAgent reports whether a command has flags of vmagent, as arguments or in a shell script.
 func startsVMAgent(args []string) bool {
 	return scriptOf(args) >= 0 || slices.ContainsFunc(args, func(arg string) bool {
 		name := strings.TrimLeft(arg, "-")
@@ -60,10 +61,10 @@ func startsVMAgent(args []string) bool {
 	})
 }
 
-// shellOption has a shell run the next argument.
+// shellOption matches the option that makes a shell run the next argument.
 var shellOption = lazyregexp.New(`^-[a-z]*c$`)
 
-// scriptOf is where in a command a shell's script is that has flags of vmagent in it, negative where there is none.
+// scriptOf returns the index of a shell script with flags of vmagent in a command, -1 if there is none.
 func scriptOf(args []string) int {
 	for i := 1; i < len(args); i++ {
 		if shellOption().MatchString(args[i-1]) && ScriptFlag().MatchString(args[i]) {
@@ -73,7 +74,7 @@ func scriptOf(args []string) int {
 	return -1
 }
 
-// command takes up the flags of one, which may be a shell's.
+// command reads the flags of a command, which may be a shell.
 func (f *flags) command(args []string, lines []int) {
 	if i := scriptOf(args); i >= 0 {
 		f.readText(args[i], lines[i])

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// staticTargets makes targets that are URLs, which vmagent takes, groups of their own with labels. Where a rule of the job writes an address,
-// they are for that rule to read, as those of probes are.
+// staticTargets converts targets that are URLs, which vmagent accepts, to groups of their own with labels. If a rule of
+// the job writes the address, targets are input for that rule, as those of probes are, and stay as they are.
 func (j *job) staticTargets(rules []*yaml.Node) {
 	if slices.ContainsFunc(rules, writesAddress) {
 		return
@@ -71,7 +71,7 @@ func writesAddress(rule *yaml.Node) bool {
 	return to != nil && to.Value == "__address__"
 }
 
-// unknownOfGroup reports what a group has beside targets and labels, where nothing else is left of it.
+// unknownOfGroup reports the keys besides targets and labels of a group of which nothing else is left.
 func (j *job) unknownOfGroup(group *yaml.Node) {
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		if key := group.Content[i]; key.Value != "labels" {
@@ -95,7 +95,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 	for i := 0; labels != nil && i+1 < len(labels.Content); i += 2 {
 		own.Set(labels.Content[i].Value, labels.Content[i+1])
 	}
-	wins := func(label, value string) { // the URL counts more than what labels say of it
+	wins := func(label, value string) { // the URL takes precedence over labels
 		if was := document.Remove(own.Node, label); was != nil && was.Value != value {
 			j.say(report.Note, was, "static_configs", label+": "+was.Value+" had no effect on "+target.Value)
 		}
@@ -109,7 +109,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 		if u.Port() == "" {
 			address += port[u.Scheme]
 		}
-	case u.Port() == "" && !own.Has("instance"): // vmagent tells the port there, and asks without one
+	case u.Port() == "" && !own.Has("instance"): // vmagent adds the port to instance, but requests the target without it
 		if scheme == nil {
 			scheme = document.StringNode("http")
 		}
@@ -130,7 +130,7 @@ func (j *job) urlTarget(target, labels *yaml.Node) *yaml.Node {
 	return document.NewTable().Set("targets", list).Set("labels", own).Node
 }
 
-// says reports whether a part of a node is, or has in it, one of some words.
+// says reports whether a value in a node contains one of some words.
 func says(n *yaml.Node, words ...string) bool {
 	if n.Kind == yaml.ScalarNode && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(n.Value, word) }) {
 		return true

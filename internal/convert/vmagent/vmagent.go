@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// Convert converts flags and what they name, or a scrape configuration by itself.
+// Convert converts flags and the files that they name, or a scrape configuration alone.
 func Convert(in *input.Input) ([]byte, error) {
 	out := output.New()
 	f, err := readFlags(in)
@@ -52,7 +52,7 @@ func Convert(in *input.Input) ([]byte, error) {
 	return out.Write(in, in.Name())
 }
 
-// listen makes a relay of what scrapes nothing.
+// listen makes a relay if nothing is scraped.
 func listen(f *flags, out *output.Output) {
 	address := ":8429"
 	if given := f.list("httpListenAddr"); len(given) > 0 {
@@ -99,8 +99,8 @@ func sharding(f *flags, out *output.Output) {
 	}
 }
 
-// destinations makes an exporter for each -remoteWrite.url that it can write to, and returns which these are. Where series are divided
-// among them, they are the endpoints of one.
+// destinations makes an exporter for each -remoteWrite.url that it can write to, and returns the indices of these. If
+// series are divided among them, they are the endpoints of one exporter.
 func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 	carry := promconfig.NewCarrier(in, f.file)
 	carry.Templates = true
@@ -116,7 +116,7 @@ func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 	if divided && !slices.ContainsFunc(f.list("remoteWrite.urlRelabelConfig"), func(path string) bool { return path != "" }) {
 		global, labels = slices.Concat(global, labels), nil // the exporter's rules cost less than those of endpoints
 	}
-	reported := false // where the queues are
+	reported := false // whether the place of the queues was reported
 	var names []string
 	var all []document.Table
 	for i, url := range urls {
@@ -168,7 +168,7 @@ func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
 	return made
 }
 
-// notByHTTP says of a destination why it is none here.
+// notByHTTP returns why a destination without HTTP cannot be converted, "" for all others.
 func notByHTTP(url string) string {
 	switch scheme, _, _ := strings.Cut(url, ":"); scheme {
 	case "kafka":
@@ -179,7 +179,7 @@ func notByHTTP(url string) string {
 	return ""
 }
 
-// labelRules are -remoteWrite.label and the label of a member, as rules.
+// labelRules converts -remoteWrite.label and the member's label to relabelling rules.
 func labelRules(f *flags, carry *promconfig.Carrier) []*yaml.Node {
 	labels := f.list("remoteWrite.label")
 	if label := unquote(f.text("promscrape.cluster.memberLabel")); label != "" {
@@ -196,14 +196,14 @@ func labelRules(f *flags, carry *promconfig.Carrier) []*yaml.Node {
 			continue
 		}
 		name = promconfig.Label(f.in, f.file, "-remoteWrite.label", name)
-		// A dollar of its own is one, and no group of the rule's expression.
+		// A dollar sign is text, not a reference to a group of the expression.
 		value = carry.Text(strings.ReplaceAll(value, "$", "$$"))
 		rules = append(rules, document.NewTable().Set("target_label", name).Set("replacement", value).Node)
 	}
 	return rules
 }
 
-// formatOf converts what is about requests.
+// formatOf converts flags of requests, retries and metadata.
 func formatOf(f *flags, settings document.Table, i int) {
 	switch {
 	case document.Truth(f.of("remoteWrite.forcePromProto", i)):
@@ -246,10 +246,10 @@ func formatOf(f *flags, settings document.Table, i int) {
 	f.claimed["enableMetadata"] = true
 }
 
-// queueOf makes the queue, which is on disk as vmagent's is.
+// queueOf makes the queue, on disk as vmagent's is unless a flag disables that.
 func queueOf(f *flags, settings document.Table, i int, reported *bool) {
 	queue := document.NewTable()
-	// Of several destinations none holds up the others, without the flag, too.
+	// With several destinations, none holds up the others, even without the flag.
 	dropped := f.yes("remoteWrite.dropSamplesOnOverload") || len(f.list("remoteWrite.url")) > 1
 	path := f.text("remoteWrite.tmpDataPath")
 	size := f.number("remoteWrite.maxDiskUsagePerURL", i)
@@ -280,7 +280,7 @@ func queueOf(f *flags, settings document.Table, i int, reported *bool) {
 	settings.Set("queue", queue)
 }
 
-// limits converts limits on series of all destinations, and stream aggregation: both are the processor's.
+// limits converts limits on series of all destinations, and stream aggregation: both become the processor's.
 func limits(f *flags, out *output.Output, urls []int) {
 	hourly, daily := f.number("remoteWrite.maxHourlySeries", 0), f.number("remoteWrite.maxDailySeries", 0)
 	name, limit, idle := "remoteWrite.maxHourlySeries", hourly, time.Hour
