@@ -30,13 +30,13 @@ import (
 // Exit codes of the commands.
 const (
 	exitDone = 0
-	// exitFailed is that of a command without a result.
+	// exitFailed is returned if there is no result.
 	exitFailed = 1
-	// exitIncomplete is that of a result that lacks something, with --strict.
+	// exitIncomplete is returned with --strict if the result lacks something.
 	exitIncomplete = 3
 )
 
-// A Command is what a distribution was started with.
+// A Command holds the arguments and streams that a distribution was started with.
 type Command struct {
 	// Distribution is the name of the binary.
 	Distribution string
@@ -44,14 +44,14 @@ type Command struct {
 	Stdin        io.Reader
 	Stdout       io.Writer
 	Stderr       io.Writer
-	// Validate is the distribution's own command of that name. Errors are written already.
+	// Validate is the distribution's own command `validate`, which writes its errors itself.
 	Validate func(args ...string) error
-	// LookupEnv tells a variable; nil asks the process's environment.
+	// LookupEnv looks up an environment variable; nil uses the process's environment.
 	LookupEnv func(name string) (string, bool)
 }
 
-// Intercept runs what the distribution adds to a collector's commands, and ends the process. It returns when the rest is
-// the collector's to do.
+// Intercept runs the commands that the distribution adds to a collector's, and ends the process. It returns if the
+// collector has to handle the command.
 func Intercept(distribution string) {
 	c := Command{
 		Distribution: distribution, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Validate: validate,
@@ -61,10 +61,10 @@ func Intercept(distribution string) {
 	}
 }
 
-// inner marks the process that validates for another one.
+// inner is the variable that marks a process that validates for another one.
 const inner = "GODWIT_VALIDATE_INNER"
 
-// validate asks the process's own file.
+// validate runs the command `validate` of the process's own binary.
 func validate(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +79,7 @@ func validate(args ...string) error {
 	return err
 }
 
-// validateFiles is the collector's own command, with a word when all is well, and what is deprecated.
+// validateFiles runs `validate`, and reports missing files, deprecated keys and success.
 func (c *Command) validateFiles(args []string) int {
 	if err := c.Validate(args...); err != nil {
 		return exitFailed
@@ -95,7 +95,7 @@ func (c *Command) validateFiles(args []string) int {
 		}
 		result, err := Run(c.source([]string{path}, nil, detect.Collector, "", c.Distribution))
 		if err != nil || len(result.Report.Findings) == 0 {
-			continue // a part of a configuration may not be one by itself
+			continue // a part of a configuration need not be valid alone
 		}
 		for _, f := range result.Report.Findings {
 			_, _ = fmt.Fprintln(c.Stdout, f)
@@ -105,7 +105,7 @@ func (c *Command) validateFiles(args []string) int {
 	return exitDone
 }
 
-// Run runs the command if it is one of these. Else it is the collector's, and done is false.
+// Run runs one of the commands above. If the command is the collector's, done is false.
 func (c *Command) Run() (exit int, done bool) {
 	if len(c.Args) == 0 {
 		return 0, false
@@ -133,15 +133,18 @@ func (c *Command) Run() (exit int, done bool) {
 	return c.validateFiles(c.Args[1:]), true
 }
 
-// validates tells a configuration to look at from a question about the command, and from the process that looks.
+// validates reports whether the arguments ask to validate a configuration. It is false for requests for help, and in
+// the process that validates for another one.
 func validates(args []string) bool {
 	return os.Getenv(inner) == "" && len(flagValues(args, "config")) > 0 && !slices.Contains(args, "--help") && !slices.Contains(args, "-h")
 }
 
-// maxLookedAt limits the files that are looked through before the collector reads them: it starts with them.
+// maxLookedAt limits the size of files that are checked before the collector reads them, because each start checks
+// them.
 const maxLookedAt = 256 << 10
 
-// refuse ends a collector that was given a file of Prometheus, or one with a mistake that can be told by its line.
+// refuse reports whether the collector must not start: a file is a configuration of Prometheus, or has a mistake that
+// can be reported with its line.
 func (c *Command) refuse() (exit int, done bool) {
 	paths := configFiles(c.Args)
 	typo.LookIn(paths...)
@@ -149,7 +152,7 @@ func (c *Command) refuse() (exit int, done bool) {
 	for _, path := range paths {
 		text, err := readFile(path)
 		if err != nil {
-			return 0, false // the collector says what is wrong with it
+			return 0, false // the collector reports the error
 		}
 		text = document.Readable(text)
 		if detect.IsPrometheus(text) {
@@ -174,10 +177,10 @@ func (c *Command) refuse() (exit int, done bool) {
 		c.warn(files)
 	}
 	if len(paths) < len(flagValues(c.Args, "config")) {
-		return 0, false // there is more that may set or use a key
+		return 0, false // other sources may set or use a key
 	}
 	if err := mistakes.Find(c.Distribution, files, flagValues(c.Args, "set"), c.lookup); err != nil {
-		for _, f := range files { // the first strange key of what is no collector's says less than what it is
+		for _, f := range files { // if the file is not for a collector, that explains more than its first unknown key
 			if kind := detect.File(f.Text); kind != detect.Collector && kind != detect.Unknown {
 				return c.fail(c.noCollectors(f.Name, kind)), true
 			}
@@ -187,7 +190,7 @@ func (c *Command) refuse() (exit int, done bool) {
 	return 0, false
 }
 
-// noCollectors says of a file that no collector runs what it is.
+// noCollectors returns the error for a file that is not a collector's.
 func (c *Command) noCollectors(path string, kind detect.Kind) error {
 	switch kind {
 	case detect.Prometheus, detect.VMAgent, detect.Manifest:
@@ -197,7 +200,8 @@ func (c *Command) noCollectors(path string, kind detect.Kind) error {
 	return fmt.Errorf("cannot use %s: it is %s", path, kind)
 }
 
-// warn says of files to start with what they do not mean, or not any more. It is no mistake: a text may have a dollar in it.
+// warn reports what will be ignored or read as plain text in the files. Neither is an error: a text may contain a
+// dollar sign.
 func (c *Command) warn(files []mistakes.File) {
 	for _, f := range files {
 		if line := document.FurtherDocument(f.Text); line > 0 {
@@ -216,7 +220,7 @@ func (c *Command) lookup(name string) (string, bool) {
 	return c.LookupEnv(name)
 }
 
-// flagValues are the values of a flag, each time it is given.
+// flagValues returns the values of all uses of a flag.
 func flagValues(args []string, flag string) []string {
 	var values []string
 	for i, arg := range args {
@@ -234,13 +238,13 @@ func flagValues(args []string, flag string) []string {
 	return values
 }
 
-// configFiles are the files that --config names.
+// configFiles returns the files that --config names.
 func configFiles(args []string) []string {
 	var files []string
 	for _, value := range flagValues(args, "config") {
 		value = strings.TrimPrefix(value, "file:")
 		if scheme, _, found := strings.Cut(value, ":"); found && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\.`) {
-			continue // another provider's; one letter is a drive
+			continue // the scheme of another provider; a single letter is a drive of Windows
 		}
 		files = append(files, value)
 	}
@@ -249,7 +253,7 @@ func configFiles(args []string) []string {
 
 var errNoFile = errors.New("it is no regular file")
 
-// readFile reads a regular file of at most maxFile bytes.
+// readFile reads a regular file of at most document.MaxFile bytes.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -275,7 +279,7 @@ func (c *Command) fail(err error) int {
 	return exitFailed
 }
 
-// flagSet makes the flags of a command, and says how it is used.
+// flagSet makes the flags of a command with its usage text.
 func (c *Command) flagSet(name, usage string) *flag.FlagSet {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.SetOutput(c.Stderr)
@@ -290,7 +294,7 @@ func (c *Command) source(files, args []string, from detect.Kind, dir, distributi
 	return Source{From: from, Files: files, Args: args, Dir: dir, Distribution: distribution, Read: c.read, Glob: filepath.Glob}
 }
 
-// convert is the command of that name.
+// convert runs the command of that name.
 func (c *Command) convert(args []string) int {
 	set := c.flagSet("convert", convertUsage)
 	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
@@ -329,7 +333,7 @@ func (c *Command) convert(args []string) int {
 	return exitDone
 }
 
-// parseArgs takes flags before and after the names of files. What follows -- are flags of vmagent.
+// parseArgs parses flags before and after the names of files. Arguments after -- are flags of vmagent.
 func parseArgs(set *flag.FlagSet, args []string) (files, foreign []string, err error) {
 	for i, arg := range args {
 		if arg == "--" {
@@ -348,7 +352,7 @@ func parseArgs(set *flag.FlagSet, args []string) (files, foreign []string, err e
 	}
 }
 
-// check says what a file is, and looks at it.
+// check determines what a file is, and checks it.
 func (c *Command) check(args []string) int {
 	set := c.flagSet("check", checkUsage)
 	from := set.String("from", "auto", "what the file is: prometheus, vmagent, collector or auto")
@@ -387,7 +391,7 @@ func (c *Command) check(args []string) int {
 	return exitDone
 }
 
-// unconverted tells of a collector's file that is wrong when convert writes it otherwise.
+// unconverted returns advice for a collector's file that is only correct once `convert` has rewritten it.
 func (c *Command) unconverted(result Result, path string) string {
 	if result.Kind != detect.Collector || result.Wrapped {
 		return ""
@@ -406,13 +410,13 @@ func (c *Command) unconverted(result Result, path string) string {
 	return fmt.Sprintf(" as it is: `%s convert %s -o godwit.yaml` writes it as the lines above say", c.Distribution, path)
 }
 
-// temporary writes a configuration for `validate` to read, under a name that says what its errors are about.
+// temporary writes a configuration for `validate` to read, under a name that fits its error messages.
 func temporary(text []byte) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "godwit-")
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot write the converted configuration: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // of no use to anybody, wherever it stays
+	remove = func() { _ = os.RemoveAll(dir) } // a leftover does no harm
 	path = filepath.Join(dir, "converted.yaml")
 	if err := create(path, text); err != nil {
 		remove()
@@ -456,7 +460,7 @@ const printUsage = `Shows what a configuration means, with defaults, and variabl
 --validate=false      also where it is not valid
 `
 
-// given is what each of these takes.
+// given is the help text for flags that several commands have.
 const given = `--config may be given several times: what is in several files is that of the last.
 
 --set KEY=VALUE       replaces one value, such as processors.batch.timeout=2s

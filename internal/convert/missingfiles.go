@@ -17,10 +17,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// fileKeys are those of files that are read.
+// fileKeys are keys of files that a component reads.
 var fileKeys = []string{"ca_file", "cert_file", "key_file", "password_file", "username_file", "credentials_file", "bearer_token_file", "client_secret_file"}
 
-// missingFiles says which files that components read are not there. That is no mistake: they may come before they are read.
+// missingFiles reports files that components read but that do not exist. That is no error, since they may be created
+// before they are read.
 func missingFiles(name string, n *yaml.Node, path []string, depth int) (found []report.Finding) {
 	if depth > document.MaxDepth {
 		return nil

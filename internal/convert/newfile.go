@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// create writes a new file that only its owner can read: there may be secrets in it.
+// create writes a new file that only its owner can read, because it may contain secrets.
 func create(path string, text []byte) error {
 	return createWith(path, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -17,7 +17,8 @@ func create(path string, text []byte) error {
 	})
 }
 
-// createWith leaves nothing where writing fails, as on a full disk: half a configuration may be a valid one, and would be in the way of the next attempt.
+// createWith removes the file if writing fails, as on a full disk: half a configuration may be valid, and would block
+// the next attempt.
 func createWith(path string, write func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
-// Plain has a collector say what is wrong with its configuration as `validate` does: in plain words, with file and line.
+// Plain returns a writer that rewrites a collector's errors as `validate` does: in plain words, with file and line.
 func Plain(w io.Writer) io.Writer { return plain{w} }
 
 type plain struct{ io.Writer }
 
 func (p plain) Write(said []byte) (int, error) {
 	text := string(said)
-	if os.Getenv(inner) == "" { // else it is for the process that asked to do so
+	if os.Getenv(inner) == "" { // otherwise the process that started this one rewrites it
 		text = plainly(text)
 	}
 	if _, err := io.WriteString(p.Writer, text); err != nil {
@@ -33,24 +33,26 @@ func (p plain) Write(said []byte) (int, error) {
 var (
 	decoding = regexp.MustCompile(`decoding failed due to the following error\(s\):\s+`)
 	reading  = regexp.MustCompile(`'([a-z]+)' error reading configuration for "([^"]+)": `)
-	// failed is a component that cannot be made or started, and failedReceiver one that has another way to say so.
+	// failed matches the error of a component that cannot be made or started.
 	failed = regexp.MustCompile(`(?:failed to build pipelines: |cannot start pipelines: )?failed to (create|start) "([^"]+)" ` +
 		`(receiver|processor|exporter|connector)(?: for data type "[^"]+"|, in pipeline "[^"]+")?: `)
 	failedExtension = regexp.MustCompile(`(?:failed to build extensions: )?failed to create extension "([^"]+)": `)
 	nameless        = regexp.MustCompile(`scrape_configs\[(\d+)\]: job_name is empty`)
-	// served is what is wrong with the service, by its path, and system what one says of an address or a file.
+	// served matches an error of the service, with its path; system one of the operating system about an address or a
+	// file.
 	served = regexp.MustCompile(`^(?:Error: )?(service(?:::[^:\s]+)+): `)
 	system = regexp.MustCompile(`: (?:listen \w+|open|mkdir|stat|read|readlink) `)
-	// judged is what a component says of its own configuration, keyed a key that it names, placed a line that is there already.
+	// judged matches a component's error about its own configuration, keyed a key that it names, placed a line number
+	// that it has already.
 	judged = regexp.MustCompile(`\b(receivers|processors|exporters|extensions|connectors)::([^:\s]+): `)
 	keyed  = regexp.MustCompile("`([a-z0-9_]+(?:\\[[0-9]+\\])?(?:(?:::|\\.)[a-z0-9_]+(?:\\[[0-9]+\\])?)*)`")
 	placed = regexp.MustCompile(`\([^()]*:[0-9]+\)`)
 )
 
-// inUse is what a system says of a port that somebody has.
+// inUse is the system's error for a port in use.
 const inUse = "bind: address already in use"
 
-// plainly leaves out of an error of the collector what says nothing.
+// plainly rewrites the collector's errors without what does not help to understand them.
 func plainly(text string) string {
 	text = strings.ReplaceAll(text, "failed to get config: cannot unmarshal the configuration: ", "")
 	text = decoding.ReplaceAllString(text, "")
@@ -65,14 +67,14 @@ func plainly(text string) string {
 	return located(typo.Plainly(text))
 }
 
-// located adds file and line to what components say of their configuration: those of the key, or else of the component.
+// located adds the file and line of the key, or else of the component, to a component's errors about its configuration.
 func located(text string) string {
 	lines := strings.Split(text, "\n")
 	var component []string
 	for i, line := range lines {
 		if match := judged.FindStringSubmatch(line); match != nil {
 			component = match[1:]
-		} else if !strings.HasPrefix(line, "`") { // else it is the next fault of the same one
+		} else if !strings.HasPrefix(line, "`") { // otherwise it is another error of the same component
 			component = nil
 		}
 		if placed.MatchString(line) || component == nil && !strings.HasPrefix(line, "Error: ") {
@@ -87,8 +89,8 @@ func located(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// placeOf is where the key is that a line names first, or one within it that the line names next; of a key that is not there it is
-// what it should be in, or what has a value that the line mentions, at last the component.
+// placeOf returns the place of the first key that a line names, or of a second one within it. If the key is not
+// present, it returns the place of its parent, or of a value that the line mentions, or else of the component.
 func placeOf(component []string, line string) string {
 	if system.MatchString(line) {
 		if where := typo.PlaceOfMentioned(line, component...); where != "" {
@@ -116,7 +118,7 @@ func placeOf(component []string, line string) string {
 	return typo.PlaceOf(component...)
 }
 
-// steps are the parts of a key's path as components write them: a.b[0], a::b::0.
+// steps splits the path of a key in the forms that components use: a.b[0], a::b::0.
 func steps(path string) []string {
 	parts := typo.Steps(strings.ReplaceAll(path, "::", "."))
 	for i, part := range parts {

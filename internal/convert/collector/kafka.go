@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// kafka puts a topic and an encoding, which contrib's components had one of, under each signal whose pipelines have the component. A receiver has a list
-// of topics there.
+// kafka moves the topic and the encoding, of which contrib's components had one, to each signal whose pipelines use the
+// component. A receiver has a list of topics there.
 func (c *collector) kafka(kind string, s *input.Section, id string, settings *yaml.Node) {
 	if settings == nil || settings.Kind != yaml.MappingNode {
 		return
@@ -60,7 +60,7 @@ func (c *collector) kafka(kind string, s *input.Section, id string, settings *ya
 	}
 }
 
-// has reports whether a pipeline of a signal has a component.
+// has reports whether a pipeline of a signal uses a component.
 func (c *collector) has(signal, kind, id string) bool {
 	pipelines := document.Find(document.Find(c.root, "service"), "pipelines")
 	for i := 0; pipelines != nil && i+1 < len(pipelines.Content); i += 2 {

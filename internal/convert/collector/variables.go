@@ -18,14 +18,16 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// bareVariable is a variable of the environment as collectors before 0.104 read it, and the dollars before it: two are one of the user's own. One that is a whole
-// value may have any letters.
+// bareVariable matches an environment variable in the form of collectors before 0.104, and the dollar signs before it;
+// two of them are an escaped one. wholeVariable matches a value that consists of a variable, which may have lower-case
+// letters, too.
 var (
 	bareVariable  = lazyregexp.New(`(\$+)([A-Z][A-Z0-9_]+)`)
 	wholeVariable = lazyregexp.New(`^(\$)([A-Za-z_][A-Za-z0-9_]*)$`)
 )
 
-// FormerVariables are values in a configuration that were variables for collectors before 0.104, and are text for one of today, which says nothing of it.
+// FormerVariables returns the values that were variables for collectors before 0.104 and are plain text for a current
+// one, which does not report that.
 func FormerVariables(name string, text []byte) []report.Finding {
 	if !bytes.ContainsRune(text, '$') {
 		return nil
@@ -39,8 +41,8 @@ func FormerVariables(name string, text []byte) []report.Finding {
 	return slices.DeleteFunc(c.in.Report.Findings, func(f report.Finding) bool { return f.Kind != report.Changed })
 }
 
-// bareVariables puts variables without braces into them. A collector takes these for text, and an address or a selector with one
-// in it finds nothing, without a word.
+// bareVariables puts variables without braces into braces. A current collector takes them for plain text, and silently
+// finds nothing at an address or with a selector that contains one.
 func (c *collector) bareVariables(n *yaml.Node, path, key string) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -58,7 +60,7 @@ func (c *collector) bareVariables(n *yaml.Node, path, key string) {
 }
 
 func (c *collector) bareVariable(n *yaml.Node, path, key string) {
-	if !strings.Contains(n.Value, "$") || strings.HasPrefix(path, "receivers.") && strings.Contains(path, ".external_labels.") { // Prometheus reads these
+	if !strings.Contains(n.Value, "$") || strings.HasPrefix(path, "receivers.") && strings.Contains(path, ".external_labels.") { // Prometheus' code expands these itself
 		return
 	}
 	say := func(kind report.Outcome, text string) {
@@ -72,7 +74,7 @@ func (c *collector) bareVariable(n *yaml.Node, path, key string) {
 		name := strings.TrimLeft(found, "$")
 		dollars := len(found) - len(name)
 		switch {
-		case dollars%2 == 0, bytes.Contains(c.in.Text, []byte("?P<"+name+">")): // a group of an expression has a name, too
+		case dollars%2 == 0, bytes.Contains(c.in.Text, []byte("?P<"+name+">")): // it may refer to a group of a regular expression
 			return found
 		case (!whole || name != strings.ToUpper(name)) && slices.Contains(promconfig.SecretKeys, key):
 			say(report.Note, "`"+found+"` is text, and was a variable before 0.104: if it is one, write `${env:"+name+"}`")

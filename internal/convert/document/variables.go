@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Variable is one of vmagent's files and flags. Those that Compose fills in may say what they are where nobody sets them, which may be
-// another variable: this finds the inner one.
+// Variable matches a variable in files and flags of vmagent. A variable of Compose may have a default, which may be
+// another variable: then the inner one is matched.
 var Variable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`%\{([A-Za-z_][A-Za-z0-9_]*(?::-[^}%]*)?)\}`)
 })
 
-// vmagent fills in variables before it reads a file, so that they may be where a percent sign or a brace is wrong: `limit: %{LIMIT}` is no YAML. They are read
-// between two signs that mean nothing, to nobody.
+// vmagent replaces variables before it parses a file, so they may be in places where a percent sign or a brace is not
+// valid YAML, as in `limit: %{LIMIT}`. They are parsed between two characters of the private use area.
 const hidden, shown = "\ue000", "\ue001"
 
 func hideVariables(text []byte) []byte {
@@ -26,18 +26,18 @@ func hideVariables(text []byte) []byte {
 		if bytes.Equal(found, text) {
 			break
 		}
-		text = found // those that had one of these in them
+		text = found // now the variables that contained one of these
 	}
 	return text
 }
 
-// HideVariables puts signs in place of what begins and ends a variable, for parsers that a percent sign says something to.
+// HideVariables replaces the delimiters of variables, for parsers that give percent signs a meaning.
 func HideVariables(text string) string { return string(hideVariables([]byte(text))) }
 
-// ShowVariables takes that back.
+// ShowVariables undoes HideVariables.
 func ShowVariables(text string) string { return show(text, "%{") }
 
-// Environment has variables as a collector writes them.
+// Environment converts variables to a collector's form.
 func Environment(text string) string { return show(HideVariables(text), "${env:") }
 
 func show(text, begin string) string {
@@ -47,7 +47,7 @@ func show(text, begin string) string {
 	return strings.NewReplacer(hidden, begin, shown, "}").Replace(text)
 }
 
-// IsVariable tells a text that is one variable, and nothing beside it.
+// IsVariable reports whether a text consists of a single variable.
 func IsVariable(text string) bool {
 	rest, found := strings.CutPrefix(HideVariables(text), hidden)
 	for depth := 1; found; {

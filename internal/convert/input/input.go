@@ -16,57 +16,57 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// Given is what somebody wants to have converted.
+// Given describes what to convert.
 type Given struct {
-	// Files are the names of files. Those beyond the first belong to it: what flags of vmagent name.
+	// Files are names of files. All but the first are files that the first one names, such as those in vmagent's flags.
 	Files []string
-	// Args are flags of vmagent, in place of a file with them.
+	// Args are flags of vmagent, instead of a file with them.
 	Args []string
 	// Dir is the directory that relative paths in the files are relative to. Default: the directory of the first file.
 	Dir string
-	// Distribution shall run the result.
+	// Distribution is the one that will run the result.
 	Distribution string
-	// Read reads a file that is given, or named in one.
+	// Read reads a file that is given, or that another file names.
 	Read func(name string) ([]byte, error)
-	// Glob finds files by a pattern.
+	// Glob returns the files that match a pattern.
 	Glob func(pattern string) ([]string, error)
 }
 
-// An Input is the files that are converted, and what is said of them.
+// An Input holds the files to convert and the report on them.
 type Input struct {
 	Given
 
 	Report   report.Report
 	sections []*Section
-	// Text is the contents of the first file, extra those of the others by their base names.
+	// Text is the content of the first file. extra maps the base names of the others to their names.
 	Text  []byte
 	extra map[string]string
-	// Mounts are where a container of Docker Compose has files of its host.
+	// Mounts are the files of the host that a container of Docker Compose sees.
 	Mounts []Mount
-	// Packed are files that a manifest of Kubernetes has beside the configuration in it.
+	// Packed are files in a Kubernetes manifest besides the configuration.
 	Packed map[string]PackedFile
-	// Allocator is where the operator's target allocator for the configuration is, "" where there is none.
+	// Allocator is the address of the operator's target allocator for the configuration, "" if there is none.
 	Allocator string
-	// Opened are the files of either that were read.
+	// Opened are the base names of files that were opened.
 	Opened map[string]bool
-	// moved reports whether a relative path was found, and made absolute.
+	// moved reports whether a relative path was made absolute.
 	moved bool
 }
 
-// PackedFile is a file of a ConfigMap or a Secret; others tells that there is another of its name.
+// PackedFile is a file of a ConfigMap or a Secret. Others reports whether other objects have a file of the same name.
 type PackedFile struct {
 	Text   []byte
 	Object string
 	Others bool
 }
 
-// ErrNothing is about input without anything that a collector could do.
+// ErrNothing is returned for input with nothing that a collector could do.
 var ErrNothing = errors.New("there is nothing to scrape, to receive or to send in it")
 
-// Stdin names the standard input.
+// Stdin is the name of the standard input.
 const Stdin = "-"
 
-// New is an input of which nothing is read yet.
+// New returns an input without reading its files.
 func New(what Given) *Input {
 	in := &Input{Given: what, extra: map[string]string{}, Opened: map[string]bool{}}
 	in.Read = func(name string) ([]byte, error) {
@@ -82,7 +82,7 @@ func New(what Given) *Input {
 	return in
 }
 
-// Name is what the input is called in a report.
+// Name returns the input's name in a report.
 func (in *Input) Name() string {
 	if len(in.Files) == 0 {
 		return "the flags"
@@ -90,7 +90,8 @@ func (in *Input) Name() string {
 	return in.Files[0]
 }
 
-// Open reads a file that is named in another. One that was given beside the first, under whatever directory, is meant first.
+// Open reads a file that another file names. A given file with the same base name takes precedence, whatever its
+// directory.
 func (in *Input) Open(name string) (text []byte, at string, err error) {
 	base := filepath.Base(name)
 	in.Opened[base] = true
@@ -114,7 +115,8 @@ func (in *Input) Open(name string) (text []byte, at string, err error) {
 	return text, name, err
 }
 
-// Beside are the files beside the first that a pattern names: by its last folder, too, where it stands for several.
+// Beside returns the given files that match a pattern by their base names. If the last part of the pattern is a
+// wildcard, the directory must match, too.
 func (in *Input) Beside(pattern string) (names []string) {
 	for _, base := range slices.Sorted(maps.Keys(in.extra)) {
 		name := in.extra[base]
@@ -131,7 +133,7 @@ func (in *Input) Beside(pattern string) (names []string) {
 	return names
 }
 
-// Join makes a path absolute as its file meant it.
+// Join makes a path absolute, relative to the directory of the input.
 func (in *Input) Join(path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path) || path[0] == '/' || strings.HasPrefix(path, "${") || strings.HasPrefix(path, "%{"):
@@ -143,7 +145,7 @@ func (in *Input) Join(path string) string {
 	return filepath.Join(in.Dir, path)
 }
 
-// Close reports what nobody claimed.
+// Close reports keys that were not claimed and files that were not read.
 func (in *Input) Close(named bool) {
 	for _, s := range in.sections {
 		s.close()
@@ -155,7 +157,7 @@ func (in *Input) Close(named bool) {
 	}
 }
 
-// unread reports files that nobody has read. Where flags name files, it may be that none names these.
+// unread reports the files that were not read. If flags name files, some of the given ones may not be among them.
 func (in *Input) unread(named bool) {
 	for _, base := range slices.Sorted(maps.Keys(in.extra)) {
 		switch {
@@ -168,7 +170,7 @@ func (in *Input) unread(named bool) {
 	}
 }
 
-// AddExtra takes files beside the first, which it or the flags may name.
+// AddExtra adds files that the first file or the flags may name.
 func (in *Input) AddExtra(names []string) error {
 	for _, name := range names {
 		base := filepath.Base(name)

@@ -5,10 +5,10 @@ package input
 
 import "strings"
 
-// A Mount is where a container has a file or a folder of its host.
+// A Mount maps a file or directory in a container to the host's.
 type Mount struct{ Inside, Outside string }
 
-// outside is where the host has a file that a container sees, or what was asked for.
+// outside returns the host's name of a file in a container, or name if it is not in a mount.
 func outside(mounts []Mount, name string) string {
 	found := Mount{}
 	for _, m := range mounts {

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// A Section is a mapping of the input. What is read of it is claimed.
+// A Section is a mapping of the input. Reading a key claims it.
 type Section struct {
 	In      *Input
 	File    string
@@ -23,7 +23,8 @@ type Section struct {
 	claimed map[string]bool
 }
 
-// Section makes a mapping one whose keys have to be claimed. It is empty for what is none, which is reported.
+// Section returns a mapping whose keys must be claimed. If node is not a mapping, Section reports that and returns an
+// empty one.
 func (in *Input) Section(file, path string, node *yaml.Node) *Section {
 	s := &Section{In: in, File: file, Path: path, Node: node, claimed: map[string]bool{}}
 	if !document.IsNull(node) && node.Kind != yaml.MappingNode {
@@ -33,7 +34,7 @@ func (in *Input) Section(file, path string, node *yaml.Node) *Section {
 	return s
 }
 
-// Join is the path of a key.
+// Join returns the path of a key.
 func (s *Section) Join(key string) string {
 	if s.Path == "" || key == "" {
 		return s.Path + key
@@ -41,7 +42,7 @@ func (s *Section) Join(key string) string {
 	return s.Path + "." + key
 }
 
-// Say reports something about a key, or about the section where the key is empty.
+// Say reports a finding about a key, or about the section if key is empty.
 func (s *Section) Say(kind report.Outcome, at *yaml.Node, key, text string) {
 	f := report.Finding{Kind: kind, File: s.File, Path: s.Join(key), Text: text}
 	if at != nil {
@@ -52,17 +53,17 @@ func (s *Section) Say(kind report.Outcome, at *yaml.Node, key, text string) {
 	s.In.Report.Add(f)
 }
 
-// Claim says that keys are known, whatever is in them.
+// Claim claims keys with whatever they contain.
 func (s *Section) Claim(keys ...string) {
 	for _, key := range keys {
 		s.claimed[key] = true
 	}
 }
 
-// IsClaimed reports whether somebody has read a key.
+// IsClaimed reports whether a key was claimed.
 func (s *Section) IsClaimed(key string) bool { return s.claimed[key] }
 
-// Get claims a key with all that is in it. What says nothing is nil.
+// Get claims a key with all that it contains, and returns its value, nil if that is null.
 func (s *Section) Get(key string) *yaml.Node {
 	value := document.Find(s.Node, key)
 	s.Claim(key)
@@ -72,10 +73,10 @@ func (s *Section) Get(key string) *yaml.Node {
 	return value
 }
 
-// Has reports whether a key is there, and says something. It claims nothing.
+// Has reports whether a key is present and not null, without claiming it.
 func (s *Section) Has(key string) bool { return !document.IsNull(document.Find(s.Node, key)) }
 
-// Text claims a key whose value is one text, number or truth.
+// Text claims a key with a scalar value.
 func (s *Section) Text(key string) string {
 	value := s.Get(key)
 	if value == nil {
@@ -88,7 +89,7 @@ func (s *Section) Text(key string) string {
 	return value.Value
 }
 
-// Yes claims a key that is true or false.
+// Yes claims a key that is true or false, and returns otherwise for other values.
 func (s *Section) Yes(key string, otherwise bool) bool {
 	switch strings.ToLower(s.Text(key)) {
 	case "true", "yes", "on", "y":
@@ -99,7 +100,7 @@ func (s *Section) Yes(key string, otherwise bool) bool {
 	return otherwise
 }
 
-// Number claims a key with a whole number, 0 where there is none.
+// Number claims a key with a whole number, and returns 0 if there is none.
 func (s *Section) Number(key string) int64 {
 	text := s.Text(key)
 	if text == "" {
@@ -112,7 +113,7 @@ func (s *Section) Number(key string) int64 {
 	return n
 }
 
-// Sub claims a key whose value has keys of its own to be claimed. It returns nil where there is none.
+// Sub claims a key whose value has keys that must be claimed in turn. It returns nil if there is none.
 func (s *Section) Sub(key string) *Section {
 	value := s.Get(key)
 	if value == nil {
@@ -121,10 +122,10 @@ func (s *Section) Sub(key string) *Section {
 	return s.In.Section(s.File, s.Join(key), value)
 }
 
-// Items claims a key whose value is a list, and returns what is in it.
+// Items claims a key whose value is a list, and returns its items.
 func (s *Section) Items(key string) []*yaml.Node { return document.Contents(s.ListNode(key)) }
 
-// ListNode claims a key whose value is a list. It returns nil where there is none.
+// ListNode claims a key whose value is a list. It returns nil if there is none.
 func (s *Section) ListNode(key string) *yaml.Node {
 	value := s.Get(key)
 	if value != nil && value.Kind != yaml.SequenceNode {
@@ -134,7 +135,7 @@ func (s *Section) ListNode(key string) *yaml.Node {
 	return value
 }
 
-// What is said of values that have another form.
+// Findings for values of the wrong kind.
 const (
 	NoList    = "it must be a list"
 	NoMapping = "it must have keys and values"
@@ -150,7 +151,7 @@ func (s *Section) List(key string) []*Section {
 	return out
 }
 
-// Lose claims keys that have no equivalent, and says so of those that are there.
+// Lose claims keys without an equivalent, and reports those that are present.
 func (s *Section) Lose(kind report.Outcome, text string, keys ...string) {
 	for _, key := range keys {
 		if value := s.Get(key); value != nil {
@@ -159,7 +160,7 @@ func (s *Section) Lose(kind report.Outcome, text string, keys ...string) {
 	}
 }
 
-// close reports the keys that nobody has claimed.
+// close reports the keys that were not claimed.
 func (s *Section) close() {
 	if s.Node == nil || s.Node.Kind != yaml.MappingNode {
 		return

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// New compiles an expression when it is first asked for: most processes never convert anything.
+// New compiles an expression when it is first used.
 func New(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// An argument is one of a container's, with its value.
+// An argument is an argument of a container, with its value.
 type argument struct {
 	text string
 	line int
 }
 
-// startArguments are the arguments of containers in a manifest that start Prometheus or a collector, but for those that name the configuration.
+// startArguments returns the arguments with which containers of a manifest start Prometheus or a collector, except
+// those that name the configuration.
 func startArguments(n *yaml.Node) (all []argument) {
 	if n == nil {
 		return nil
@@ -34,7 +35,7 @@ func startArguments(n *yaml.Node) (all []argument) {
 	return all
 }
 
-// ofCommand are those of one list, none if it names no configuration.
+// ofCommand returns the arguments in one list, none if none of them names a configuration.
 func ofCommand(list []*yaml.Node) (all []argument) {
 	starts := false
 	for i := 0; i < len(list); i++ {
@@ -59,13 +60,14 @@ func ofCommand(list []*yaml.Node) (all []argument) {
 	return all
 }
 
-// pointless are flags of Prometheus that mean nothing where nothing is stored or queried, or that a collector has no need of.
+// pointless are flags of Prometheus without a meaning if nothing is stored or queried, or that a collector does not
+// need.
 var pointless = []string{
 	"--agent", "--storage.", "--query.", "--rules.", "--alertmanager.", "--web.enable-lifecycle", "--web.enable-admin-api", "--web.console.", "--web.external-url",
 	"--web.route-prefix", "--web.page-title", "--web.max-connections", "--log.", "--auto-gom", "--no-",
 }
 
-// SayArguments reports the arguments with which the configuration was used, and which are no part of it.
+// SayArguments reports the arguments that were used with the configuration but are not part of it.
 func (c *Configuration) SayArguments(in *input.Input) {
 	if len(c.arguments) == 0 {
 		return

@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/vmagent"
 )
 
-// operated says of kinds without a configuration in them what becomes of them.
+// operated has advice for kinds of objects that do not contain a configuration.
 var operated = map[string]string{
 	"Prometheus":      reloadedFile,
 	"PrometheusAgent": reloadedFile,
@@ -56,30 +56,33 @@ const (
 	vmMonitors   = "VictoriaMetrics' operator makes jobs of it: take them out of the secret of its VMAgent, or write a ServiceMonitor or PodMonitor, which the OpenTelemetry operator's target allocator reads"
 )
 
-// Configuration is a configuration in a manifest, and whose it is.
+// Configuration is a configuration in a manifest, with the object that contains it.
 type Configuration struct {
 	Text   []byte
 	Object string
-	// names are what it is chosen by.
+	// names are the names that select it.
 	names []string
-	// File is its name in a ConfigMap.
+	// File is its file name in a ConfigMap.
 	File string
-	// flags tells that it is a container's flags; files are those of ConfigMaps beside it, which these may name.
+	// flags reports whether it consists of a container's flags. Files are the files of ConfigMaps and Secrets beside
+	// it, which the flags may name.
 	flags bool
 	Files map[string]input.PackedFile
-	// Spec is what an operator reads beside the configuration, nil for others.
+	// Spec is what an operator reads besides the configuration, nil if there is none.
 	Spec *yaml.Node
-	// arguments are those of containers that may read it.
+	// arguments are the arguments of containers that may read it.
 	arguments []argument
-	// Beside are other configurations in the manifest, and unread is why a part of it is not read.
+	// Beside are the other configurations in the manifest. Unread is the reason why a part of the manifest could not be
+	// read.
 	Beside []Configuration
 	Unread error
 }
 
-// Name is what the object is called.
+// Name returns the name of the object.
 func (c *Configuration) Name() string { return c.names[0] }
 
-// Unwrap takes the configuration out of a manifest of Kubernetes, that of a name where there are several. It returns nil for what is none.
+// Unwrap extracts the configuration from a Kubernetes manifest, the one with the name if there are several. It returns
+// nil if text is not a manifest.
 func Unwrap(text []byte, name string) (*Configuration, error) {
 	if !bytes.Contains(text, []byte("apiVersion")) {
 		return choose(inCompose(text), name)
@@ -92,7 +95,7 @@ func Unwrap(text []byte, name string) (*Configuration, error) {
 	for part := range document.Documents(text) {
 		root, err := document.ParseLoosely(part)
 		if err != nil {
-			if broken == nil { // to find the line takes a while
+			if broken == nil { // finding the line takes a while
 				broken = document.AtLine(part, err)
 			}
 			continue
@@ -129,7 +132,8 @@ func Unwrap(text []byte, name string) (*Configuration, error) {
 	return nil, nil
 }
 
-// choose takes the configuration that a name means, or the only one. Flags may name files beside them, so they come before these.
+// choose returns the configuration with the name, or the only one. Flags may name files beside them, so they take
+// precedence over these.
 func choose(found []Configuration, name string) (*Configuration, error) {
 	hasFlags := slices.ContainsFunc(found, func(w Configuration) bool { return w.flags })
 	var candidates []Configuration
@@ -156,7 +160,7 @@ func choose(found []Configuration, name string) (*Configuration, error) {
 	return nil, fmt.Errorf("there are several configurations in it: choose one by `--pick`: %s", listed(candidates))
 }
 
-// listed says how each of several configurations is chosen.
+// listed returns the names that select each of several configurations.
 func listed(all []Configuration) string {
 	var names []string
 	for _, w := range all {
@@ -165,7 +169,7 @@ func listed(all []Configuration) string {
 	return strings.Join(names, ", ")
 }
 
-// inside finds what is in an object of a part, and adds the files of a ConfigMap or a Secret to others.
+// inside finds the configurations in an object, and adds the files of a ConfigMap or a Secret to all.
 func inside(part []byte, object *yaml.Node, alone bool, all map[string]input.PackedFile) []Configuration {
 	kind, name := document.Find(object, "kind").Value, document.TextOf(document.Find(object, "metadata"), "name")
 	w := Configuration{Object: strings.TrimSpace(kind + " " + name), names: []string{name}}
@@ -211,8 +215,8 @@ func inside(part []byte, object *yaml.Node, alone bool, all map[string]input.Pac
 	return found
 }
 
-// cut is the text of a value that is a configuration, in the lines in which it is. Where these are not all that it says, as with aliases of what is
-// outside of it, it is the value itself.
+// cut returns the lines of a value that is a configuration. If the lines alone do not have the same value, as with
+// aliases of anchors outside them, it returns the value itself.
 func cut(part []byte, n *yaml.Node) []byte {
 	if n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle == 0 {
 		return []byte(n.Value)
@@ -236,7 +240,7 @@ func cut(part []byte, n *yaml.Node) []byte {
 	return text
 }
 
-// cutLines are the lines of a value in a block, and as many empty ones before them as there are before it.
+// cutLines returns the lines of a value in block style, preceded by empty lines that keep their line numbers.
 func cutLines(part []byte, n *yaml.Node) []byte {
 	from := n.Line
 	if n.Kind == yaml.ScalarNode {
@@ -266,12 +270,13 @@ func cutLines(part []byte, n *yaml.Node) []byte {
 	return made
 }
 
-// Is tells a manifest by its top-level keys alone, as cheaply as IsPrometheus.
+// Is recognises a manifest by its top-level keys alone, as cheaply as IsPrometheus.
 func Is(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("apiVersion:")) || bytes.Contains(text, []byte("\napiVersion:"))
 }
 
-// secret is what a text of Kubernetes' in base64 stands for, unpacked where it is in gzip, as the operators' own configurations are.
+// secret decodes a base64 text of Kubernetes, and decompresses it if it is gzip, as the operators' own configurations
+// are.
 func secret(text string) ([]byte, bool) {
 	plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {

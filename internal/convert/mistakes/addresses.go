@@ -16,14 +16,15 @@ import (
 )
 
 var (
-	// Components whose keys of that name are addresses, with a port; those of byURL are URLs.
+	// byAddress are components whose endpoints are addresses with a port; byURL are those whose endpoints are URLs.
 	byAddress    = append([]string{"otlp", "otlp_grpc", "health_check", "pprof", "zpages"}, ours...)
 	byURL        = []string{"remotewrite", "prometheus_remote_write", "prometheusremotewrite", "otlp_http", "otlphttp"}
 	endpointKeys = []string{"endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"}
 	aPort        = regexp.MustCompile(`^[0-9]+$`)
 )
 
-// address finds a port alone, and a URL without its scheme. Of the first the collector would say that a text is meant.
+// address finds a port without an address, and a URL without its scheme. For the former, the collector would only ask
+// for a text.
 func (m *finder) address(n *yaml.Node, path []string) error {
 	if len(path) < 3 || !slices.Contains(endpointKeys, path[len(path)-1]) || slices.Contains(path, "config") || m.isReplaced(path) ||
 		slices.Contains(path, "endpoints") && m.isReplaced(path[:slices.Index(path, "endpoints")+1]) {
@@ -55,7 +56,7 @@ func (m *finder) address(n *yaml.Node, path []string) error {
 	return nil
 }
 
-// withoutPassword leaves out who an address is for.
+// withoutPassword removes the user and password from an address.
 func withoutPassword(address string) string {
 	if i := strings.LastIndexByte(address, '@'); i >= 0 {
 		return "…" + address[i:]
@@ -63,7 +64,8 @@ func withoutPassword(address string) string {
 	return address
 }
 
-// targets finds URLs where a job has hosts and ports, and no rule that makes an address of them. Such a target is never scraped.
+// targets finds URLs where a job expects hosts and ports, if no rule makes an address of them. Such a target would
+// never be scraped.
 func (m *finder) targets(job *yaml.Node, path []string) error {
 	for _, rule := range document.Contents(document.Find(job, "relabel_configs")) {
 		to, action := document.Find(rule, "target_label"), document.Find(rule, "action")

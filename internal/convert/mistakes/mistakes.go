@@ -21,10 +21,10 @@ type File struct {
 	root *yaml.Node
 }
 
-// lookup tells a variable of the environment.
+// lookup looks up an environment variable.
 type lookup func(name string) (string, bool)
 
-// Find finds what is wrong with files of a collector. Keys that --set replaces are left alone.
+// Find returns the first error in a collector's files. Keys that --set replaces are ignored.
 func Find(distribution string, files []File, set []string, environment lookup) error {
 	m := &finder{distribution: distribution, set: set, environment: environment, used: map[string]bool{}, configured: map[string][]string{}, open: map[string]bool{}}
 	for i := range files {
@@ -57,27 +57,27 @@ func Find(distribution string, files []File, set []string, environment lookup) e
 	return nil
 }
 
-// A finder looks through one file after the other.
+// A finder checks one file after the other.
 type finder struct {
 	set         []string
 	environment lookup
 	file        string
 	later       []File
-	// distribution is what the files are for.
+	// distribution is the one that will run the files.
 	distribution string
-	// used are the components of pipelines, and extensions, by section and ID; configured are the IDs of each section, and open are
-	// sections that have others, which come from elsewhere.
+	// used are the components of pipelines, and extensions, by section and ID. configured are the IDs in each section.
+	// open are sections that may have more IDs, from elsewhere.
 	used       map[string]bool
 	configured map[string][]string
 	open       map[string]bool
 }
 
-// at is what is wrong with a value or a key.
+// at returns an error about a value or a key.
 func (m *finder) at(n *yaml.Node, path []string, text string) error {
 	return &document.FaultError{File: m.file, Line: n.Line, Path: path, Text: text}
 }
 
-// uses remembers which components the service has.
+// uses records the components that the service uses.
 func (m *finder) uses(root *yaml.Node) {
 	service := document.Find(root, "service")
 	for _, id := range document.Contents(document.Find(service, "extensions")) {
@@ -97,7 +97,7 @@ func (m *finder) uses(root *yaml.Node) {
 	}
 }
 
-// configures remembers which components there are.
+// configures records the components that are configured.
 func (m *finder) configures(root *yaml.Node) {
 	for _, kind := range components.Kinds {
 		section := document.Find(root, kind)
@@ -111,12 +111,12 @@ func (m *finder) configures(root *yaml.Node) {
 	}
 }
 
-// isUsed reports whether a component does anything. Where no pipeline is known, all may.
+// isUsed reports whether a component does anything. If no pipeline is known, all may.
 func (m *finder) isUsed(kind, id string) bool {
 	return len(m.used) == 0 || !slices.Contains(components.Kinds, kind) || m.used[kind+"::"+id]
 }
 
-// isReplaced reports whether --set or a later file has another value.
+// isReplaced reports whether --set or a later file replaces a value.
 func (m *finder) isReplaced(path []string) bool {
 	dotted := strings.Join(path, ".")
 	for _, set := range m.set {

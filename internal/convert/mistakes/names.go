@@ -21,7 +21,7 @@ var (
 	logLevels   = []string{"debug", "info", "warn", "warning", "error", "dpanic", "panic", "fatal"}
 )
 
-// keys looks at those that are the collector's own.
+// keys checks the collector's own keys.
 func (m *finder) keys(root *yaml.Node) error {
 	if err := m.known(root, nil, sections); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (m *finder) keys(root *yaml.Node) error {
 	return m.service(document.Find(root, "service"))
 }
 
-// component says what is wrong with the ID of one.
+// component checks the ID of a component.
 func (m *finder) component(kind string, id *yaml.Node) error {
 	name := components.TypeOf(id.Value)
 	text := components.Missing(m.distribution, kind, name)
@@ -107,7 +107,7 @@ func (m *finder) service(service *yaml.Node) error {
 	return nil
 }
 
-// referred looks at the IDs in a list of the service.
+// referred checks the IDs in a list of the service.
 func (m *finder) referred(n *yaml.Node, path []string, kinds ...string) error {
 	if slices.ContainsFunc(kinds, func(kind string) bool { return m.open[kind] }) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/document"
 )
 
-// values looks at texts at every depth.
+// values checks texts at all depths.
 func (m *finder) values(n *yaml.Node, path []string, depth int) error {
 	if depth > document.MaxDepth {
 		return nil
@@ -43,12 +43,12 @@ func (m *finder) values(n *yaml.Node, path []string, depth int) error {
 		}
 	case yaml.ScalarNode:
 		return m.text(n, path)
-	default: // aliases lead to what is looked at where it is
+	default: // an alias's value is checked at its anchor
 	}
 	return nil
 }
 
-// text looks at one text.
+// text checks one text.
 func (m *finder) text(n *yaml.Node, path []string) error {
 	if err := m.nanoseconds(n, path); err != nil {
 		return err
@@ -67,7 +67,8 @@ var (
 	durations = regexp.MustCompile(`(^|_)(timeout|interval|max_age)$`)
 )
 
-// nanoseconds finds a number without a unit where a duration belongs, in what is ours: others may count seconds.
+// nanoseconds finds a number without a unit where a component of ours expects a duration; components of others may
+// count seconds.
 func (m *finder) nanoseconds(n *yaml.Node, path []string) error {
 	if n.Tag != "!!int" || n.Value == "0" || len(path) < 3 || slices.Contains(path, "config") || !slices.Contains(ours, components.TypeOf(path[1])) ||
 		!durations.MatchString(path[len(path)-1]) || m.isReplaced(path) {

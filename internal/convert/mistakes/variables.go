@@ -13,16 +13,16 @@ import (
 )
 
 var (
-	// reference is one to a variable, and the dollars before it: two are one of the user's own.
+	// reference matches a reference to a variable, and the dollar signs before it; two of them are an escaped one.
 	reference = regexp.MustCompile(`(\$+)\{(?:env:)?([^}:]*)(:-)?[^}]*\}`)
 	variable  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-	// Values without which a component would go elsewhere, or nowhere, without a word.
+	// addresses are keys without whose value a component would silently connect elsewhere, or nowhere.
 	addresses = []string{"endpoint", "endpoints", "url", "targets"}
-	// Values in which Prometheus has dollars of its own.
+	// ruleKeys are keys whose values contain dollar signs of Prometheus.
 	ruleKeys = []string{"replacement", "regex", "target_label"}
 )
 
-// variables finds references to those of the environment that are none, or without which an address would be empty.
+// variables finds references to invalid names, and to unset variables that would leave an address empty.
 func (m *finder) variables(n *yaml.Node, path []string) error {
 	if !strings.Contains(n.Value, "${") || len(path) == 0 {
 		return nil
@@ -31,13 +31,13 @@ func (m *finder) variables(n *yaml.Node, path []string) error {
 	for _, match := range reference.FindAllStringSubmatch(n.Value, -1) {
 		dollars, name, hasDefault := len(match[1]), match[2], match[3] != ""
 		if dollars%2 == 0 || m.isReplaced(path) {
-			continue // it stands for itself, or for nothing
+			continue // the dollar sign is escaped, or the value is replaced
 		}
 		_, isSet := m.environment(name)
 		rule := slices.Contains(ruleKeys, key)
 		switch {
 		case isSet, hasDefault, strings.Contains(strings.TrimPrefix(match[0][dollars+len("{"):], "env:"), ":"):
-			// another provider's, such as file:
+			// a reference to another provider, such as file:
 		case rule && !strings.Contains(match[0], "env:"):
 			return m.at(n, path, fmt.Sprintf("`%s` is read as an environment variable: where Prometheus has a `$`, write `$$`, here `$%s`",
 				match[0][dollars-1:], match[0][dollars-1:]))
@@ -50,7 +50,8 @@ func (m *finder) variables(n *yaml.Node, path []string) error {
 	return nil
 }
 
-// said is what a value is, and whose, if it is that of one variable. Of what is put together nothing is known.
+// said returns the text that a value stands for, and which variable it is from if it consists of one. The value of
+// composed texts is not known.
 func (m *finder) said(value string) (text, of string) {
 	if !strings.Contains(value, "$") {
 		return value, ""

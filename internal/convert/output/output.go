@@ -19,24 +19,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// exporter is the type of those that are written.
+// exporter is the type of the exporters that are written.
 const exporter = "remotewrite"
 
 // An Output is the configuration of a collector with one pipeline of metrics, or with one for each destination.
 type Output struct {
 	Receivers, processors, Exporters, extensions document.Table
-	// From, through and to are the pipeline, uses the extensions.
+	// From, through and To are the pipeline, uses the extensions.
 	From, through, To, uses []string
-	// branches are the pipelines in its place where exporters differ in what is before them.
+	// branches replace the pipeline if exporters need different processors.
 	branches  []branch
 	Telemetry document.Table
-	// External are the labels that a receiver gives to all that it scrapes, nil for none.
+	// External are the labels that a receiver adds to everything it scrapes, nil for none.
 	External *yaml.Node
-	// Discoveries are the mechanisms of service discovery in it, by the key of the first that has them.
+	// Discoveries are the mechanisms of service discovery in the configuration.
 	Discoveries map[string]bool
 }
 
-// New is a configuration without components.
+// New returns a configuration without components.
 func New() *Output {
 	return &Output{
 		Receivers: document.NewTable(), processors: document.NewTable(), Exporters: document.NewTable(), extensions: document.NewTable(),
@@ -44,7 +44,7 @@ func New() *Output {
 	}
 }
 
-// ID makes a component's ID of a type and of what it is called where it comes from, another than all in a table.
+// ID returns a component's ID with a type and a name, different from all in a table.
 func ID(in document.Table, kind, name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -88,14 +88,15 @@ func (o *Output) Process(kind string, settings document.Table) {
 	o.through = append(o.through, made)
 }
 
-// A branch is a pipeline to some of the exporters, which has a processor of its own after those of all, or none.
+// A branch is a pipeline to some of the exporters. It has at most one processor of its own, after those of all
+// branches.
 type branch struct {
 	name        string
 	settings    document.Table
 	through, to []string
 }
 
-// Branch gives one of the exporters a processor of its own, shared with those whose settings are the same, or none where these say nothing.
+// Branch gives an exporter a processor of its own. Exporters with the same settings share it; empty settings mean none.
 func (o *Output) Branch(exporter int, kind string, settings document.Table) {
 	to := o.To[exporter]
 	for i := range o.branches {
@@ -129,7 +130,7 @@ func (o *Output) Extend(kind, name string, settings document.Table) string {
 	return made
 }
 
-// protect puts in front of all what refuses data before memory runs out.
+// protect puts the processor that refuses data before memory runs out in front of the pipeline.
 func (o *Output) protect() {
 	made := ID(o.processors, "memory_limiter", "")
 	settings := document.NewTable().Set("check_interval", "1s").Set("limit_percentage", 80).Set("spike_limit_percentage", 20)
@@ -137,13 +138,13 @@ func (o *Output) protect() {
 	o.through = append([]string{made}, o.through...)
 }
 
-// Finish adds what every result has.
+// Finish adds the components of every result.
 func (o *Output) Finish() {
 	o.protect()
 	o.Extend("console", "", document.NewTable())
 }
 
-// Write makes the file, with a first line that says what it comes from.
+// Write returns the configuration, with a first line that names its source.
 func (o *Output) Write(in *input.Input, what string) ([]byte, error) {
 	o.checkComponents(in)
 	root := document.NewTable()
@@ -175,7 +176,7 @@ func (o *Output) Write(in *input.Input, what string) ([]byte, error) {
 	return document.Encode(root.Node)
 }
 
-// checkComponents reports what the distribution that shall run a result does not have.
+// checkComponents reports the components that the distribution to run the result does not have.
 func (o *Output) checkComponents(in *input.Input) {
 	for kind, t := range map[string]document.Table{"receivers": o.Receivers, "processors": o.processors, "exporters": o.Exporters, "extensions": o.extensions} {
 		components.Check(in, kind, t.Node, "")

@@ -20,13 +20,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// keysText has the keys of what is about scraping in a Prometheus configuration, by type. Lists begin with [], maps with
-// map: .
+// keysText lists the keys for scraping in a Prometheus configuration, by type. The types of lists begin with [], those
+// of maps with "map:".
 //
 //go:embed keys.txt
 var keysText string
 
-// Keys has the types of keysText.
+// Keys returns the types in keysText.
 var Keys = sync.OnceValue(func() map[string]map[string]string {
 	types := map[string]map[string]string{}
 	var current map[string]string
@@ -53,7 +53,7 @@ var Keys = sync.OnceValue(func() map[string]map[string]string {
 	return types
 })
 
-// The types that converters name.
+// Types that converters name.
 const (
 	TypeGlobal  = "config.GlobalConfig"
 	TypeJob     = "config.ScrapeConfig"
@@ -61,28 +61,28 @@ const (
 	Discoveries = "_sd_configs"
 )
 
-// A Carrier takes parts of a Prometheus configuration over as they are, into where a collector reads them: what a collector
-// would read as a variable is escaped, what YAML would read as a number stays the text that Prometheus takes it for, and
-// paths mean what they meant. What Prometheus does not know is reported and left out.
+// A Carrier copies parts of a Prometheus configuration into that of a collector. It escapes what a collector would read
+// as a variable, quotes what YAML would read as a number but Prometheus takes for text, and makes relative paths
+// absolute. Keys that Prometheus does not know are reported and left out.
 type Carrier struct {
 	in   *input.Input
 	File string
-	// Plain leaves texts, paths and numbers as they are: the input is a collector's already.
+	// Plain leaves texts, paths and numbers as they are, because the input is a collector's already.
 	Plain bool
-	// Templates tells that %{NAME} stands for an environment variable.
+	// Templates reports whether %{NAME} stands for an environment variable.
 	Templates bool
-	// Unknown says of a key that Prometheus does not know what to do about it, if there is something. May be nil.
+	// Unknown returns advice for a key that Prometheus does not know, if there is any. May be nil.
 	Unknown func(key string) string
-	// Found are the keys of service discovery that were met.
+	// Found are the keys of service discovery that were found.
 	Found map[string]bool
 }
 
-// NewCarrier takes over what is in a file of the input.
+// NewCarrier returns a carrier for a file of the input.
 func NewCarrier(in *input.Input, file string) *Carrier {
 	return &Carrier{in: in, File: file, Found: map[string]bool{}}
 }
 
-// Take copies a value of the given type, which is the one at a path of the input.
+// Take copies a value of a type, which is at a path of the input.
 func (c *Carrier) Take(n *yaml.Node, of, path string) *yaml.Node {
 	return c.Value(n, of, path, "")
 }
@@ -148,7 +148,8 @@ func (c *Carrier) mapping(from, to *yaml.Node, of, path, parent string) {
 	}
 }
 
-// unlike says of a value that it has another form than Prometheus takes, which would be left out key by key.
+// unlike returns what is wrong with the form of a value, "" if it fits. Without it, the value would be reported key by
+// key.
 func unlike(n *yaml.Node, of string) string {
 	isList := strings.HasPrefix(of, "[]")
 	switch {
@@ -163,12 +164,12 @@ func unlike(n *yaml.Node, of string) string {
 	return ""
 }
 
-// renamed are keys of jobs in Prometheus 2, and what Prometheus 3 calls them.
+// renamed maps keys of jobs in Prometheus 2 to those of Prometheus 3.
 var renamed = map[string]string{"scrape_classic_histograms": "always_scrape_classic_histograms"}
 
 func (c *Carrier) scalar(n *yaml.Node, of, path, key string) {
 	if (of == "bool" || of == "num") && c.Templates && document.Variable().MatchString(n.Value) {
-		n.Value, n.Tag, n.Style = c.Text(n.Value), "", 0 // what it is is known when it is filled in
+		n.Value, n.Tag, n.Style = c.Text(n.Value), "", 0 // its type is known when the variable is replaced
 		return
 	}
 	switch of {
@@ -187,19 +188,19 @@ func (c *Carrier) scalar(n *yaml.Node, of, path, key string) {
 		return
 	}
 	if n.Tag != "!!str" && of != "any" {
-		// 1.10 is a label's value, and no number.
+		// 1.10 is the value of a label, not a number.
 		n.Tag, n.Style = "!!str", yaml.DoubleQuotedStyle
 	}
 	if of == "string" && isPath(key, path) {
 		n.Value = c.in.Join(n.Value)
 	}
 	if c.Templates && strings.HasPrefix(path, "global.external_labels.") {
-		n.Value = strings.ReplaceAll(n.Value, "$", "$$") // Prometheus' own code reads variables here, and vmagent does not
+		n.Value = strings.ReplaceAll(n.Value, "$", "$$") // Prometheus' code expands variables here, vmagent does not
 	}
 	n.Value = c.Text(n.Value)
 }
 
-// isPath tells keys whose values are paths of files.
+// isPath reports whether the values of a key are paths of files.
 func isPath(key, path string) bool {
 	switch {
 	case strings.HasSuffix(key, "_file"), key == "scrape_config_files":
@@ -210,7 +211,7 @@ func isPath(key, path string) bool {
 	return false
 }
 
-// Text escapes what a collector would read as a variable.
+// Text escapes what a collector would read as a variable, and converts the variables of the input.
 func (c *Carrier) Text(value string) string {
 	value = strings.ReplaceAll(value, "$", "$$")
 	switch {
@@ -230,5 +231,5 @@ func (c *Carrier) Text(value string) string {
 	return value
 }
 
-// reloaded are variables, escaped already, that the Prometheus operator's reloader knows: POD_NAME and SHARD.
+// reloaded matches escaped variables in the form of the Prometheus operator's reloader, which knows POD_NAME and SHARD.
 var reloaded = lazyregexp.New(`\$\$\([A-Z][A-Z0-9_]*\)`)

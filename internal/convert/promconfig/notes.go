@@ -20,24 +20,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// What is said of every configuration with jobs.
+// Findings for all configurations with jobs.
 const (
 	AsNumbers = "bounds of classic buckets and quantiles are written as numbers, `le=\"2\"` where a page or Prometheus 3 has `le=\"2.0\"`: see docs/migrate-from-prometheus.md"
 	InfoNote  = "a series `target_info` is sent for each target, once a minute; `target_info: {enabled: false}` under the exporter leaves it out"
 )
 
-// The receiver that is written.
+// The receiver that is written, and its keys.
 const (
 	Scraper = "fastprometheus"
-	// KeepsIdentity is the receiver's key for job and instance that are the job's, whatever a page says of itself.
+	// KeepsIdentity is the receiver's key that keeps the job's job and instance, whatever a page says.
 	KeepsIdentity = "keep_job_and_instance"
 )
 
-// SecretKeys are those of values that may have a dollar in them which is one.
+// SecretKeys are keys whose values may contain dollar signs that are plain text.
 var SecretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
 
-// ExternalLabels gives an exporter the labels that the receiver gives to what it scrapes: target_info, which the exporter makes, has them from there, and so has what
-// comes from elsewhere. Series that have them stay as they are.
+// ExternalLabels adds the labels that the receiver adds to everything it scrapes to an exporter, too: target_info,
+// which the exporter makes, and data from elsewhere get them there. Series that have them already do not change.
 func ExternalLabels(settings document.Table, labels *yaml.Node) {
 	if document.IsNull(labels) {
 		return
@@ -46,7 +46,7 @@ func ExternalLabels(settings document.Table, labels *yaml.Node) {
 	copied.Content = nil
 	for i, n := range labels.Content {
 		c := *n
-		if i%2 == 1 { // Prometheus has variables there, too
+		if i%2 == 1 { // Prometheus expands variables there, too
 			c.Value = environment(c.Value)
 		}
 		copied.Content = append(copied.Content, &c)
@@ -54,7 +54,7 @@ func ExternalLabels(settings document.Table, labels *yaml.Node) {
 	settings.Set("external_labels", &copied)
 }
 
-// environment makes the variables of Prometheus, $NAME and ${NAME}, in an escaped text those of a collector.
+// environment converts the variables of Prometheus in an escaped text, $NAME and ${NAME}, to a collector's.
 func environment(escaped string) string {
 	var b strings.Builder
 	for rest := escaped; rest != ""; {
@@ -63,7 +63,7 @@ func environment(escaped string) string {
 		if !found {
 			break
 		}
-		if strings.HasPrefix(after, "$$") { // an escaped dollar of Prometheus
+		if strings.HasPrefix(after, "$$") { // an escaped dollar sign of Prometheus
 			b.WriteString("$$")
 			rest = after[2:]
 			continue
@@ -76,7 +76,7 @@ func environment(escaped string) string {
 		if end < 0 {
 			end = len(name)
 		}
-		if end == 0 && !inner { // a dollar of its own
+		if end == 0 && !inner { // a plain dollar sign
 			b.WriteString("$$")
 			rest = after
 			continue
@@ -90,7 +90,7 @@ func environment(escaped string) string {
 	return b.String()
 }
 
-// NoteOwnMetrics finds targets that were the process itself, which is another one now.
+// NoteOwnMetrics reports targets that are the converted process itself, which the collector replaces.
 func NoteOwnMetrics(in *input.Input, file string, jobs *yaml.Node, port, what string) {
 	for i, job := range jobs.Content {
 		for _, group := range document.Contents(document.Find(job, "static_configs")) {
@@ -108,7 +108,8 @@ func NoteOwnMetrics(in *input.Input, file string, jobs *yaml.Node, port, what st
 	}
 }
 
-// NoteLoneBuckets tells of rules that keep the buckets of a histogram and not its count, of which the receiver makes nothing.
+// NoteLoneBuckets reports rules that keep the buckets of a histogram but not its count: the receiver cannot make a
+// histogram of these.
 func NoteLoneBuckets(in *input.Input, file, path string, job *yaml.Node) {
 	const bucket = "_bucket"
 	for _, rule := range document.Contents(document.Find(job, "metric_relabel_configs")) {
@@ -135,14 +136,14 @@ func NoteLoneBuckets(in *input.Input, file, path string, job *yaml.Node) {
 	}
 }
 
-// SetText adds a key, if there is a value.
+// SetText sets a key if the value is not empty.
 func SetText(t document.Table, key, value string) {
 	if value != "" {
 		t.Set(key, value)
 	}
 }
 
-// Duration reads a duration as Prometheus and vmagent write it.
+// Duration parses a duration in the form of Prometheus and vmagent.
 func Duration(text string) (time.Duration, error) {
 	var sum float64
 	if text == "0" {
@@ -166,7 +167,7 @@ func Duration(text string) (time.Duration, error) {
 	return time.Duration(sum), nil
 }
 
-// GoDuration writes a duration as a collector reads it, without parts that are zero.
+// GoDuration formats a duration for a collector, without parts that are zero.
 func GoDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -16,13 +16,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// unsent are signs in names of labels that Prometheus 3 and vmagent allow, and that the exporter writes as underscores.
+// unsent matches characters that Prometheus 3 and vmagent allow in names of labels, and that the exporter replaces by
+// underscores.
 var unsent = lazyregexp.New(`[^A-Za-z0-9_]`)
 
-// Label is what the exporter makes of a name of a label. Whoever writes another one is told.
+// Label returns the name under which the exporter sends a label, and reports it if it differs.
 func Label(in *input.Input, file, path, name string) string {
 	if strings.Contains(name, "$") || strings.Contains(name, "%{") {
-		return name // it is a part of the name only
+		return name // only a part of the name is known
 	}
 	sent := unsent().ReplaceAllString(name, "_")
 	if sent != "" && sent[0] >= '0' && sent[0] <= '9' {
@@ -37,7 +38,8 @@ func Label(in *input.Input, file, path, name string) string {
 	return sent
 }
 
-// SentLabels gives labels in rules of an exporter the names that they have there. With others the exporter would not start, or find no such label.
+// SentLabels renames the labels in rules of an exporter to the names that they have there. With other names, the
+// exporter would not start, or would find no such label.
 func SentLabels(in *input.Input, file, path string, rules []*yaml.Node) {
 	for _, rule := range rules {
 		for _, name := range slices.Concat(document.Contents(document.Find(rule, "source_labels")), []*yaml.Node{document.Find(rule, "target_label")}) {
@@ -48,7 +50,7 @@ func SentLabels(in *input.Input, file, path string, rules []*yaml.Node) {
 	}
 }
 
-// NoteLabels tells of labels of targets whose names are sent otherwise.
+// NoteLabels reports labels of targets that are sent under another name.
 func NoteLabels(in *input.Input, file, path string, n *yaml.Node) {
 	if n == nil {
 		return

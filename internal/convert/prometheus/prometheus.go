@@ -18,10 +18,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// nowhere is where series go to if nobody has said so.
+// nowhere is the destination if the configuration has none.
 const nowhere = "${env:GODWIT_REMOTE_WRITE_URL:-http://127.0.0.1:9090/api/v1/write}"
 
-// Convert converts a prometheus.yml. foreign tells keys of jobs that are vmagent's.
+// Convert converts a prometheus.yml. foreign reports whether a key of a job is vmagent's.
 func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
 	root, err := document.Parse(in.Text)
 	if err != nil {
@@ -66,7 +66,7 @@ func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
 	return out.Write(in, top.File)
 }
 
-// lose reports the sections that are not about scraping and sending.
+// lose reports the sections that do not concern scraping or sending.
 func lose(top *input.Section) {
 	top.Lose(report.Lost, report.NoRules, "rule_files", "alerting")
 	top.Lose(report.Lost, report.NoAnswers, "remote_read", "storage")
@@ -76,7 +76,7 @@ func lose(top *input.Section) {
 	top.Lose(report.Lost, "the extension `runtimeprofile` sets the garbage collector by the memory there is", "runtime")
 }
 
-// scrape makes the receiver, if there are jobs, and tells whether it may scrape native histograms.
+// scrape makes the receiver, if there are jobs, and reports whether it may scrape native histograms.
 func scrape(top *input.Section, out *output.Output, globals *yaml.Node, carry *promconfig.Carrier) (native bool) {
 	in, file := top.In, top.File
 	jobs, files := top.ListNode("scrape_configs"), top.ListNode("scrape_config_files")
@@ -115,7 +115,7 @@ func send(out *output.Output, destinations []*input.Section, native bool, labels
 	}
 }
 
-// globalOf copies what is about scraping, nil if there is nothing.
+// globalOf copies the global keys that concern scraping, nil if there are none.
 func globalOf(top *input.Section, carry *promconfig.Carrier) *yaml.Node {
 	global := top.Sub("global")
 	if global == nil {
@@ -151,7 +151,8 @@ func scrapesNative(globals, jobs *yaml.Node) bool {
 	return slices.ContainsFunc(jobs.Content, is)
 }
 
-// notePortless tells of targets without a port, which Prometheus 2 gave one. Where rules write the address or the instance, these say what it is.
+// notePortless reports targets without a port, to which Prometheus 2 added one. Jobs with rules that write the address
+// or the instance are skipped.
 func notePortless(in *input.Input, file string, jobs *yaml.Node) {
 	for i, job := range jobs.Content {
 		if slices.ContainsFunc(document.Contents(document.Find(job, "relabel_configs")), func(rule *yaml.Node) bool {

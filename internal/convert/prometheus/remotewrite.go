@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// remoteWrite makes the settings of an exporter of one of Prometheus' destinations, and says what it is called.
+// remoteWrite converts a destination of Prometheus to the settings and the name of an exporter.
 func remoteWrite(out *output.Output, d *input.Section, native bool) (document.Table, string) {
 	carry := promconfig.NewCarrier(d.In, d.File)
 	settings := document.NewTable()
@@ -72,7 +72,7 @@ func remoteWrite(out *output.Output, d *input.Section, native bool) (document.Ta
 	return settings, name
 }
 
-// inTurn is a URL whose requests go to all addresses of its host in turn.
+// inTurn returns a URL for which requests go to all addresses of the host in turn.
 func inTurn(url string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	authority, _, _ := strings.Cut(rest, "/")
@@ -80,7 +80,7 @@ func inTurn(url string) string {
 	return scheme + "://" + rest[:host] + "dns+" + rest[host:]
 }
 
-// queueConfig converts queue_config. The queue is Prometheus' as near as can be: it never holds up scrapes.
+// queueConfig converts queue_config. The queue is as close to Prometheus' as possible: it never holds up scrapes.
 func queueConfig(d *input.Section, settings document.Table, first bool) {
 	queue := document.NewTable().Set("on_full", "drop_oldest")
 	if first {
@@ -95,7 +95,7 @@ func queueConfig(d *input.Section, settings document.Table, first bool) {
 			}
 			if most > 0 {
 				shards.Set("max", most)
-			} else if least > 16 { // the default of the most
+			} else if least > 16 { // the default of max
 				shards.Set("max", least)
 			}
 			settings.Set("shards", shards)
@@ -124,7 +124,7 @@ func queueConfig(d *input.Section, settings document.Table, first bool) {
 	settings.Set("queue", queue)
 }
 
-// httpClient converts what Prometheus has of a client of HTTP in its sections, into the settings of a client.
+// httpClient converts the keys that Prometheus has for HTTP clients to the settings of a client.
 func httpClient(out *output.Output, s *input.Section, client document.Table, name string) {
 	carry := promconfig.NewCarrier(s.In, s.File)
 	if proxy := s.Text("proxy_url"); proxy != "" {
@@ -154,7 +154,7 @@ func httpClient(out *output.Output, s *input.Section, client document.Table, nam
 	}
 }
 
-// The keys of tls_config, and what they are for a collector.
+// tlsKeys maps the keys of tls_config to a collector's.
 var tlsKeys = []struct{ from, to string }{
 	{"ca", "ca_pem"},
 	{"cert", "cert_pem"},
@@ -197,7 +197,7 @@ func clientTLS(t *input.Section) document.Table {
 
 const secretStores = "there are no secret managers here: write a file and name it, or `${env:NAME}`"
 
-// clientHeaders are `headers`, which is remote write's own, and `http_headers`, which is any client's.
+// clientHeaders converts `headers`, which only remote write has, and `http_headers`, which all clients have.
 func clientHeaders(s *input.Section, carry *promconfig.Carrier) document.Table {
 	made := document.NewTable()
 	headers := s.Get("headers")
@@ -233,7 +233,7 @@ func clientHeaders(s *input.Section, carry *promconfig.Carrier) document.Table {
 	return made
 }
 
-// clientAuth makes the extension that a client authenticates itself with, and returns its ID.
+// clientAuth makes the extension for a client's authentication, and returns its ID.
 func clientAuth(out *output.Output, s *input.Section, carry *promconfig.Carrier, name string) string {
 	file := func(s *input.Section, key string) string { return carry.Text(s.In.Join(s.Text(key))) }
 	if b := s.Sub("basic_auth"); b != nil {
@@ -270,7 +270,7 @@ func clientAuth(out *output.Output, s *input.Section, carry *promconfig.Carrier,
 	return ""
 }
 
-// cloudAuth converts what the exporter has the keys of Prometheus for.
+// cloudAuth converts the authentication methods for which the exporter has Prometheus' keys.
 func cloudAuth(d *input.Section, carry *promconfig.Carrier, settings document.Table) {
 	if a := d.Sub("azuread"); a != nil {
 		made := document.NewTable()
@@ -352,7 +352,7 @@ func sigv4(v *input.Section) document.Table {
 	return made
 }
 
-// setDuration converts a duration under a key, if there is one.
+// setDuration converts a duration to a key, if it is set.
 func setDuration(s *input.Section, from string, to document.Table, key string) {
 	text := s.Text(from)
 	if text == "" {

@@ -16,13 +16,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// shellVariable is what shells and their like fill in, and what a collector would.
+// shellVariable matches variables that shells and similar tools expand, and that a collector would.
 var shellVariable = lazyregexp.New(`\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}|([A-Z][A-Z0-9_]+))`)
 
-// noteVariables tells what looks as if it were to be filled in before Prometheus reads the file.
+// noteVariables reports what looks like a variable to be replaced before Prometheus reads the file.
 func noteVariables(in *input.Input, n *yaml.Node, path, key string) {
 	switch {
-	case key == "replacement", key == "regex", key == "external_labels": // Prometheus has dollars there
+	case key == "replacement", key == "regex", key == "external_labels": // dollar signs of Prometheus
 	case n.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
@@ -35,7 +35,7 @@ func noteVariables(in *input.Input, n *yaml.Node, path, key string) {
 	case n.Kind == yaml.ScalarNode:
 		for _, found := range shellVariable().FindAllStringSubmatch(n.Value, -1) {
 			if found[1] == "" && found[0] != n.Value && slices.Contains(promconfig.SecretKeys, key) {
-				continue // secrets have all kinds of signs
+				continue // secrets contain all kinds of characters
 			}
 			in.Report.Add(report.Finding{Kind: report.Note, File: in.Name(), Line: n.Line, Path: path, Text: found[0] + " stays as it is, for Prometheus reads no variables here: if something fills it in " +
 				"beforehand, convert what that makes, or write ${env:" + found[1] + found[2] + "} in the result"})

@@ -13,29 +13,29 @@ import (
 	"strings"
 )
 
-// An Outcome says how much a finding matters.
+// An Outcome is the severity of a finding.
 type Outcome string
 
 // The outcomes, the worst first.
 const (
-	// Lost is what was left out, although it did something.
+	// Lost means left out, although it had an effect.
 	Lost Outcome = "lost"
-	// Needs is what is in the result, and not in the distribution that shall run it.
+	// Needs means present in the result, but not in the distribution that will run it.
 	Needs Outcome = "needs"
-	// Changed is what is in the result and means something else there.
+	// Changed means present in the result with another meaning.
 	Changed Outcome = "changed"
-	// Note is what is worth knowing.
+	// Note means worth knowing.
 	Note Outcome = "note"
 )
 
 // A Finding is one line of a report.
 type Finding struct {
 	Kind Outcome
-	// File and Line are where it is in the input, Path is its key. Any of them may be missing.
+	// File and Line are the place in the input, Path is the key. Each may be empty.
 	File string
 	Line int
 	Path string
-	// Text says what became of it and, where something can be done, what.
+	// Text says what happened to it and, if something can be done, what.
 	Text string
 }
 
@@ -56,19 +56,19 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// A Report is what became of an input, as far as it is not as it was.
+// A Report lists what the conversion changed.
 type Report struct {
 	Findings []Finding
 }
 
-// Add adds a line, once.
+// Add adds a finding unless it is there already.
 func (r *Report) Add(f Finding) {
 	if !slices.Contains(r.Findings, f) {
 		r.Findings = append(r.Findings, f)
 	}
 }
 
-// Sort puts what is worst first, and else keeps the order of the input.
+// Sort sorts the most severe findings first, and keeps the order of the input otherwise.
 func (r *Report) Sort() {
 	order := []Outcome{Lost, Needs, Changed, Note}
 	sort.SliceStable(r.Findings, func(i, j int) bool {
@@ -81,12 +81,12 @@ func (r *Report) Sort() {
 	})
 }
 
-// Complete tells that nothing was lost, and that the distribution has all that the result needs.
+// Complete reports whether nothing was lost and the distribution has all that the result needs.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Lost || f.Kind == Needs })
 }
 
-// WriteTo writes a line for each finding, and one that counts them.
+// WriteTo writes a line for each finding, and one with their counts.
 func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	counts := map[Outcome]int{}
@@ -99,7 +99,7 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// The texts of findings that several converters have.
+// Findings that several converters have.
 const (
 	NoRules   = "rules are evaluated by the server that the series go to: move it there"
 	NoAnswers = "a collector answers no queries and stores nothing: leave it with the server that does"
