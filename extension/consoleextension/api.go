@@ -25,16 +25,17 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/targets"
 )
 
-// packedAPI is openapi.yaml in gzip, a fifth of it: each kilobyte here is one of every agent's file. A test packs it.
+// packedAPI is openapi.yaml in gzip, a fifth of its size: each kilobyte here adds one to every agent's binary. A test
+// compares the two.
 //
 //go:embed openapi.yaml.gz
 var packedAPI []byte
 
-// openAPI describes the API; it is served beside it.
+// openAPI returns the description of the API, which is served with it.
 var openAPI = sync.OnceValue(func() []byte {
 	r, err := gzip.NewReader(bytes.NewReader(packedAPI))
 	if err != nil {
-		return nil // it is what the test has packed
+		return nil // a test ensures that it decompresses
 	}
 	text, _ := io.ReadAll(r)
 	return text
@@ -43,10 +44,10 @@ var openAPI = sync.OnceValue(func() []byte {
 //go:embed web/dist
 var files embed.FS
 
-// webPage is made once, however often the configuration is loaded again.
+// webPage is made once, however often the configuration is reloaded.
 var webPage = page.New(files, "web/dist")
 
-// answers is what the API has, by method and path.
+// answers returns the functions of the API, by method and path.
 func answers(k *knowledge, build component.BuildInfo, now func() time.Time) map[string]answer.Func {
 	glance := overview.View{Sources: k.sources, Service: &k.service, Meter: k.meter, Build: build, Loaded: time.Now()}
 	scraped := targets.New(k.sources)

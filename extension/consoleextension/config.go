@@ -17,8 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/confkeys"
 )
 
-// defaultEndpoint is near health_check's 13133 and below the ports that systems give to outgoing connections (Linux takes
-// 32768 and up), of which one could hold it.
+// defaultEndpoint is close to health_check's 13133 and below the ports that systems use for outgoing connections (on
+// Linux 32768 and up), one of which could occupy it.
 const defaultEndpoint = "127.0.0.1:13155"
 
 // Config says where the console listens, and whom it answers.
@@ -38,13 +38,13 @@ type Config struct {
 
 var _ component.Config = (*Config)(nil)
 
-// maxBody is the most that a request may have, whatever is configured.
+// maxBody is the maximum size of a request's body, whatever is configured.
 const maxBody = 1 << 20
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
-// Validate names every key that cannot work.
+// Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
 	endpoint := c.ServerConfig.NetAddr.Endpoint
@@ -69,7 +69,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// names are those by which browsers may call the console, besides names of this machine.
+// names returns the names by which browsers may call the console, besides names of this machine.
 func (c *Config) names() []string {
 	host := c.ServerConfig.NetAddr.Endpoint
 	if c.ServerConfig.NetAddr.Transport == "unix" {
@@ -80,7 +80,7 @@ func (c *Config) names() []string {
 	return append([]string{host}, c.AllowedHosts...)
 }
 
-// isHost tells names and addresses from URLs, patterns and nonsense.
+// isHost reports whether host is a name or an address, and not a URL or a pattern.
 func isHost(host string) bool {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return true

@@ -33,7 +33,7 @@ var (
 	_ inspect.Registry                            = (*console)(nil)
 )
 
-// console is the extension: it is told what there is to show, samples it, and serves it.
+// console is the extension: components register with it, and it samples and serves what they show.
 type console struct {
 	cfg *Config
 	set extension.Settings
@@ -42,7 +42,7 @@ type console struct {
 	api   map[string]answer.Func // by method and path
 
 	server   *sideserver.Server
-	address  string // that it listens at, once it does
+	address  string // where it listens, once it does
 	sampling sync.WaitGroup
 	stop     context.CancelFunc
 }
@@ -52,8 +52,8 @@ func newConsole(cfg *Config, set extension.Settings, now func() time.Time) *cons
 	return &console{cfg: cfg, set: set, known: known, api: answers(known, set.BuildInfo, now), stop: func() {}}
 }
 
-// Start listens, and begins to sample. The console only shows, so the Collector runs without it while its address is
-// taken.
+// Start listens, and starts to sample. The console only shows things, so the Collector runs without it while its
+// address is in use.
 func (c *console) Start(ctx context.Context, host component.Host) error {
 	c.known.service.Started(host)
 	server, err := c.cfg.ServerConfig.ToServer(ctx, host.GetExtensions(), c.set.TelemetrySettings,
@@ -87,7 +87,7 @@ func (c *console) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// run samples.
+// run samples at intervals.
 func (c *console) run(ctx context.Context) {
 	ticker := time.NewTicker(meter.Interval)
 	defer ticker.Stop()
@@ -101,8 +101,8 @@ func (c *console) run(ctx context.Context) {
 	}
 }
 
-// turnAway answers what does not get as far as the guard: requests without credentials, and bodies that do not
-// decompress.
+// turnAway answers requests that do not reach the guard: those without credentials, and those with a body that cannot
+// be decompressed.
 func (c *console) turnAway(w http.ResponseWriter, _ *http.Request, message string, status int) {
 	guard.Protect(w.Header())
 	code := answer.CodeBadRequest
@@ -113,7 +113,7 @@ func (c *console) turnAway(w http.ResponseWriter, _ *http.Request, message strin
 	answer.Fail(w, status, code, redact.Text(message))
 }
 
-// challenge is what makes a browser ask for a name and a password where these are of use.
+// challenge returns the header that makes a browser ask for a name and a password, if basicauth is used.
 func (c *console) challenge() string {
 	scheme := "Bearer"
 	if auth := c.cfg.ServerConfig.Auth.Get(); auth != nil && auth.Config.AuthenticatorID.Type().String() == "basicauth" {
@@ -129,7 +129,7 @@ func (c *console) url() string {
 	return "http://" + c.address + "/"
 }
 
-// Shutdown answers what has been asked, within ctx, and closes.
+// Shutdown answers pending requests, within ctx, and closes the server.
 func (c *console) Shutdown(ctx context.Context) error {
 	c.stop()
 	err := c.server.Shutdown(ctx)
@@ -137,8 +137,8 @@ func (c *console) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// NotifyConfigSnapshot learns the effective configuration. The Collector has put the defaults in by then, and taken out
-// what it knows to be secret.
+// NotifyConfigSnapshot receives the effective configuration. The Collector has applied the defaults and removed what it
+// knows to be secret.
 func (c *console) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	c.known.service.Configured(snapshot.Effective())
 	return nil

@@ -23,9 +23,9 @@ func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = defaultEndpoint
 	server.MaxRequestBodySize = 1 << 20
-	server.CompressionAlgorithms = []string{""} // none: nobody who asks this little needs to pack it
+	server.CompressionAlgorithms = []string{""} // none: the requests are small
 	server.ReadTimeout = 10 * time.Second
-	server.WriteTimeout = 30 * time.Second // more than looking at a target takes
+	server.WriteTimeout = 30 * time.Second // longer than a look at a target takes
 	return &Config{ServerConfig: server}
 }
 

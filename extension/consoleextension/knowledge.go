@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// knowledge is what the console knows of its Collector, and has said of it lately. All that it shows is worked out of that.
+// knowledge is what the console knows of its Collector, and its latest answers. Everything that it shows is computed
+// from that.
 type knowledge struct {
 	sources *sources.Registry
 	service service.Service

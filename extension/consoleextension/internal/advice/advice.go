@@ -12,10 +12,10 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
 )
 
-// ReasonStatus is why a target fails that answers with an error status.
+// ReasonStatus is the reason of targets that answer with an error status.
 const ReasonStatus = "status"
 
-// Failure says in words why targets fail.
+// Failure returns the meaning of the reason why targets fail.
 func Failure(reason string) string {
 	if text, ok := failures[reason]; ok {
 		return text
@@ -39,7 +39,7 @@ var failures = map[string]string{
 	"tls":          "no secure connection (TLS)",
 }
 
-// ForReason says what to do about targets that fail for a reason.
+// ForReason returns advice for targets that fail for a reason.
 func ForReason(reason string) string {
 	if next, ok := scrapes[reason]; ok {
 		return next
@@ -47,7 +47,7 @@ func ForReason(reason string) string {
 	return "Look at the last error of one of them, and at its live response."
 }
 
-// ForStatus leaves out what is about other statuses than those that targets answer with.
+// ForStatus returns advice for the status codes with which targets answer, and for no others.
 func ForStatus(codes ...string) string {
 	var said []string
 	for _, next := range []struct{ first, last, text string }{
@@ -80,7 +80,7 @@ var scrapes = map[string]string{
 	"tls":                "Check the scheme, and ca_file, server_name and the dates of the certificates.",
 }
 
-// ForLoss says what to do about data that is dropped for a reason.
+// ForLoss returns advice for data that is dropped for a reason.
 func ForLoss(reason string) string {
 	if next, ok := losses[reason]; ok {
 		return next
@@ -111,10 +111,10 @@ var losses = map[string]string{
 	"unwritten":         "The destination says it wrote nothing: it may not speak the protocol that it accepts.",
 }
 
-// Throttled is about a destination that asks for a pause.
+// Throttled is advice for a destination that asks for a pause.
 const Throttled = "Raise its limits, or send it less."
 
-// ForClient says what to do about the last request that a receiver did not take.
+// ForClient returns advice for the last request that a receiver refused.
 func ForClient(text string) string {
 	switch {
 	case text == "":
@@ -127,10 +127,10 @@ func ForClient(text string) string {
 	return "See the log of the client that it was answered to."
 }
 
-// Nonsense is about requests that nobody can understand.
+// Nonsense is advice for requests that the receiver cannot understand.
 const Nonsense = "Clients do not send again what cannot be understood: see what this one sends, and with which protocol."
 
-// ForAnswer says what to do about a destination that fails, by its last answer or the want of one.
+// ForAnswer returns advice for a destination that fails, by its last answer or the error without one.
 func ForAnswer(text string) string {
 	for _, known := range faults {
 		if strings.Contains(text, known.text) {

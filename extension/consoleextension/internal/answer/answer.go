@@ -63,7 +63,7 @@ func encode(got any, err error) (any, error) {
 	return JSON(data), nil
 }
 
-// Codes of faults that several parts of the API have.
+// Codes of errors in several parts of the API.
 const (
 	CodeBadRequest = "bad_request"
 	CodeNotFound   = "not_found"
@@ -72,7 +72,7 @@ const (
 	codeBusy       = "busy"
 )
 
-// An Error says whose it is.
+// An Error is an error with a status and a code.
 type Error struct {
 	Status  int
 	Code    string
@@ -81,30 +81,30 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// BadRequest is about what was asked.
+// BadRequest returns an error for an invalid request.
 func BadRequest(format string, args ...any) error {
 	return &Error{http.StatusBadRequest, CodeBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// NotFound is about what is not there.
+// NotFound returns an error for something that does not exist.
 func NotFound(format string, args ...any) error {
 	return &Error{http.StatusNotFound, CodeNotFound, fmt.Sprintf(format, args...)}
 }
 
-// Busy tells to ask again.
+// Busy returns an error that asks to repeat the request later.
 func Busy(message string) error { return &Error{http.StatusTooManyRequests, codeBusy, message} }
 
-// Write answers with what is of a kind.
+// Write writes an answer of a content type.
 func Write(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // whoever has gone away needs no answer
+	_, _ = w.Write(data) // the client may have gone
 }
 
-// Fail answers with what is wrong.
+// Fail writes an error.
 func Fail(w http.ResponseWriter, status int, code, message string) {
 	data, err := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}})
-	if err != nil { // strings always are
+	if err != nil { // cannot happen with strings
 		data = nil
 	}
 	w.Header().Set("Content-Type", "application/json")

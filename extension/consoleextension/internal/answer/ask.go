@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
 )
 
-// Whole reads a parameter that is a number.
+// Whole parses a parameter that is a whole number from least to most, with a default.
 func Whole(r *http.Request, name string, otherwise, least, most int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -28,7 +28,7 @@ func Whole(r *http.Request, name string, otherwise, least, most int) (int, error
 	return n, nil
 }
 
-// OneOf reads a parameter that is one of some words; the first is the default.
+// OneOf parses a parameter that is one of some words; the first is the default.
 func OneOf(r *http.Request, name string, words ...string) (string, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -48,12 +48,12 @@ const (
 	FormatCSV  = "csv"
 )
 
-// Format reads in which format an answer is wanted; the first is the default.
+// Format parses the format of the answer; the first is the default.
 func Format(r *http.Request, formats ...string) (string, error) {
 	return OneOf(r, "format", formats...)
 }
 
-// Decode reads the body, which the server bounds.
+// Decode decodes the body, whose size the server limits.
 func Decode(r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
@@ -69,7 +69,7 @@ func Decode(r *http.Request, into any) error {
 	return nil
 }
 
-// Empty reads the body of what says all in its path.
+// Empty decodes the body of a request whose parameters are all in its path.
 func Empty(r *http.Request) error {
 	var nothing struct{}
 	return Decode(r, &nothing)

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// MaxRows is how many rows of a list one may ask for.
+// MaxRows is the maximum number of rows in one answer.
 const MaxRows = 1000
 
-// List is the list, never nil: in JSON it is a list, too, if it is empty.
+// List returns list, or an empty one for nil, so that JSON never contains null.
 func List[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -20,7 +20,7 @@ func List[T any](list []T) []T {
 	return list
 }
 
-// Table is a list as CSV. No cell of it is a formula.
+// Table returns rows as CSV. No cell is a formula.
 func Table(name string, rows [][]string) (*File, error) {
 	var out strings.Builder
 	w := csv.NewWriter(&out)
@@ -32,11 +32,11 @@ func Table(name string, rows [][]string) (*File, error) {
 				}
 			}
 		}
-		_ = w.Write(row) // Error has it
+		_ = w.Write(row) // Error returns it
 	}
 	w.Flush()
 	return &File{"text/csv; charset=utf-8", name + ".csv", []byte(out.String())}, w.Error()
 }
 
-// Decimal is a number in a cell.
+// Decimal formats a number for a cell.
 func Decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

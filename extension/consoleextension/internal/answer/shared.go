@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// sharedFor is how long an answer is given to all who ask the same. Pages ask every five seconds.
+	// sharedFor is how long an answer is shared by equal requests. Pages ask every five seconds.
 	sharedFor = time.Second
-	// maxShared answers to requests of up to maxAsked bytes are kept; others are worked out for each who asks.
+	// maxShared limits the answers that are kept, maxAsked the size of their requests in bytes. Other answers are
+	// computed for each request.
 	maxShared = 32
 	maxAsked  = 4 << 10
 )
 
 var errNoAnswer = errors.New("cannot answer: something went wrong with it")
 
-// Shared holds the latest answers, so that many who look cost little more than one.
+// Shared holds the latest answers, so that many readers cost little more than one.
 type Shared struct {
 	now func() time.Time
 
@@ -36,12 +37,12 @@ type sharedAnswer struct {
 	err  error
 }
 
-// NewShared returns one that holds nothing yet.
+// NewShared returns an empty Shared.
 func NewShared(now func() time.Time) *Shared {
 	return &Shared{now: now, answers: map[string]*sharedAnswer{}}
 }
 
-// Share makes those who ask the same at nearly the same time wait for one answer.
+// Share makes equal requests at nearly the same time wait for one answer.
 func (s *Shared) Share(answer Func) Func {
 	return func(r *http.Request) (any, error) {
 		a := s.find(r.URL.RequestURI())
@@ -57,7 +58,7 @@ func (s *Shared) find(request string) *sharedAnswer {
 	s.forget(now)
 	a := s.answers[request]
 	if a == nil {
-		a = &sharedAnswer{at: now, err: errNoAnswer} // unless there is one
+		a = &sharedAnswer{at: now, err: errNoAnswer} // until there is an answer
 		if len(s.answers) < maxShared && len(request) <= maxAsked {
 			s.answers[request] = a
 		}
@@ -65,7 +66,7 @@ func (s *Shared) find(request string) *sharedAnswer {
 	return a
 }
 
-// Forget drops answers that are no longer shared.
+// Forget removes answers that are no longer shared.
 func (s *Shared) Forget() {
 	now := s.now()
 	s.mu.Lock()
@@ -73,7 +74,7 @@ func (s *Shared) Forget() {
 	s.forget(now)
 }
 
-// forget is called with s.mu held.
+// The caller of forget must hold s.mu.
 func (s *Shared) forget(now time.Time) {
 	maps.DeleteFunc(s.answers, func(_ string, a *sharedAnswer) bool { return now.Sub(a.at) >= sharedFor })
 }

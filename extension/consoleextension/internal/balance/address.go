@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// leadsTo reports whether a destination of that name, a URL or host and port, is what listens at an address.
+// leadsTo reports whether a destination, named by a URL or by host and port, is what listens at an address.
 func leadsTo(destination, address string) bool {
 	host, port := hostPort(destination)
 	listens, at := hostPort(address)
@@ -21,7 +21,7 @@ func leadsTo(destination, address string) bool {
 }
 
 func hostPort(text string) (host, port string) {
-	if at := strings.LastIndex(text, " ("); at >= 0 { // a name, and the endpoint behind it
+	if at := strings.LastIndex(text, " ("); at >= 0 { // a name, followed by the endpoint in parentheses
 		text = strings.TrimSuffix(text[at+2:], ")")
 	}
 	if u, err := url.Parse(text); err == nil && u.Host != "" {

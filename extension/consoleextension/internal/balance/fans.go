@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// fans groups exporters that get the same data: those of one signal that have a receiver in common. Without a configuration
-// each is by itself.
+// fans groups the exporters that get the same data: those of one signal that have a receiver in common. Without a
+// configuration, each exporter is a group of its own.
 func (b sheet) fans() (fans [][]*sources.Source) {
 	var all []*sources.Source
 	for s := range b.span.Now.Flows {
@@ -46,7 +46,8 @@ func (b sheet) origins(exporter *sources.Source) map[string]bool {
 	return b.graph.Origins(exporter.Node(), exporter.Signal)
 }
 
-// goesOn reports whether all that an exporter sends comes to receivers of our own, behind which others are counted.
+// goesOn reports whether everything that an exporter sends reaches receivers of this process whose data other exporters
+// count.
 func (b sheet) goesOn(exporter *sources.Source) bool {
 	to := b.span.Now.Deliveries[exporter].Destinations
 	if len(to) == 0 {
@@ -64,7 +65,8 @@ func (b sheet) goesOn(exporter *sources.Source) bool {
 	return true
 }
 
-// counted reports whether an exporter behind a receiver shows what it does, and is not the one that data came to it from.
+// counted reports whether an exporter behind a receiver shows its counters, and is not the exporter that sent the data
+// there.
 func (b sheet) counted(receiver, from *sources.Source) bool {
 	for s := range b.span.Now.Flows {
 		if s.Kind == component.KindExporter && s != from && s.Signal == from.Signal && b.origins(s)[receiver.Node()] {

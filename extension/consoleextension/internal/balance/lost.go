@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// lost is what exporters lose, per second. Of those that all get the same it is the one that loses most: what each of two
-// destinations has lost is lost once.
+// lost returns what exporters lose, per second. Of exporters that get the same data, only the one that loses most
+// counts: what two destinations have lost is lost once.
 func (b sheet) lost() (lost *float64) {
 	for _, fan := range b.fans() {
 		var worst *float64
@@ -37,8 +37,8 @@ func (b sheet) lost() (lost *float64) {
 	return lost
 }
 
-// Losses is what a component has lost up to a reading, by reason. What several destinations of an exporter were all to get
-// is counted for the one that lost most.
+// Losses returns what a component has lost up to a reading, by reason. Of an exporter's destinations that all get the
+// same data, only the one that lost most counts.
 func Losses(r *meter.Reading, of *sources.Source) map[string]int64 {
 	out := maps.Clone(r.Flows[of].Dropped)
 	d := r.Deliveries[of]
@@ -51,13 +51,13 @@ func Losses(r *meter.Reading, of *sources.Source) map[string]int64 {
 			lost := d.Destinations[i].Dropped[reason]
 			sum, worst = sum+lost, max(worst, lost)
 		}
-		out[reason] = max(0, n-sum) + worst // what was lost before it came to any destination is in n alone
+		out[reason] = max(0, n-sum) + worst // losses before any destination are only in n
 	}
 	return out
 }
 
-// limited is what limits keep out, per second. Of pipelines that get the same data it is the one that keeps out most: what each of
-// two keeps out has come in once.
+// limited returns what limits reject, per second. Of pipelines that get the same data, only the one that rejects most
+// counts: what both reject was received once.
 func (b sheet) limited() (limited *float64) {
 	own := map[string]*float64{} // by pipeline
 	for s := range b.span.Now.Flows {
@@ -79,7 +79,7 @@ func (b sheet) limited() (limited *float64) {
 			return b.graph.Nodes[id].Kind == sources.Connector && b.graph.Feeds(id, p.Signal)
 		})
 		if len(from) == 0 {
-			continue // it is a branch of others
+			continue // it belongs to other pipelines
 		}
 		merged := branches{from, b.limitedFrom(p, own)}
 		all = slices.DeleteFunc(all, func(other branches) bool {
@@ -97,7 +97,7 @@ func (b sheet) limited() (limited *float64) {
 	return limited
 }
 
-// pipelineOf is the one that a processor is in, if it is known to be in one only.
+// pipelineOf returns the pipeline of a processor, "" if it is not known to be in a single one.
 func (b sheet) pipelineOf(s *sources.Source) string {
 	n := b.graph.Nodes[s.Node()]
 	switch {
@@ -111,7 +111,8 @@ func (b sheet) pipelineOf(s *sources.Source) string {
 	return ""
 }
 
-// limitedFrom is what is kept out in a pipeline, and in that of those behind its connectors which keeps out most. Each counts once.
+// limitedFrom returns what is rejected in a pipeline, plus the most of what is rejected in one behind its connectors.
+// Each pipeline counts once.
 func (b sheet) limitedFrom(p *service.Pipeline, own map[string]*float64) (limited *float64) {
 	limited = own[p.ID]
 	delete(own, p.ID)

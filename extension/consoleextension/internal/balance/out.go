@@ -14,13 +14,13 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// A sheet is what was counted in a span, and how data goes.
+// A sheet holds the counts of a span and the graph of the pipelines.
 type sheet struct {
 	span  meter.Span
 	graph *service.Graph
 }
 
-// ownTraffic is what our exporters bring to our own receivers, per second.
+// ownTraffic returns what exporters of this process send to receivers of this process, per second.
 func (b sheet) ownTraffic() (own *float64) {
 	var addresses []string
 	for s := range b.span.Now.Flows {
@@ -39,8 +39,9 @@ func (b sheet) ownTraffic() (own *float64) {
 	return own
 }
 
-// out is what destinations acknowledge, per second, and how many they are. Of those that all get the same, in one exporter
-// or in several, it is the slowest that counts. What goes on to a receiver of our own is counted where it leaves from there.
+// out returns what destinations acknowledge, per second, and their number. Of destinations that all get the same data,
+// in one exporter or in several, only the slowest counts. Data that goes on to a receiver of this process is counted
+// where it leaves from there.
 func (b sheet) out() (out *float64, destinations int) {
 	for _, fan := range b.fans() {
 		fan = slices.DeleteFunc(fan, b.goesOn)
@@ -56,8 +57,8 @@ func (b sheet) out() (out *float64, destinations int) {
 	return out, destinations
 }
 
-// outOfFan is the slowest of exporters that get the same. Where one of them gets more than another, from more receivers, it
-// is of each receiver the share that the slowest of its exporters gets rid of.
+// outOfFan returns the rate of the slowest of exporters that get the same data. If one of them gets more than another,
+// from more receivers, it is the sum over the receivers of the share that the slowest of their exporters delivers.
 func (b sheet) outOfFan(fan []*sources.Source) *float64 {
 	var slowest *float64
 	alike := true
@@ -102,7 +103,7 @@ func (b sheet) outOfFan(fan []*sources.Source) *float64 {
 	return &sum
 }
 
-// offeredBy is what a receiver has for the pipelines of a signal, per second.
+// offeredBy returns what a receiver offers to the pipelines of a signal, per second.
 func (b sheet) offeredBy(node, signal string) (sum *float64) {
 	for s := range b.span.Now.Flows {
 		if s.Node() != node {

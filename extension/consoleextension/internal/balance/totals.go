@@ -16,12 +16,12 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/service"
 )
 
-// Totals are about all components together.
+// Totals are the sums over all components.
 type Totals struct {
 	In           *float64 `json:"in_per_second"`
 	Limited      *float64 `json:"limited_per_second"`
 	Out          *float64 `json:"out_per_second"`
-	Destinations int      `json:"destinations"` // that Out is about
+	Destinations int      `json:"destinations"` // those that Out is the sum of
 	Dropped      *float64 `json:"dropped_per_second"`
 	WireBytes    *float64 `json:"wire_bytes_per_second"`
 	PerSample    *float64 `json:"bytes_per_sample"`
@@ -32,10 +32,10 @@ type Totals struct {
 	Process meter.Process `json:"-"`
 }
 
-// Of adds up what all components did.
+// Of returns the totals of a span.
 func Of(span meter.Span, graph *service.Graph) Totals {
 	t := Totals{Process: span.Process()}
-	var paid *float64 // for by what goes over the wire
+	var paid *float64 // samples to which WireBytes belong
 	for of, flow := range span.Now.Flows {
 		t.Queued += max(0, flow.QueuedBytes)
 		t.Targets.Add(flow.Targets)
@@ -55,7 +55,7 @@ func Of(span meter.Span, graph *service.Graph) Totals {
 		}
 	}
 	b := sheet{span, graph}
-	// What our own exporters bring to our own receivers has come in once already.
+	// Data that exporters of this process send to its own receivers was received before.
 	if own := b.ownTraffic(); own != nil && t.In != nil {
 		t.In = known.Number(max(0, *t.In-*own))
 	}
@@ -68,7 +68,8 @@ func Of(span meter.Span, graph *service.Graph) Totals {
 	return t
 }
 
-// allWell reports whether each request of the stretch was taken at once: only then its bytes are those of what was acknowledged.
+// allWell reports whether all requests of the span were accepted at the first attempt: only then, their bytes are the
+// bytes of what was acknowledged.
 func (b sheet) allWell() bool {
 	for from := range b.span.Now.Deliveries {
 		for _, d := range delivery.Of(b.span, from) {

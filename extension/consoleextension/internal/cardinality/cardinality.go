@@ -35,17 +35,17 @@ type (
 	}
 )
 
-// wordMetric is what a metric is called in requests and rules.
+// wordMetric is the word for a metric in requests and rules.
 const wordMetric = "metric"
 
-// View asks the processors.
+// View shows what the processors know.
 type View struct {
 	sources *sources.Registry
 	now     func() time.Time
 	past    meter.Past[map[*sources.Source]churn]
 }
 
-// New returns a view of these.
+// New returns a view of the processors among the sources.
 func New(of *sources.Registry, now func() time.Time) *View { return &View{sources: of, now: now} }
 
 // Overviews answers with the overview of each processor.
@@ -88,7 +88,7 @@ func (v *View) Overviews(*http.Request) (any, error) {
 	return map[string]any{"processors": out}, nil
 }
 
-// churn is how many series a processor ever let in, and how many of them have gone.
+// churn counts the series that a processor has admitted, and those of them that have expired.
 type churn struct{ admitted, expired int64 }
 
 func churnOf(all map[*sources.Source]inspect.CardinalityOverview) map[*sources.Source]churn {
@@ -99,7 +99,7 @@ func churnOf(all map[*sources.Source]inspect.CardinalityOverview) map[*sources.S
 	return out
 }
 
-// processor returns the one that is asked about.
+// processor returns the processor that a request names, the first if it names none.
 func (v *View) processor(r *http.Request) (*sources.Source, error) {
 	asked := r.URL.Query().Get(sources.Processor)
 	for _, s := range v.sources.All() {

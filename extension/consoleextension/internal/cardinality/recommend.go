@@ -22,24 +22,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Recommendations are rules that would save most series, worked out by asking what would be if labels were removed. They
-// aggregate: what goes out is the sum over the labels that go, so that queries that do not ask by these say the same as
+// Recommendations are the rules that would save most series, found by estimating the effect of removing labels. They
+// aggregate: the output is the sum over the removed labels, so queries that do not use these give the same results as
 // before. docs/design/047 has what is never recommended.
 
 const (
 	lookedThrough  = 50   // metrics with the most series
 	labelsTried    = 6    // of a metric, those with the most values
-	labelsTogether = 3    // that one rule removes
-	fewValues      = 20   // of a label, which are no reason to do without them
+	labelsTogether = 3    // removed by one rule
+	fewValues      = 20   // of a label: not worth removing it
 	worthRemoving  = 0.2  // of a metric's series
 	worthARule     = 0.01 // of all series
-	fewSeries      = 100  // that are not worth a rule
+	fewSeries      = 100  // not worth a rule
 	nearlyAll      = 0.9  // of what more labels would save
 	metricsInARule = 20
 	mostRules      = 20
 )
 
-// aloneCut ends names that were too long to be kept.
+// aloneCut ends names that were too long to keep.
 const aloneCut = "…"
 
 type (
@@ -54,7 +54,7 @@ type (
 		YAML      string           `json:"yaml"`
 	}
 
-	// recommendation is one rule, and what it would do.
+	// recommendation is one rule with its effect.
 	recommendation struct {
 		saving
 
@@ -63,13 +63,13 @@ type (
 		Labels  []string         `json:"labels"`
 		Before  inspect.Estimate `json:"before"`
 		After   inspect.Estimate `json:"after"`
-		Gauges  bool             `json:"gauges"` // some are: the sum may not be what is wanted of them
+		Gauges  bool             `json:"gauges"` // some metrics are gauges, for which a sum may be wrong
 		Note    string           `json:"note"`
 		YAML    string           `json:"yaml"`
 	}
 
-	// saving is how many series there are less, and which part of all that is. What is left may be too few to be known, and what
-	// is saved is known all the same.
+	// saving is the number of series saved and its share of all. It may be known although what remains is too little to
+	// be estimated.
 	saving struct {
 		Saved      inspect.Estimate `json:"saved"`
 		Ratio      float64          `json:"saved_ratio"`
@@ -77,7 +77,7 @@ type (
 	}
 )
 
-// savingOf is the part of all series that a number of them is.
+// savingOf returns a number of series together with its share of all.
 func savingOf(saved, all inspect.Estimate) saving {
 	s := saving{Saved: saved}
 	if all.Value > 0 {
@@ -87,7 +87,7 @@ func savingOf(saved, all inspect.Estimate) saving {
 	return s
 }
 
-// saves is how many series there are less with a rule.
+// saves returns the number of series that the rule saves.
 func (r *recommendation) saves() float64 { return r.Before.Value - r.After.Value }
 
 // Recommend answers with the rules that would save most.
@@ -108,7 +108,7 @@ func (v *View) Recommend(r *http.Request) (any, error) {
 	out.After = out.Before
 	for i := range all[:min(n, len(all))] {
 		rule := &all[i]
-		// All together save no more than there are.
+		// All rules together cannot save more than there is.
 		saved := inspect.Estimate{Value: min(rule.saves(), out.After.Value), Error: math.Round(math.Hypot(rule.Before.Error, rule.After.Error))}
 		rule.saving = savingOf(saved, out.Before)
 		rule.Name = names.of(rule)
@@ -124,7 +124,7 @@ func (v *View) Recommend(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// savings asks of each metric what it would be without some of its labels, and returns those that are worth it.
+// savings estimates for each metric the effect of removing some of its labels, and returns the rules that are worth it.
 func savings(c inspect.Cardinality, o *inspect.CardinalityOverview, total float64) (all []recommendation) {
 	top := c.Top(inspect.TopQuery{Of: inspect.TopMetrics, By: inspect.BySeries, N: lookedThrough})
 	worth := max(fewSeries, worthARule*total)
@@ -141,12 +141,13 @@ func savings(c inspect.Cardinality, o *inspect.CardinalityOverview, total float6
 	return all
 }
 
-// aggregates reports whether sums of the series of a metric say what somebody wants to know. Joins go by series of `_info`, and quantiles cannot be added.
+// aggregates reports whether sums of the series of a metric are meaningful. Joins use series of `_info`, and quantiles
+// cannot be added.
 func aggregates(row *inspect.Row) bool {
 	return row.Type != "summary" && row.Name != "target_info" && !strings.HasSuffix(row.Name, "_info") && !strings.HasSuffix(row.Name, aloneCut)
 }
 
-// less finds the labels to remove from a metric: as few as save nearly as much as any.
+// less finds the labels to remove from a metric: as few as possible that save nearly as much as more would.
 func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) (best recommendation, ok bool) {
 	detail, there := c.Metric(metric)
 	if !there {
@@ -163,14 +164,14 @@ func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) 
 	try := func(drop []string) {
 		p, err := c.WhatIf(inspect.Change{Metric: metric, Drop: drop})
 		if err != nil || math.Hypot(p.Before.Error, p.After.Error) > p.Before.Value-p.After.Value || p.Before.Value-p.After.Value < worthRemoving*p.Before.Value {
-			return // it is gone by now, or not known well enough, or not worth it
+			return // the metric is gone, the estimate is too uncertain, or the saving is too small
 		}
 		tried = append(tried, recommendation{Metrics: []string{metric}, Labels: slices.Sorted(slices.Values(drop)), Before: p.Before, After: p.After, Note: p.Note})
 	}
 	for i := range labels {
 		try(labels[i : i+1])
 	}
-	for n := 2; n <= min(labelsTogether, len(labels)); n++ { // those that have a value for each of the other's
+	for n := 2; n <= min(labelsTogether, len(labels)); n++ { // for labels that vary together
 		try(labels[:n])
 	}
 	most := 0.0
@@ -186,14 +187,14 @@ func less(c inspect.Cardinality, o *inspect.CardinalityOverview, metric string) 
 	return best, ok
 }
 
-// removable reports whether a rule may be told to remove a label. What targets and tenants are known by stays, and so do marks of the
-// processor's own.
+// removable reports whether a rule may remove a label. Labels that identify targets and tenants stay, and so do those
+// of the processor itself.
 func removable(label string, o *inspect.CardinalityOverview) bool {
 	return !IsIdentity(label) && !slices.Contains(o.TenantLabels, label) && !strings.HasSuffix(label, aloneCut) &&
 		!strings.HasPrefix(label, "otel.") && !strings.Contains(label, ":") && label != wordMetric && label != "tenant"
 }
 
-// together makes one rule of those that remove the same labels, and puts those first that save most.
+// together merges rules that remove the same labels, and sorts those first that save most.
 func together(all []recommendation) (rules []recommendation) {
 	inorder.Sort(all, func(a, b recommendation) int { return cmp.Compare(b.saves(), a.saves()) })
 	for i := range all {
@@ -217,7 +218,7 @@ func together(all []recommendation) (rules []recommendation) {
 	return rules
 }
 
-// ruleNames are those that are taken.
+// ruleNames are the names in use.
 type ruleNames map[string]bool
 
 func namesOf(o *inspect.CardinalityOverview) ruleNames {
@@ -238,7 +239,7 @@ func (n ruleNames) of(r *recommendation) string {
 	return name
 }
 
-// yaml is the rule.
+// yaml returns the rule as YAML.
 func (r *recommendation) yaml(idle time.Duration) (string, error) {
 	aggregate := yaml.MapSlice{{Key: "without", Value: r.Labels}}
 	if idle > 0 && idle < time.Minute { // the default interval must not be longer
@@ -255,7 +256,7 @@ func (r *recommendation) yaml(idle time.Duration) (string, error) {
 	return string(text), nil
 }
 
-// pattern matches these metrics and no others.
+// pattern returns a pattern that matches these metrics and no others.
 func pattern(metrics []string) string {
 	plain := len(metrics) == 1 && !strings.Contains(metrics[0], "*") && !strings.HasPrefix(metrics[0], "regex:") && !strings.HasPrefix(metrics[0], "not:")
 	if plain {
@@ -268,7 +269,7 @@ func pattern(metrics []string) string {
 	return "regex:" + strings.Join(quoted, "|")
 }
 
-// yaml has all rules, to be pasted, and what they would do.
+// yaml returns all rules, ready to be pasted, with comments on their effect.
 func (j *recommendationsJSON) yaml() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }
@@ -307,7 +308,7 @@ func (j *recommendationsJSON) yaml() string {
 	return b.String()
 }
 
-// give says how far a number may be off, if that is worth saying.
+// give formats the error of a number, "" if it is negligible.
 func give(e float64, unit string) string {
 	if e < 0.5 {
 		return ""
@@ -315,7 +316,7 @@ func give(e float64, unit string) string {
 	return " ± " + prose.Short(math.Round(e)) + unit
 }
 
-// oneLine keeps what others named from ending a comment.
+// oneLine quotes a name that could end a comment.
 func oneLine(name string) string {
 	name = prose.Name(name)
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {

@@ -21,7 +21,7 @@ type topJSON struct {
 	Processor string `json:"processor"`
 }
 
-// Top answers with rows of metrics, labels or groups, those with the most first.
+// Top answers with the metrics, labels or groups that have the most, sorted by that.
 func (v *View) Top(r *http.Request) (any, error) {
 	s, err := v.processor(r)
 	if err != nil {
@@ -82,7 +82,7 @@ func table(of string, all []inspect.Row) (*answer.File, error) {
 	return answer.Table("cardinality-"+of, out)
 }
 
-// cell is a number, and nothing if all of it may be an error.
+// cell formats an estimate, "" if it may be nothing but an error.
 func cell(e inspect.Estimate) string {
 	if !e.Known() {
 		return ""
@@ -96,7 +96,7 @@ type metricJSON struct {
 	Processor string `json:"processor"`
 }
 
-// Metric answers with all that is known of one.
+// Metric answers with all that is known of a metric.
 func (v *View) Metric(r *http.Request) (any, error) {
 	s, err := v.processor(r)
 	if err != nil {
@@ -115,7 +115,7 @@ func (v *View) Metric(r *http.Request) (any, error) {
 		detail.Examples[i] = answer.List(detail.Examples[i])
 	}
 	detail.Labels = rows(detail.Labels)
-	inorder.Sort(detail.Labels, func(a, b inspect.Row) int { // what explodes comes first
+	inorder.Sort(detail.Labels, func(a, b inspect.Row) int { // the label with the most values comes first
 		return cmp.Or(cmp.Compare(b.Values.Value, a.Values.Value), strings.Compare(a.Name, b.Name))
 	})
 	return metricJSON{detail, s.Name()}, nil

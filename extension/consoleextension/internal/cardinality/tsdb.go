@@ -9,12 +9,12 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
 )
 
-// A statusTeller answers as Prometheus' status/tsdb does, in JSON.
+// A statusTeller returns an answer like Prometheus' status/tsdb, in JSON.
 type statusTeller interface {
 	TSDBStatus(limit int) ([]byte, error)
 }
 
-// TSDB answers as Prometheus does: all of it is of one moment, and worked out once.
+// TSDB answers as Prometheus does, with data of a single moment.
 func (v *View) TSDB(r *http.Request) (any, error) {
 	s, err := v.processor(r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// maxLabels may be dropped or kept at a time.
+// maxLabels limits the labels to drop or keep in one request.
 const maxLabels = 1000
 
 type whatIfJSON struct {
@@ -23,7 +23,7 @@ type whatIfJSON struct {
 	Rule      string `json:"rule"`
 }
 
-// WhatIf answers with what would be if there was a rule.
+// WhatIf answers with the estimated effect of a rule.
 func (v *View) WhatIf(r *http.Request) (any, error) {
 	s, err := v.processor(r)
 	if err != nil {
@@ -53,8 +53,8 @@ func (v *View) WhatIf(r *http.Request) (any, error) {
 	return whatIfJSON{projection, s.Name(), rule}, nil
 }
 
-// ruleFor is a change as rules of the processor; empty if it has none that do it. For dropping a label that is to let it
-// have no values of its own.
+// ruleFor returns a change as rules of the processor, "" if no rule does the same. To drop a label means to limit it to
+// no values of its own.
 func ruleFor(change inspect.Change) (string, error) {
 	if len(change.Keep) > 0 {
 		return "", nil

@@ -61,14 +61,14 @@ type (
 	}
 )
 
-// View shows it.
+// View shows the configuration.
 type View struct {
 	Sources *sources.Registry
 	Service *service.Service
 	Build   component.BuildInfo
 }
 
-// Answer answers with the configuration, and with the components in it.
+// Answer answers with the configuration and its components.
 func (v *View) Answer(r *http.Request) (any, error) {
 	format, err := answer.Format(r, answer.FormatJSON, "yaml")
 	if err != nil {
@@ -101,7 +101,7 @@ func (v *View) Answer(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// components are those of the pipelines, and the extensions.
+// components returns the components of the pipelines, and the extensions.
 func components(tree map[string]any, g *service.Graph) []string {
 	ids := slices.Clone(g.Order)
 	settings, _ := tree["service"].(map[string]any)
@@ -129,7 +129,7 @@ func (v *View) component(id string, g *service.Graph, built []moduleJSON) compon
 	return out
 }
 
-// moduleOf finds where a component comes from: its configuration is a type of its own package.
+// moduleOf returns the module of a component, which contains the type of its configuration.
 func (v *View) moduleOf(kind, name string, built []moduleJSON) (found moduleJSON) {
 	typ, err := component.NewType(name)
 	if err != nil {
@@ -154,7 +154,7 @@ func (v *View) moduleOf(kind, name string, built []moduleJSON) (found moduleJSON
 	return found
 }
 
-// modules are those that the binary is built of.
+// modules returns the modules that the binary consists of.
 func modules() []moduleJSON {
 	out := []moduleJSON{}
 	info, ok := debug.ReadBuildInfo()

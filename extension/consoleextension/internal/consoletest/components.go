@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Pipelines are a configuration with some of each kind.
+// Pipelines is a configuration with components of each kind.
 const Pipelines = `
 receivers: {fastprometheus: {}, otlp: {}}
 processors: {memory_limiter: {}, cardinality: {}, batch: {}}
@@ -28,23 +28,23 @@ service:
     traces: {receivers: [otlp], exporters: [otlp]}
 `
 
-// Counter is a component that counts what a test says.
+// Counter is a component with the counters that a test sets.
 type Counter struct{ Flow inspect.Flow }
 
-// Counter adds one.
+// Counter adds a Counter.
 func (w *World) Counter(kind component.Kind, name string) *Counter {
 	c := &Counter{}
 	w.Register(inspect.Source{Kind: kind, ID: ID(name), Flow: func() inspect.Flow { return c.Flow }})
 	return c
 }
 
-// Exporter is one of some destinations, of which each has counted what a test says.
+// Exporter is an exporter with destinations whose counters a test sets.
 type Exporter struct {
 	Delivery inspect.Delivery
-	Before   int64 // lost before it came to a destination
+	Before   int64 // lost before any destination
 }
 
-// Exporter adds one.
+// Exporter adds an Exporter.
 func (w *World) Exporter(name string, destinations ...inspect.Destination) *Exporter {
 	x := &Exporter{Delivery: inspect.Delivery{Destinations: destinations}}
 	w.Register(inspect.Source{
@@ -67,7 +67,7 @@ func (w *World) Exporter(name string, destinations ...inspect.Destination) *Expo
 	return x
 }
 
-// TargetLabels are those of a target.
+// TargetLabels are the labels of a target.
 type TargetLabels struct{ Now, Found []inspect.Label }
 
 // Labels implements [inspect.Labels].
@@ -76,7 +76,7 @@ func (l TargetLabels) Labels() []inspect.Label { return append([]inspect.Label{}
 // Discovered implements [inspect.Labels].
 func (l TargetLabels) Discovered() []inspect.Label { return append([]inspect.Label{}, l.Found...) }
 
-// Scraped is a receiver with n targets, of which each hundredth fails.
+// Scraped returns a receiver with n targets, one in a hundred of which fails.
 func Scraped(n int) inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: ID("fastprometheus"), Signal: "metrics",
@@ -112,7 +112,7 @@ func Scraped(n int) inspect.Source {
 	}
 }
 
-// Looker looks at the target that is scraped second. If there is somebody waiting, it does so when told to.
+// Looker looks at the second target. If Waiting is set, it waits until it is released.
 type Looker struct{ Waiting chan chan struct{} }
 
 // Look implements [inspect.Looker].
@@ -137,15 +137,15 @@ func (l Looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	}, nil
 }
 
-// Cardinality answers what a test says.
+// Cardinality answers with what a test sets.
 type Cardinality struct {
 	Now   inspect.CardinalityOverview
 	Rows  inspect.Top
 	Asked *inspect.TopQuery
-	Slow  func() // a Top takes as long
+	Slow  func() // called by Top
 }
 
-// TSDBStatus answers as Prometheus does.
+// TSDBStatus answers in the form of Prometheus.
 func (c Cardinality) TSDBStatus(limit int) ([]byte, error) {
 	return fmt.Appendf(nil, `{"status":"success","data":{"limit":%d}}`, limit), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Passes has batches pass a tap until the test ends.
+// Passes sends batches through a tap until the test ends.
 func Passes(t testing.TB, tap *inspect.Tap) {
 	t.Helper()
 	md := pmetric.NewMetrics()

@@ -25,30 +25,30 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Clock is a time that passes when told to.
+// Clock is a clock that a test advances.
 type Clock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// NewClock returns one that stands still.
+// NewClock returns a clock that stands still.
 func NewClock() *Clock { return &Clock{at: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)} }
 
-// Now is its time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-// Pass has time pass.
+// Pass advances the clock.
 func (c *Clock) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
 }
 
-// World is what there is to look at. It has been looked at once.
+// World is a set of components and a meter, which has taken its first reading.
 type World struct {
 	T       testing.TB
 	Clock   *Clock
@@ -67,7 +67,7 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// Pass has an interval pass, and looks.
+// Pass lets an interval pass, and takes a reading.
 func (w *World) Pass() {
 	w.Clock.Pass(meter.Interval)
 	w.Meter.Look()
@@ -76,13 +76,13 @@ func (w *World) Pass() {
 // Register adds a component.
 func (w *World) Register(s inspect.Source) { w.Sources.Register(s) }
 
-// Configure tells the effective configuration.
+// Configure sets the effective configuration.
 func (w *World) Configure(yaml string) {
 	w.T.Helper()
 	w.Service.Configured(Conf(w.T, yaml))
 }
 
-// Conf is a configuration.
+// Conf parses a configuration.
 func Conf(t testing.TB, yaml string) *confmap.Conf {
 	t.Helper()
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
@@ -92,7 +92,7 @@ func Conf(t testing.TB, yaml string) *confmap.Conf {
 	return conf
 }
 
-// ID is that of a component.
+// ID parses the ID of a component.
 func ID(text string) component.ID {
 	out := component.ID{}
 	if err := out.UnmarshalText([]byte(text)); err != nil {
@@ -101,7 +101,8 @@ func ID(text string) component.ID {
 	return out
 }
 
-// Ask asks what the API would be asked: a query after a question mark, and a body if there is one.
+// Ask sends a request to a function of the API. query begins with a question mark; the request has the method POST if
+// there is a body.
 func Ask(t testing.TB, f answer.Func, query, body string, change ...func(*http.Request)) (status int, header http.Header, text string) {
 	t.Helper()
 	method := http.MethodGet
@@ -117,7 +118,7 @@ func Ask(t testing.TB, f answer.Func, query, body string, change ...func(*http.R
 	return w.Code, w.Header(), w.Body.String()
 }
 
-// Get is what the API answers.
+// Get returns the API's answer to a request.
 func Get[T any](t testing.TB, f answer.Func, query string, change ...func(*http.Request)) (out T) {
 	t.Helper()
 	status, _, text := Ask(t, f, query, "", change...)
@@ -126,7 +127,7 @@ func Get[T any](t testing.TB, f answer.Func, query string, change ...func(*http.
 	return out
 }
 
-// Fault is what the API answers to a request that makes no sense.
+// Fault returns the API's error for a request.
 func Fault(t testing.TB, f answer.Func, query, body string, change ...func(*http.Request)) (status int, code, message string) {
 	t.Helper()
 	status, _, text := Ask(t, f, query, body, change...)
@@ -134,7 +135,7 @@ func Fault(t testing.TB, f answer.Func, query, body string, change ...func(*http
 	return status, code, message
 }
 
-// FaultOf is what an answer says is wrong.
+// FaultOf returns the error in an answer.
 func FaultOf(t testing.TB, text string) (code, message string) {
 	t.Helper()
 	var out struct {

@@ -40,13 +40,13 @@ type (
 	}
 )
 
-// View shows it.
+// View shows exporters and receivers.
 type View struct {
 	Sources *sources.Registry
 	Meter   *meter.Meter
 }
 
-// Answer tells what is sent and taken now.
+// Answer answers with what is sent and accepted now.
 func (v *View) Answer(r *http.Request) (any, error) {
 	format, err := answer.Format(r, answer.FormatJSON, answer.FormatCSV)
 	if err != nil {

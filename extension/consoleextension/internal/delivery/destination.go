@@ -19,7 +19,7 @@ import (
 )
 
 type (
-	// Destination is what an exporter does for one of its destinations.
+	// Destination is one destination of an exporter, with its rates.
 	Destination struct {
 		Name          string         `json:"name"`
 		State         string         `json:"state"`
@@ -102,7 +102,7 @@ const (
 	stateThrottled   = "throttled"
 )
 
-// Of is what an exporter does for its destinations, with its rates.
+// Of returns the destinations of an exporter, with their rates.
 func Of(span meter.Span, s *sources.Source) (out []Destination) {
 	_, seconds := span.Since(s)
 	all := span.Now.Deliveries[s].Destinations
@@ -113,7 +113,7 @@ func Of(span meter.Span, s *sources.Source) (out []Destination) {
 	return out
 }
 
-// newDestination is d, with the rates since it was as before; age is 0 if that is not known.
+// newDestination returns d with the rates since before. age is the time between the two, 0 if that is not known.
 func newDestination(d, before *inspect.Destination, at time.Time, age time.Duration) Destination {
 	per := func(a, b int64) *float64 {
 		if age <= 0 || a < 0 || b < a {
@@ -133,7 +133,7 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 		BreakerOpen: d.BreakerOpen, ThrottledLeft: max(0, d.ThrottledUntil.Sub(at).Seconds()),
 		Dropped: []dropJSON{}, Responses: []responseJSON{}, Streams: []streamJSON{},
 	}
-	if age > 0 { // it shrinks as well
+	if age > 0 { // may be negative
 		out.WaitingRate = known.Number(float64(d.Waiting-before.Waiting) / age.Seconds())
 	}
 	if d.Queue.Capacity > 0 {
@@ -183,8 +183,8 @@ func newDestination(d, before *inspect.Destination, at time.Time, age time.Durat
 	return out
 }
 
-// perItem is what an item takes on the wire. While requests are repeated or refused it is not known: their bytes are counted, and
-// their items are not, or not yet.
+// perItem returns the bytes of an item on the wire. It is unknown while requests are repeated or refused: their bytes
+// are counted already, but not their items.
 func perItem(d, before *inspect.Destination, lately bool) *float64 {
 	for _, since := range []*inspect.Destination{before, {}} {
 		sent, wire := d.Sent-since.Sent, d.WireBytes-since.WireBytes
@@ -199,12 +199,12 @@ func perItem(d, before *inspect.Destination, lately bool) *float64 {
 	return nil
 }
 
-// refused reports whether the last answer was a refusal for good: there is an error, and nothing left to try again.
+// refused reports whether the last answer was a permanent refusal: there is an error, and nothing left to retry.
 func refused(d *inspect.Destination) bool {
 	return d.LastError != "" && meter.Total(d.Dropped) > 0 && d.Queue.Items == 0 && d.Queue.Bytes == 0 && d.InFlight.Requests == 0
 }
 
-// nextFor says what to do about a destination. Of what is lost, each reason has its own.
+// nextFor returns advice for a destination. There is separate advice for each reason of a loss.
 func nextFor(state, lastError string) string {
 	switch state {
 	case stateDelivering, stateDropping:
@@ -217,7 +217,7 @@ func nextFor(state, lastError string) string {
 	return advice.ForAnswer(lastError)
 }
 
-// Used is how full a queue is, as a share of one.
+// Used returns how full a queue is, from 0 to 1.
 func Used(q inspect.Queue) float64 {
 	if q.Capacity <= 0 {
 		return 0

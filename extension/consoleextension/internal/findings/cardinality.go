@@ -17,7 +17,7 @@ import (
 
 const dryRun = "dry_run"
 
-// cardinality is about limits that are reached.
+// cardinality reports limits that are reached.
 func (f *finder) cardinality(s *sources.Source) {
 	o := s.Cardinality.Overview()
 	if o.RulesFault != "" {
@@ -38,7 +38,7 @@ func (f *finder) cardinality(s *sources.Source) {
 			continue
 		}
 		if reached++; reached > maxFindings {
-			break // to find out what explodes takes a while, and nobody would see it
+			break // finding the label takes a while, and nobody would read it
 		}
 		culprit := explosion(s, &o, l)
 		reported[culprit.name] = true
@@ -47,7 +47,7 @@ func (f *finder) cardinality(s *sources.Source) {
 	f.ids(s, reported)
 }
 
-// full is about a processor that lets in no new series.
+// full is the finding for a processor that admits no new series.
 func full(s *sources.Source, o *inspect.CardinalityOverview) Finding {
 	one := Finding{
 		Severity: severityError, Subject: s.Node(), View: viewCardinality, Query: map[string]string{sources.Processor: s.Name()},
@@ -61,7 +61,7 @@ func full(s *sources.Source, o *inspect.CardinalityOverview) Finding {
 	return one
 }
 
-// atLimit is about a rule that lets in no new series, and about the label that fills it.
+// atLimit is the finding for a rule that admits no new series, with the label that fills it.
 func atLimit(s *sources.Source, o *inspect.CardinalityOverview, l *inspect.Limit, culprit culprit) Finding {
 	one := Finding{
 		Severity: severityWarning, Subject: s.Node(), View: viewCardinality, Query: map[string]string{sources.Processor: s.Name()},
@@ -85,13 +85,13 @@ func atLimit(s *sources.Source, o *inspect.CardinalityOverview, l *inspect.Limit
 }
 
 const (
-	// manyIDs is how many values a label that looks like an ID has before it is worth a word, and idsTold how many such labels
-	// are.
+	// manyIDs is the number of values from which on a label that looks like an ID is reported, and idsTold the maximum
+	// number of such labels.
 	manyIDs = 1000
 	idsTold = 3
 )
 
-// ids is about labels that grow without an end, before a limit says so.
+// ids reports labels that grow without end, before a limit is reached.
 func (f *finder) ids(s *sources.Source, reported map[string]bool) {
 	top := s.Cardinality.Top(inspect.TopQuery{Of: inspect.TopLabels, By: inspect.ByValues, N: idsTold + len(cardinality.Identities)})
 	n := 0
@@ -117,7 +117,7 @@ func (f *finder) ids(s *sources.Source, reported map[string]bool) {
 // A culprit is the label whose values fill a limit.
 type culprit struct {
 	name, metric string
-	values       float64 // 0 if that is not known well enough to be said
+	values       float64 // 0 if that is not known well enough
 }
 
 func (c culprit) String() string {
@@ -130,9 +130,9 @@ func (c culprit) String() string {
 	return fmt.Sprintf("label %s of %s has about %s values", c.name, c.metric, prose.Short(c.values))
 }
 
-// explosion finds the label with the most values of the metric that the limit rejected last, unless that is what targets are
-// known by and the limit is not about it. It is not known before the
-// limit has rejected something: what a rule matches is the processor's business.
+// explosion returns the label with the most values in the metric that the limit rejected last. Labels that identify
+// targets are excluded, unless the limit is on that label. The metric is not known before the limit has rejected a
+// series, because only the processor knows what a rule matches.
 func explosion(s *sources.Source, o *inspect.CardinalityOverview, l *inspect.Limit) culprit {
 	at := slices.IndexFunc(o.Rejects, func(r inspect.Reject) bool { return r.Rule == l.Rule })
 	if at < 0 {
@@ -161,8 +161,8 @@ func explosion(s *sources.Source, o *inspect.CardinalityOverview, l *inspect.Lim
 	return culprit{name: prose.Name(name), metric: prose.Name(metric)}
 }
 
-// mostVaried is the label in which rejected series of a metric differ most. That they do is seen, while how many values a label
-// has is estimated, and badly of a metric whose series are kept out.
+// mostVaried returns the label in which rejected series of a metric differ most. Their labels are known, while the
+// number of a label's values is an estimate, and a bad one for a metric whose series are rejected.
 func mostVaried(rejects []inspect.Reject, metric string) (name string) {
 	values := map[string]map[string]bool{}
 	for i := range rejects {

@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	queueFull  = 0.8 // from here on a queue is worth a word
+	queueFull  = 0.8 // from which on a queue is reported
 	oldQueue   = time.Minute
-	stuckQueue = 15 * time.Second // with an error that lasts
+	stuckQueue = 15 * time.Second // with a lasting error
 )
 
-// delivery is about destinations that do not take what there is for them: one for each, however many signs
-// there are of it.
+// delivery reports destinations that do not accept their data, each once, however many signs there are.
 func (f *finder) delivery(s *sources.Source) {
 	refuses := f.Span.Refused(s) > 0
 	d := f.Span.Now.Deliveries[s]
@@ -30,7 +29,7 @@ func (f *finder) delivery(s *sources.Source) {
 		if one, ok := stuck(s, &d.Destinations[i], f.Span.Now.At, refuses); ok {
 			one.Subject, one.View, one.Query = s.Node(), viewDelivery, map[string]string{sources.Exporter: s.Name()}
 			f.add(one)
-			refuses = refuses && one.Severity != severityError // it is that one
+			refuses = refuses && one.Severity != severityError // this destination refuses
 		}
 	}
 	if refuses {
@@ -43,7 +42,7 @@ func (f *finder) delivery(s *sources.Source) {
 	}
 }
 
-// stuck says why nothing, or too little, gets to a destination.
+// stuck returns the reason why nothing, or too little, reaches a destination.
 func stuck(s *sources.Source, to *inspect.Destination, now time.Time, refuses bool) (f Finding, ok bool) {
 	used, age := delivery.Used(to.Queue), to.Queue.Age.Round(time.Second)
 	full := used >= 0.98 || refuses && used >= queueFull
@@ -88,7 +87,7 @@ func stuck(s *sources.Source, to *inspect.Destination, now time.Time, refuses bo
 	return f, true
 }
 
-// lastError is what the destinations of an exporter said last, as a sentence to come after another.
+// lastError returns the last error of an exporter's destinations, as a sentence to be appended.
 func lastError(s *sources.Source) string {
 	if s.Delivery == nil {
 		return ""

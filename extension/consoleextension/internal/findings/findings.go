@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// A Finding says in plain words what is wrong, and what to do next.
+// A Finding is a problem in plain words, with advice.
 type Finding struct {
 	Severity string            `json:"severity"`
 	Subject  string            `json:"subject"`
@@ -37,7 +37,7 @@ const (
 
 var severities = []string{severityError, severityWarning, severityInfo}
 
-// Views of the page, which findings lead to.
+// Views of the page to which findings link.
 const (
 	viewOverview      = "overview"
 	viewTargets       = "targets"
@@ -46,7 +46,7 @@ const (
 	viewConfiguration = "configuration"
 )
 
-// Health is that of what has these findings.
+// Health returns the health that follows from findings.
 func Health(all []Finding) string {
 	worst := "ok"
 	for _, f := range all {
@@ -60,7 +60,7 @@ func Health(all []Finding) string {
 	return worst
 }
 
-// Facts are what is known of all components.
+// Facts are the known state of all components.
 type Facts struct {
 	Sources  []*sources.Source
 	Span     meter.Span
@@ -69,7 +69,7 @@ type Facts struct {
 	Process  meter.Process
 }
 
-// Of returns all that is to be said of these facts, the worst first.
+// Of returns the findings that follow from the facts, the worst first.
 func Of(facts *Facts) []Finding {
 	f := &finder{Facts: facts, refusing: map[string]bool{}, found: []Finding{}}
 	f.limiters()
@@ -84,7 +84,7 @@ func Of(facts *Facts) []Finding {
 	return f.found[:min(len(f.found), maxFindings)]
 }
 
-// A finder goes through the facts.
+// A finder collects findings from the facts.
 type finder struct {
 	*Facts
 
@@ -127,7 +127,7 @@ func (f *finder) source(s *sources.Source) {
 	}
 }
 
-// statuses are about components that report an error of which nothing worse is said.
+// statuses reports components in an error state, unless there is a worse finding about them.
 func (f *finder) statuses() {
 	for _, id := range f.Graph.Order {
 		status := f.Statuses[id]

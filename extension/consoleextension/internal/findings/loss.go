@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// losses are about what is lost or refused at this time.
+// losses reports what is lost or refused now.
 func (f *finder) losses(s *sources.Source) {
 	flow := f.Span.Now.Flows[s]
 	earlier, seconds := f.Span.Since(s)
@@ -33,7 +33,7 @@ func (f *finder) losses(s *sources.Source) {
 	for _, reason := range slices.Sorted(maps.Keys(dropped)) {
 		n := dropped[reason]
 		lost := n - was[reason]
-		if n <= 0 || reason == inspect.ReasonRefused && refused > 0 { // what is refused now has a finding of its own
+		if n <= 0 || reason == inspect.ReasonRefused && refused > 0 { // current refusals have a finding of their own
 			continue
 		}
 		one := Finding{
@@ -54,7 +54,7 @@ func (f *finder) losses(s *sources.Source) {
 		}
 		f.add(one)
 	}
-	// What an exporter refuses is said of its destinations.
+	// Refusals of an exporter are reported with its destinations.
 	if refused > 0 && s.Delivery == nil {
 		one := f.refusal(s, refused, seconds)
 		if full := f.fullBehind(s); full != "" {
@@ -67,7 +67,7 @@ func (f *finder) losses(s *sources.Source) {
 	}
 }
 
-// refusal is about what a component could not get rid of. What was scraped cannot be scraped again.
+// refusal is the finding for data that a component could not hand on. What was scraped cannot be scraped again.
 func (f *finder) refusal(s *sources.Source, times int64, seconds float64) Finding {
 	one := Finding{
 		Severity: severityError, Subject: s.Node(), View: viewDelivery,
@@ -95,7 +95,7 @@ func (f *finder) refusal(s *sources.Source, times int64, seconds float64) Findin
 	return one
 }
 
-// fullBehind names an exporter that refused what a receiver of its pipeline offered: of several the same each time.
+// fullBehind returns an exporter that refused data from a receiver of its pipeline: of several, always the same.
 func (f *finder) fullBehind(receiver *sources.Source) (name string) {
 	for s := range f.Span.Now.Flows {
 		if s.Delivery != nil && f.Span.Refused(s) > 0 && f.Graph.Nodes[s.Node()].SharesPipeline(f.Graph.Nodes[receiver.Node()]) {
@@ -107,7 +107,7 @@ func (f *finder) fullBehind(receiver *sources.Source) (name string) {
 	return name
 }
 
-// vainRequests is about requests that clients sent in vain, and will not send again.
+// vainRequests reports requests that were refused permanently, so that clients do not send them again.
 func (f *finder) vainRequests(s *sources.Source, flow, earlier inspect.Flow, seconds float64) {
 	var turnedDown int64
 	for _, code := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType} {

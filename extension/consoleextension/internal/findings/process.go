@@ -14,7 +14,7 @@ const (
 	tightRSS = 0.9  // of the budget
 )
 
-// limiters is about memory_limiters that refuse all data, which they say in their status.
+// limiters reports memory_limiters that refuse all data, by their status.
 func (f *finder) limiters() {
 	for _, id := range f.Graph.Order {
 		n := f.Graph.Nodes[id]
@@ -35,7 +35,7 @@ func (f *finder) limiters() {
 	}
 }
 
-// process is about this one.
+// process reports problems of this process.
 func (f *finder) process() {
 	p := &f.Process
 	if r := p.GCRatio; r != nil && *r > busyGC && p.CPUCores != nil && *p.CPUCores > 0.1 {

@@ -15,13 +15,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Discovery may take so long to find the first targets.
+// discoveryTime is how long discovery may take to find the first targets.
 const discoveryTime = 20 * time.Second
 
-// queryState is what the list of targets calls the state of those it shows.
+// queryState is the parameter for the state of the targets to list.
 const queryState = "state"
 
-// targets groups failing targets by what is wrong with them.
+// targets reports failing targets, grouped by reason.
 func (f *finder) targets(s *sources.Source) {
 	all := s.Targets()
 	total := 0
@@ -42,7 +42,7 @@ func (f *finder) targets(s *sources.Source) {
 	}
 }
 
-// noTargets is about a receiver that has nothing to scrape, and no other member has it instead.
+// noTargets reports a receiver without targets, unless other members have them.
 func (f *finder) noTargets(s *sources.Source, flow inspect.Flow) {
 	for state, n := range flow.Targets {
 		if n > 0 && state != meter.Dropped {
@@ -63,7 +63,7 @@ func (f *finder) noTargets(s *sources.Source, flow inspect.Flow) {
 	f.add(one)
 }
 
-// exampleOf names the jobs whose targets fail, and one of their errors.
+// exampleOf returns the jobs whose targets fail, and one of their errors.
 func exampleOf(e targets.Errors) string {
 	jobs := prose.Name(strings.Join(e.Jobs, ", "))
 	if len(e.Jobs) == 1 {

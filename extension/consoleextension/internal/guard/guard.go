@@ -18,17 +18,17 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
 )
 
-// Policy lets the page load what comes with it, and nothing else.
+// Policy allows the page to load its own files only.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard answers only those who may ask: under a name that is ours, and no page of another site.
+// guard refuses requests to unknown host names and from pages of other sites.
 type guard struct {
 	hosts []string // lower case
 	next  http.Handler
 }
 
-// New returns a guard of what is next, that answers under these names, besides those of this machine.
+// New returns a guard for next that answers under these names, besides those of this machine.
 func New(next http.Handler, names ...string) http.Handler {
 	g := &guard{next: next}
 	for _, name := range names {
@@ -43,7 +43,7 @@ func canonical(host string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-// Protect tells browsers what an answer is good for.
+// Protect sets the headers that restrict what browsers do with an answer.
 func Protect(h http.Header) {
 	h.Set("Content-Security-Policy", Policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -70,7 +70,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether a browser may call us so. A name that an attacker's DNS makes to lead here is not ours.
+// knows reports whether the request is to one of our host names. A name that an attacker's DNS resolves to this address
+// is not one of them.
 func (g *guard) knows(r *http.Request) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -101,21 +102,21 @@ func sameSite(r *http.Request) bool {
 	case "":
 		return ownOrigin(r)
 	}
-	// Another site may lead people to the page, and nowhere else.
+	// Another site may link to the page, and to nothing else.
 	return r.Method == http.MethodGet && r.URL.Path == "/" &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func safe(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// ownOrigin judges what says nothing about its site: old browsers send an Origin with all that could do harm, other
-// programs send none.
+// ownOrigin decides for requests without Sec-Fetch-Site: old browsers send an Origin with every request that could do
+// harm, other programs send none.
 func ownOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
 		return true
 	}
-	// The scheme is a proxy's, if there is one.
+	// The scheme may be that of a proxy.
 	u, err := url.Parse(origins[0])
 	return err == nil && len(origins) == 1 && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }

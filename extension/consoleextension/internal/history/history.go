@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/meter"
 )
 
-// Lines that the history of everything and that of a destination have in common.
+// Lines of both histories, of everything and of a destination.
 const (
 	lineDropped = "dropped"
 	lineWire    = "wire_bytes"
@@ -23,7 +23,7 @@ const (
 
 const samplesPerSecond = "samples/s"
 
-// lines are what the history consists of.
+// lines are the numbers that the history consists of.
 var lines = [...]struct {
 	name, unit string
 	of         func(*balance.Totals) *float64
@@ -41,10 +41,10 @@ var lines = [...]struct {
 	{"queued", "B", func(t *balance.Totals) *float64 { return known.Number(float64(t.Queued)) }},
 }
 
-// points are an hour.
+// points is the number of points in an hour.
 const points = int(time.Hour / meter.Interval)
 
-// An Hour is the last one: 34 KiB, and 8.4 KiB for each destination.
+// An Hour holds the numbers of the last hour: 34 KiB, and 8.4 KiB for each destination.
 type Hour struct {
 	mu     sync.Mutex
 	next   int
@@ -54,7 +54,7 @@ type Hour struct {
 	trails trails                      // of destinations
 }
 
-// Add adds a moment.
+// Add adds a point.
 func (h *Hour) Add(span meter.Span, t balance.Totals) {
 	each := destinations(span)
 	h.mu.Lock()
@@ -73,7 +73,7 @@ func (h *Hour) Add(span meter.Span, t balance.Totals) {
 	}
 }
 
-// span is where the hour begins and how many points it has; h.mu is held.
+// span returns the index of the first point and the number of points. The caller must hold h.mu.
 func (h *Hour) span() (first, n int) {
 	if h.full {
 		return h.next, points
@@ -81,7 +81,7 @@ func (h *Hour) span() (first, n int) {
 	return 0, h.next
 }
 
-// Latest is what the history will have next, by name: the same numbers as in the rest of an overview.
+// Latest returns the numbers that the history would add now, by name: the same as in the rest of an overview.
 func Latest(t *balance.Totals) map[string]*float64 {
 	out := make(map[string]*float64, len(lines))
 	for i := range lines {
@@ -102,7 +102,7 @@ type lineJSON struct {
 	Values []*float64 `json:"values"`
 }
 
-// Everything answers with the hour of all components together.
+// Everything answers with the history of all components together.
 func (h *Hour) Everything(*http.Request) (any, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

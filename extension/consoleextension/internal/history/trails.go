@@ -18,7 +18,7 @@ import (
 
 const itemsPerSecond = "items/s"
 
-// destinationLines are what the history of a destination consists of.
+// destinationLines are the numbers that the history of a destination consists of.
 var destinationLines = [...]struct {
 	name, unit string
 	of         func(*delivery.Destination) *float64
@@ -31,13 +31,14 @@ var destinationLines = [...]struct {
 	{"ack_seconds", "s", ackNow},
 }
 
-// maxTrails destinations have a history. Others begin one when one of these has been gone for an hour.
+// maxTrails limits the destinations with a history. Another one gets a history when one of these has been gone for an
+// hour.
 const maxTrails = 32
 
-// trailKey tells destinations apart. Two of one exporter may have the same name: then they have one history, the first's.
+// trailKey identifies a destination. If two of an exporter have the same name, only the first has a history.
 type trailKey struct{ exporter, signal, destination string }
 
-// A trail is the last hour of one destination, 8.4 KiB, at the times of the hour that it is in. NaN is unknown.
+// A trail is the last hour of one destination, 8.4 KiB, at the times of its Hour. NaN means unknown.
 type trail [len(destinationLines)][points]float32
 
 func newTrail() *trail {
@@ -50,7 +51,7 @@ func newTrail() *trail {
 	return t
 }
 
-// set has the values of one moment; d is nil while the destination is not there.
+// set stores the values of a point; d is nil if the destination is not present.
 func (t *trail) set(at int, d *delivery.Destination) {
 	for i := range t {
 		t[i][at] = float32(math.NaN())
@@ -72,7 +73,7 @@ func (t *trail) empty() bool {
 	return true
 }
 
-// ackNow is how long the answers of this stretch took. While there are none, what earlier ones took says nothing.
+// ackNow returns how long the answers of this interval took, nil if there were none.
 func ackNow(d *delivery.Destination) *float64 {
 	if d.SentRate == nil || *d.SentRate == 0 {
 		return nil
@@ -80,10 +81,10 @@ func ackNow(d *delivery.Destination) *float64 {
 	return d.AckSeconds
 }
 
-// trails are those of all destinations.
+// trails are the histories of all destinations.
 type trails map[trailKey]*trail
 
-// add adds a moment of all destinations.
+// add adds a point for all destinations.
 func (t *trails) add(at int, destinations map[trailKey]*delivery.Destination) {
 	for key, one := range *t {
 		one.set(at, destinations[key])
@@ -102,7 +103,7 @@ func (t *trails) add(at int, destinations map[trailKey]*delivery.Destination) {
 	}
 }
 
-// destinations are those of all exporters, with their rates.
+// destinations returns the destinations of all exporters, with their rates.
 func destinations(span meter.Span) map[trailKey]*delivery.Destination {
 	out := map[trailKey]*delivery.Destination{}
 	for s := range span.Now.Deliveries {
@@ -137,7 +138,7 @@ type (
 		Values trailValues `json:"values"`
 	}
 
-	// trailValues are written with four digits, which is more than a chart shows, and unknown ones as null.
+	// trailValues are written with four digits, more than a chart shows, and as null if unknown.
 	trailValues []float32
 )
 
@@ -156,7 +157,7 @@ func (v trailValues) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// Destinations answers with the hour of each destination.
+// Destinations answers with the history of each destination.
 func (h *Hour) Destinations(*http.Request) (any, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

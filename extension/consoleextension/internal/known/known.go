@@ -7,10 +7,10 @@ package known
 
 import "time"
 
-// Number is known.
+// Number returns a known number.
 func Number(f float64) *float64 { return &f }
 
-// Time is t, unless it is that of nothing.
+// Time returns t, nil for the zero time.
 func Time(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -18,7 +18,7 @@ func Time(t time.Time) *time.Time {
 	return &t
 }
 
-// Sum adds what is known; unknown and unknown stay so.
+// Sum adds numbers, ignoring an unknown one. The sum of two unknown ones is unknown.
 func Sum(a, b *float64) *float64 {
 	switch {
 	case a == nil:
@@ -29,7 +29,7 @@ func Sum(a, b *float64) *float64 {
 	return Number(*a + *b)
 }
 
-// Most is the greater of two numbers, or the one that is known.
+// Most returns the greater of two numbers, or the one that is known.
 func Most(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	maxWatching = 4 // who look at data at a time
-	// watchFor is how long one look waits for a batch. Pages look again.
+	maxWatching = 4 // requests that look at data at a time
+	// watchFor is how long a request waits for a batch. Pages repeat the request.
 	watchFor = 8 * time.Second
-	// A look lets so many batches pass at most, and waits so long for them, before it shows the last.
+	// A request lets at most maxPassed batches pass, for at most passWithin, before it shows one.
 	maxPassed  = 3
 	passWithin = time.Second
 )
@@ -36,7 +36,7 @@ type (
 
 	liveJSON struct {
 		Node string `json:"node"`
-		// Place says where in the component it was seen.
+		// Place is where in the component the data was seen.
 		Place   string           `json:"place"`
 		Batches []inspect.Glance `json:"batches"` // one, or none while nothing passes
 	}
@@ -44,9 +44,9 @@ type (
 
 // Places where components show data.
 const (
-	placeOut    = "out"    // what a receiver hands on
+	placeOut    = "out"    // a receiver's output
 	placeAround = "around" // before and after a processor
-	placeIn     = "in"     // what an exporter takes
+	placeIn     = "in"     // an exporter's input
 )
 
 func placeOf(kind component.Kind) string {
@@ -59,19 +59,19 @@ func placeOf(kind component.Kind) string {
 	return placeAround
 }
 
-// View shows data of all that have a tap.
+// View shows data of all components that have a tap.
 type View struct {
 	sources  *sources.Registry
-	watching chan struct{} // has a place for each look
+	watching chan struct{} // one slot for each request
 	watchFor time.Duration
 }
 
-// New returns a view of these.
+// New returns a view of these sources.
 func New(of *sources.Registry) *View {
 	return &View{sources: of, watching: make(chan struct{}, maxWatching), watchFor: watchFor}
 }
 
-// Answer waits for a batch in a component and shows some of its points. Nothing is looked at without such a request.
+// Answer waits for a batch in a component and shows some of its points. Without such a request, no data is inspected.
 func (v *View) Answer(r *http.Request) (any, error) {
 	var asked liveRequest
 	if err := answer.Decode(r, &asked); err != nil {
@@ -109,8 +109,8 @@ func (v *View) Answer(r *http.Request) (any, error) {
 
 var errWatching = answer.Busy("others look at data already: try again")
 
-// anyOf is one of the next batches, by chance. Targets are scraped at regular times: the first batch would always be of one
-// that nothing precedes closely, and what follows another by a millisecond would never be seen.
+// anyOf returns one of the next batches at random. Targets are scraped at regular times, so the first batch would
+// always be from a target after a pause, and never from one that follows another by a millisecond.
 func anyOf(ctx context.Context, taps []*inspect.Tap) (inspect.Glance, error) {
 	glance, err := first(ctx, taps)
 	if err != nil {
@@ -128,9 +128,9 @@ func anyOf(ctx context.Context, taps []*inspect.Tap) (inspect.Glance, error) {
 	return glance, nil
 }
 
-// first waits at all instances of a component for the first batch that passes one.
+// first waits for the first batch that passes any instance of a component.
 func first(ctx context.Context, taps []*inspect.Tap) (inspect.Glance, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the other looks
+	ctx, cancel := context.WithCancel(ctx) // ends the other requests
 	defer cancel()
 	type look struct {
 		glance inspect.Glance
@@ -157,7 +157,7 @@ func first(ctx context.Context, taps []*inspect.Tap) (inspect.Glance, error) {
 	return inspect.Glance{}, last
 }
 
-// hideGlance takes secrets out of what was seen.
+// hideGlance removes secrets from the data.
 func hideGlance(g *inspect.Glance) {
 	for i := range g.Points {
 		hidePoint(&g.Points[i].Point)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Past keeps two earlier readings, so that there always is one that rates can be made from: neither so recent that they
-// jump, nor so old that they are yesterday's.
+// Past keeps two earlier readings, so that one of them is always suitable for rates: not so recent that rates jump, and
+// not so old that they are out of date.
 type Past[T any] struct {
 	mu           sync.Mutex
 	older, newer kept[T]
@@ -26,7 +26,7 @@ const Interval = 10 * time.Second
 
 const (
 	leastAge = time.Second
-	// MostAge is how old a reading may be that rates are made from.
+	// MostAge is the maximum age of a reading that rates are computed from.
 	MostAge = 40 * time.Second
 )
 
@@ -41,7 +41,7 @@ func (p *Past[T]) Since(now time.Time, value T) (before T, age time.Duration) {
 		}
 		age = 0
 	}
-	// A little less than the interval, for one tick may come later than the next.
+	// Slightly less than the interval, because a tick may be late and the next one not.
 	if !p.newer.set || now.Sub(p.newer.at) >= Interval*9/10 {
 		p.older = p.newer
 		p.newer = kept[T]{now, value, true}

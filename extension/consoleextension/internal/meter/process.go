@@ -16,20 +16,21 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Started is when the process was: earlier than the extension where the configuration was loaded again.
+// Started is the start time of the process, which may be before that of the extension if the configuration was
+// reloaded.
 var Started = time.Now()
 
-// process is one look at this process, a few microseconds of work.
+// process is one reading of this process, which takes a few microseconds.
 type process struct {
-	cpuSeconds float64 // negative if it is not known
-	rss        int64   // negative if it is not known
+	cpuSeconds float64 // negative if unknown
+	rss        int64   // negative if unknown
 	heapLive   int64
 	goroutines int64
 	gcSeconds  float64 // both as of the last collection
 	goSeconds  float64
 	gcCycles   int64
-	gogc       int64 // -1 is off
-	limit      int64 // 0 is none
+	gogc       int64 // -1 means off
+	limit      int64 // 0 means none
 }
 
 func readProcess() process {
@@ -60,7 +61,7 @@ func readProcess() process {
 	return p
 }
 
-// residentBytes is what the process has of the memory, as Linux says it.
+// residentBytes returns the resident memory of the process, -1 if it is not known. It reads Linux' /proc.
 func residentBytes() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -77,7 +78,7 @@ func residentBytes() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Process is this process, and what it used between two readings.
+// Process is the state of this process, and what it used between two readings.
 type Process struct {
 	CPUCores    *float64         `json:"cpu_cores"`
 	CPUs        int              `json:"cpus"`
@@ -88,10 +89,10 @@ type Process struct {
 	GCCycles    *float64         `json:"gc_cycles_per_second"`
 	GOGC        int64            `json:"gogc"`
 	MemoryLimit int64            `json:"memory_limit_bytes"`
-	Runtime     *inspect.Runtime `json:"runtime"` // what an extension says that sets it, if there is one
+	Runtime     *inspect.Runtime `json:"runtime"` // set if an extension sets the runtime
 }
 
-// Process returns this process as it is now, and what it used.
+// Process returns the state of this process at the end of the span, and what it used during it.
 func (s Span) Process() Process {
 	b := s.Now.process
 	out := Process{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// CPUSeconds is the CPU time that the process has used.
+// CPUSeconds returns the CPU time of the process, -1 if it is not known.
 func CPUSeconds() float64 {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// A Reading is what all components have counted up to a moment. It never changes.
+// A Reading holds the counters of all components at a moment. It never changes.
 type Reading struct {
 	At         time.Time
 	Flows      map[*sources.Source]inspect.Flow
@@ -23,14 +23,14 @@ type Reading struct {
 	process process
 }
 
-// has reports whether the source was there.
+// has reports whether the source existed at the reading.
 func (r *Reading) has(s *sources.Source) bool {
 	_, flows := r.Flows[s]
 	_, delivers := r.Deliveries[s]
 	return flows || delivers
 }
 
-// A Meter reads all sources.
+// A Meter reads the counters of all sources.
 type Meter struct {
 	sources *sources.Registry
 	now     func() time.Time
@@ -40,7 +40,7 @@ type Meter struct {
 // New returns a meter of these sources.
 func New(of *sources.Registry, now func() time.Time) *Meter { return &Meter{sources: of, now: now} }
 
-// Look reads, and returns what lies between an earlier reading and this one.
+// Look takes a reading, and returns the span from an earlier reading to this one.
 func (m *Meter) Look() Span {
 	now := m.read()
 	before, _ := m.past.Since(now.At, now)

@@ -9,10 +9,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// A Span is what lies between two readings. Before is nil at first: then no rate is known.
+// A Span is the interval between two readings. Before is nil at first: then no rate is known.
 type Span struct{ Before, Now *Reading }
 
-// Seconds is how long it is, 0 without a beginning.
+// Seconds returns the length of the span, 0 without a beginning.
 func (s Span) Seconds() float64 {
 	if s.Before == nil {
 		return 0
@@ -20,8 +20,8 @@ func (s Span) Seconds() float64 {
 	return s.Now.At.Sub(s.Before.At).Seconds()
 }
 
-// Since returns what a source had counted at the beginning, and how many seconds ago that was: 0 if there is nothing to
-// compare with. A component that is younger than the earlier reading began with nothing.
+// Since returns the counters of a source at the beginning of the span, and how many seconds ago that was, 0 if there is
+// nothing to compare with. The counters of a component that is younger than the earlier reading began at 0.
 func (s Span) Since(of *sources.Source) (earlier inspect.Flow, seconds float64) {
 	if s.Before == nil {
 		return earlier, 0
@@ -36,7 +36,7 @@ func (s Span) Since(of *sources.Source) (earlier inspect.Flow, seconds float64) 
 	return s.Before.Flows[of], s.Now.At.Sub(began).Seconds()
 }
 
-// DestinationBefore is what a destination of a source had counted at the beginning.
+// DestinationBefore returns the counters of a destination at the beginning of the span.
 func (s Span) DestinationBefore(of *sources.Source, i int, name string) (earlier inspect.Destination) {
 	if s.Before == nil {
 		return earlier
@@ -47,7 +47,7 @@ func (s Span) DestinationBefore(of *sources.Source, i int, name string) (earlier
 	return earlier
 }
 
-// Refused is how often a component refused, or was refused.
+// Refused returns how often a component refused data, or its data was refused.
 func (s Span) Refused(of *sources.Source) int64 {
 	earlier, seconds := s.Since(of)
 	flow, shown := s.Now.Flows[of]
@@ -57,7 +57,7 @@ func (s Span) Refused(of *sources.Source) int64 {
 	return flow.Refused - earlier.Refused
 }
 
-// Rates are per second. What is nil is not known.
+// Rates are numbers per second, nil if unknown.
 type Rates struct {
 	In        *float64 `json:"in"`
 	Out       *float64 `json:"out"`
@@ -67,10 +67,10 @@ type Rates struct {
 	WireBytes *float64 `json:"wire_bytes"`
 	RawBytes  *float64 `json:"raw_bytes"`
 
-	Signals map[string]*float64 `json:"-"` // what goes out, of a source that tells several apart
+	Signals map[string]*float64 `json:"-"` // the output by signal, for a source that counts signals separately
 }
 
-// Rates returns what a source has counted, as rates.
+// Rates returns the rates of a source.
 func (s Span) Rates(of *sources.Source) Rates {
 	a, seconds := s.Since(of)
 	b := s.Now.Flows[of]
@@ -94,9 +94,9 @@ func (s Span) Rates(of *sources.Source) Rates {
 	}
 }
 
-// With returns the rates of two instances of a component together.
+// With returns the sum of the rates of two instances of a component.
 func (r Rates) With(other Rates) Rates {
-	if other.Signals == nil { // who tells signals apart is the only source of its component that hands on anything
+	if other.Signals == nil { // a source that counts signals separately is the only one of its component with an output
 		other.Signals = r.Signals
 	}
 	return Rates{
@@ -107,7 +107,7 @@ func (r Rates) With(other Rates) Rates {
 	}
 }
 
-// Total is the sum of what is counted by reason.
+// Total returns the sum of counts by reason.
 func Total(counts map[string]int64) (sum int64) {
 	for _, n := range counts {
 		sum += n

@@ -5,10 +5,10 @@ package meter
 
 import "github.com/godwit-otel/godwit/internal/inspect"
 
-// Dropped is the state of what discovery found and relabelling dropped, besides those that targets have.
+// Dropped is the state of targets that relabelling dropped, besides the states of scraped ones.
 const Dropped = "dropped"
 
-// Counts are how many targets there are, by state.
+// Counts are numbers of targets, by state.
 type Counts struct {
 	Healthy   int `json:"healthy"`
 	Failing   int `json:"failing"`
@@ -17,7 +17,7 @@ type Counts struct {
 	Elsewhere int `json:"elsewhere"`
 }
 
-// Add adds what a receiver counts.
+// Add adds the counts of a receiver.
 func (c *Counts) Add(states map[string]int) {
 	c.Healthy += states[inspect.Healthy]
 	c.Failing += states[inspect.Failing]

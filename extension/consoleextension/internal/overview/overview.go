@@ -68,22 +68,22 @@ type (
 	}
 )
 
-// View shows it.
+// View shows the overview.
 type View struct {
 	Sources *sources.Registry
 	Service *service.Service
 	Meter   *meter.Meter
 	Build   component.BuildInfo
-	Loaded  time.Time // when the configuration was
+	Loaded  time.Time // when the configuration was loaded
 }
 
-// Answer answers with all that is known at a glance.
+// Answer answers with the overview.
 func (v *View) Answer(*http.Request) (any, error) {
 	span := v.Meter.Look()
 	g := v.Service.Graph()
 	all := v.Sources.All()
 	totals := balance.Of(span, g)
-	hostname, _ := os.Hostname() // without a name the page says less
+	hostname, _ := os.Hostname() // an unknown name is left out
 	out := overviewJSON{
 		Now: span.Now.At, Started: meter.Started, Loaded: v.Loaded,
 		Collector: collectorJSON{v.Build.Command, v.Build.Version, hostname},
@@ -119,8 +119,7 @@ func (v *View) Answer(*http.Request) (any, error) {
 	return out, nil
 }
 
-// flows returns the rates of the components that show themselves, by node. A component that has several instances is
-// all of them together.
+// flows returns the rates of components with counters, by node. The rates of several instances are added.
 func flows(all []*sources.Source, span meter.Span, g *service.Graph) map[string]*meter.Rates {
 	flows := map[string]*meter.Rates{}
 	for _, s := range all {
@@ -136,7 +135,7 @@ func flows(all []*sources.Source, span meter.Span, g *service.Graph) map[string]
 	return flows
 }
 
-// instances returns the rates of components that have an instance in each of several pipelines, by pipeline and node.
+// instances returns the rates of components that have one instance for each of several pipelines, by pipeline and node.
 func instances(all []*sources.Source, span meter.Span) map[string]map[string]*meter.Rates {
 	out := map[string]map[string]*meter.Rates{}
 	for _, s := range all {

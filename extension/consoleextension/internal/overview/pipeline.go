@@ -17,7 +17,7 @@ type pipelineJSON struct {
 	Signal string     `json:"signal"`
 	Nodes  []string   `json:"nodes"`
 	Edges  []edgeJSON `json:"edges"`
-	// Instances are the rates of those that have an instance in each of several pipelines, by node.
+	// Instances are the rates of components that have one instance for each of several pipelines, by node.
 	Instances map[string]*meter.Rates `json:"instances"`
 }
 
@@ -28,8 +28,8 @@ type edgeJSON struct {
 	Bytes *float64 `json:"bytes_per_second"`
 }
 
-// draw puts numbers on arrows where they are known: what a component has handed on if it does that here only, or what
-// the next one has taken if it gets that from here only. A receiver of several signals may tell them apart.
+// draw adds rates to arrows if they are known: the output of a component if this is its only arrow, or the input of the
+// next one if this is its only source. A receiver of several signals may count them separately.
 func draw(p *service.Pipeline, g *service.Graph, flows, own map[string]*meter.Rates) pipelineJSON {
 	out := pipelineJSON{
 		ID: p.ID, Signal: p.Signal, Nodes: slices.Concat(p.Receivers, p.Processors, p.Exporters), Edges: []edgeJSON{}, Instances: map[string]*meter.Rates{},
@@ -55,7 +55,7 @@ func draw(p *service.Pipeline, g *service.Graph, flows, own map[string]*meter.Ra
 			e.Rate = f.Out
 		}
 		if f := flows[from.ID]; f != nil && e.Rate == nil && from.Kind == sources.Receiver {
-			e.Rate = f.Signals[p.Signal] // all pipelines of a signal get the same
+			e.Rate = f.Signals[p.Signal] // all pipelines of a signal get the same data
 		}
 		out.Edges = append(out.Edges, e)
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
 )
 
-// asset is a file of the page, as it is and in gzip, each with the tag that browsers know it by.
+// asset is a file of the page, plain and in gzip, each with its entity tag.
 type asset struct {
 	kind              string
 	plain, packed     []byte
 	plainTag, packTag string
 }
 
-// New serves the files of a folder, of which index.html is the page. They are read and compressed when the page is first asked for.
+// New serves the files of a folder with the page index.html. They are read and compressed at the first request.
 func New(files fs.FS, folder string) http.Handler {
 	return &page{assets: sync.OnceValue(func() map[string]*asset { return load(files, folder) })}
 }
@@ -51,11 +51,11 @@ func load(files fs.FS, folder string) map[string]*asset {
 func newAsset(extension string, data []byte) *asset {
 	a := &asset{kind: mime.TypeByExtension(extension), plain: data}
 	if known, ok := kinds[extension]; ok {
-		a.kind = known // whatever the machine thinks
+		a.kind = known // whatever the system's table says
 	}
 	var packed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // a level that there is
-	_, _ = w.Write(data)                                       // to memory
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(data)                                       // writes to memory do not fail
 	_ = w.Close()
 	if packed.Len() < len(data) {
 		a.packed = packed.Bytes()
@@ -66,7 +66,7 @@ func newAsset(extension string, data []byte) *asset {
 	return a
 }
 
-// ServeHTTP serves the files of the page. Browsers keep them, and ask each time whether they are still what they were.
+// ServeHTTP serves the files of the page. Browsers keep them, and ask each time whether they have changed.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -105,7 +105,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	answer.Write(w, a.kind, data)
 }
 
-// takesGzip reports whether gzip is among what the client takes, and not ruled out.
+// takesGzip reports whether the client accepts gzip.
 func takesGzip(r *http.Request) bool {
 	for word := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		coding, weight, _ := strings.Cut(word, ";")
@@ -117,7 +117,7 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// hasWord reports whether a tag is in a list of them. A proxy may have made it a weak one.
+// hasWord reports whether a list of entity tags contains a tag, which a proxy may have made a weak one.
 func hasWord(list, tag string) bool {
 	for word := range strings.SplitSeq(list, ",") {
 		if word = strings.TrimSpace(word); strings.TrimPrefix(word, "W/") == tag || word == "*" {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Short is a number with three digits at most: 45.5k, 0.31, 1.2M.
+// Short formats a number with at most three digits: 45.5k, 0.31, 1.2M.
 func Short(n float64) string {
 	abs := math.Abs(n)
 	for _, unit := range []struct {
@@ -40,10 +40,10 @@ func digits(n float64) string {
 	return text
 }
 
-// PerSecond is a rate.
+// PerSecond formats a rate.
 func PerSecond(n float64) string { return Short(n) + "/s" }
 
-// Percent is a share of one.
+// Percent formats a share from 0 to 1.
 func Percent(share float64) string {
 	switch {
 	case share > 0 && share < 0.001:
@@ -54,7 +54,7 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.0f%%", share*100)
 }
 
-// Count is a number in full: 12,345.
+// Count formats a whole number with all its digits: 12,345.
 func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
@@ -63,7 +63,7 @@ func Count(n int64) string {
 	return text
 }
 
-// Plural is so many things.
+// Plural formats a number of things.
 func Plural(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -71,7 +71,7 @@ func Plural(n int64, thing string) string {
 	return Count(n) + " " + thing + "s"
 }
 
-// Reason is the name of a reason, readable.
+// Reason returns the name of a reason in a readable form.
 func Reason(name string) string {
 	if name == "" {
 		return "other errors"
@@ -79,13 +79,13 @@ func Reason(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// longestName is how many bytes of a label's or metric's name a sentence has room for.
+// longestName is the size in bytes that a sentence has for the name of a label or a metric.
 const longestName = 100
 
-// Name shortens what others named.
+// Name shortens a name that users chose.
 func Name(name string) string { return Cut(name, longestName) }
 
-// Cut shortens what others wrote to n bytes.
+// Cut shortens a text to n bytes.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -14,31 +14,31 @@ import (
 	"strings"
 )
 
-// Mark stands where something was.
+// Mark replaces what was removed.
 const Mark = "[REDACTED]"
 
-// Names are in lower case and without what stands between words.
+// Names are in lower case and without separators between words.
 var (
-	// Parts of names whose values are secret.
+	// Parts of names with secret values.
 	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey sharedkey signingkey " +
 		"encryptionkey accountkey masterkey licensekey keypem authorization cookie bearer connectionstring dsn datasource sessionid " +
 		"signature jwt saslscram htpasswd webhookurl webhook")
 
-	// Whole names whose values are.
+	// Whole names with secret values.
 	secretNames = set("auth pass pwd sig code sas xapikey appkey integrationkey routingkey servicekey clientassertion inline")
 
-	// Ends of names that say where a secret is, or how one is dealt with, and not what it is.
+	// Ends of names with values that say where a secret is or how it is handled, not what it is.
 	harmlessEnds = strings.Fields("file path url ref refreshinterval interval timeout ttl expiry expiration enabled type name scheme " +
 		"header headers length size limit source sources audience lifetime extension")
 
-	// Names of maps and lists whose values all may be.
+	// Names of maps and lists in which all values may be secret.
 	secretMaps = set("headers responseheaders httpheaders extraheaders requestheaders proxyconnectheader environment env params " +
 		"endpointparams queryparams")
 
-	// Names of maps that hold settings beside secrets, which have telling names.
+	// Names of maps that contain both settings and secrets, with names that tell them apart.
 	settings = set("auth authorization")
 
-	// What names and values are called in lists of them.
+	// Keys of names and values in lists of pairs.
 	pairNames, pairValues = set("name key header"), set("value values default")
 )
 
@@ -50,7 +50,7 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// simple is a name without case and without what stands between its words.
+// simple returns a name in lower case and without separators between words.
 func simple(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -63,7 +63,7 @@ func simple(name string) string {
 	}, name)
 }
 
-// Secret reports whether a value under this name may be secret.
+// Secret reports whether a value with this name may be secret.
 func Secret(name string) bool {
 	s := simple(name)
 	if secretNames[s] {
@@ -83,7 +83,7 @@ func Secret(name string) bool {
 	return false
 }
 
-// Tree returns a Collector's configuration without its secrets, and how many it had.
+// Tree returns a Collector's configuration without its secrets, and the number of secrets.
 func Tree(tree map[string]any) (clean map[string]any, hidden int) {
 	clean = make(map[string]any, len(tree))
 	for section, below := range tree {
@@ -92,7 +92,7 @@ func Tree(tree map[string]any) (clean map[string]any, hidden int) {
 			components, ok = map[string]any{section: below}, false
 		}
 		cleaned := make(map[string]any, len(components))
-		for id, below := range components { // names of components, such as bearertokenauth, say nothing
+		for id, below := range components { // a component's name, such as bearertokenauth, makes nothing secret
 			c, n := cleanValue(below, !ok && Secret(section))
 			cleaned[id] = c
 			hidden += n
@@ -105,7 +105,7 @@ func Tree(tree map[string]any) (clean map[string]any, hidden int) {
 	return clean, hidden
 }
 
-// cleanValue cleans what is below a name; all of it if that says so.
+// cleanValue removes secrets from the value of a name, or all of it if all is set.
 func cleanValue(value any, all bool) (any, int) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -125,7 +125,7 @@ func cleanValue(value any, all bool) (any, int) {
 		}
 		return out, hidden
 	case nil, bool:
-		return v, 0 // nothing can be told from these
+		return v, 0 // these contain no secrets
 	case string:
 		if v == "" {
 			return v, 0
@@ -146,12 +146,12 @@ func cleanValue(value any, all bool) (any, int) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
 		return value, 0
 	}
-	return cleanValue(fmt.Sprint(value), all) // whatever prints itself is printed here, so that it is seen
+	return cleanValue(fmt.Sprint(value), all) // values with a String method are formatted here, so that the text is checked
 }
 
 func cleanObject(object map[string]any, all bool) (any, int) {
 	out, hidden := make(map[string]any, len(object)), 0
-	// A list of names and values, such as headers, is a map by other means.
+	// A list of names and values, such as headers, is treated like a map.
 	paired := false
 	for key := range pairNames {
 		if name, ok := object[key].(string); ok && Secret(name) {
@@ -187,7 +187,8 @@ func isMany(value any) bool {
 	return list || isMap(value)
 }
 
-// Label returns the value of a label. Those of discovery may hold parameters of URLs and annotations.
+// Label returns the value of a label without its secrets. Labels of discovery may contain parameters of URLs and
+// annotations.
 func Label(name, value string) string {
 	if strings.HasPrefix(name, "__") && Secret(strings.TrimPrefix(name, "__param_")) {
 		return Mark
@@ -195,7 +196,7 @@ func Label(name, value string) string {
 	return Text(value)
 }
 
-// A pattern is tried where one of the words is in the text: most text is free of secrets, and is to be cheap.
+// A pattern is tried only if the text contains one of the words: most texts contain no secrets, and should cost little.
 var patterns = []struct {
 	words []string
 	like  *regexp.Regexp
@@ -212,10 +213,10 @@ var patterns = []struct {
 	{[]string{"glc_", "glsa_", "github_pat_", "dt0c01.", "NRAK-"}, regexp.MustCompile(`\b(glc_|glsa_|github_pat_|dt0c01\.|NRAK-)[A-Za-z0-9_.=-]{10,}`), Mark},
 }
 
-// parameter is name=value, as in queries and in connection strings.
+// parameter matches name=value, as in queries and in connection strings.
 var parameter = regexp.MustCompile(`([A-Za-z0-9_.%\[\]-]+)(\s*=\s*)("[^"]*"|'[^']*'|[^&;\s"'#]+)`)
 
-// Text returns text without the secrets that can be told from it.
+// Text returns a text without the secrets that it recognises.
 func Text(text string) string {
 	if strings.ContainsRune(text, '=') {
 		text = parameter.ReplaceAllStringFunc(text, func(pair string) string {

@@ -19,15 +19,15 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Rules can make labels grow a millionfold, so there is a bound to everything.
+// Rules can make labels grow a millionfold, so everything is limited.
 const (
 	maxRules   = 1000
 	maxLabels  = 1000
 	maxSize    = 64 << 10 // of all labels, after any step
-	maxSteps   = 8 << 20  // of an answer: each step repeats all labels
+	maxSteps   = 8 << 20  // of an answer, in which each step repeats all labels
 	maxSources = 50
-	maxText    = 4096 // of what a rule puts in
-	maxRefs    = 20   // to groups of its expression
+	maxText    = 4096 // of a rule's replacement
+	maxRefs    = 20   // to groups of the expression
 	maxTime    = 2 * time.Second
 )
 
@@ -116,8 +116,8 @@ func Answer(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// matches reports whether the rule's expression fits the labels: nil of actions that have none. What matches need not change
-// anything.
+// matches reports whether the rule's expression matches the labels, nil for actions without one. A match need not
+// change anything.
 func matches(rule *relabel.Config, now labels.Labels) *bool {
 	var fits bool
 	switch rule.Action {
@@ -135,13 +135,13 @@ func matches(rule *relabel.Config, now labels.Labels) *bool {
 			values = append(values, now.Get(string(name)))
 		}
 		fits = strings.Join(values, rule.Separator) == now.Get(rule.TargetLabel)
-	default: // lowercase, uppercase, hashmod take whatever there is
+	default: // lowercase, uppercase and hashmod apply to all labels
 		return nil
 	}
 	return &fits
 }
 
-// parseRules reads a list of rules, bare or under its key.
+// parseRules parses a list of rules, with or without its key.
 func parseRules(text string) ([]*relabel.Config, error) {
 	var rules []*relabel.Config
 	if err := yaml.UnmarshalStrict([]byte(text), &rules); err != nil {
@@ -173,7 +173,7 @@ func parseRules(text string) ([]*relabel.Config, error) {
 	return rules, nil
 }
 
-// plain is an error of the YAML package in one line.
+// plain returns an error of the YAML package in one line.
 func plain(err error) string {
 	return prose.Cut(strings.Join(strings.Fields(err.Error()), " "), 1000)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// A Graph is what the configuration says about the pipelines.
+// A Graph is the graph of the pipelines in the configuration.
 type Graph struct {
 	Pipelines []Pipeline
 	Nodes     map[string]*Node
-	Order     []string // of nodes: as data flows
+	Order     []string // nodes in the order of the data flow
 }
 
-// A Pipeline is what data goes through.
+// A Pipeline is a pipeline of the configuration.
 type Pipeline struct {
 	ID, Signal                       string
 	Receivers, Processors, Exporters []string // ids of nodes
@@ -29,11 +29,11 @@ type Pipeline struct {
 // A Node is a component, which may be in several pipelines.
 type Node struct {
 	ID, Kind, Name, Unit string
-	Pipelines            []string // it is in
+	Pipelines            []string // that contain it
 	Arrows               int      // that lead to it
 }
 
-// NewGraph reads the effective configuration; of none it is empty.
+// NewGraph returns the graph of an effective configuration, an empty one for nil.
 func NewGraph(conf *confmap.Conf) *Graph {
 	g := &Graph{Nodes: map[string]*Node{}}
 	if conf == nil {
@@ -83,18 +83,18 @@ func (g *Graph) add(kind, name string, p Pipeline) string {
 	return id
 }
 
-// SharesPipeline reports whether two components, which may be nil, are in one.
+// SharesPipeline reports whether two components, which may be nil, are in the same pipeline.
 func (n *Node) SharesPipeline(with *Node) bool {
 	return n != nil && with != nil && slices.ContainsFunc(n.Pipelines, func(p string) bool { return slices.Contains(with.Pipelines, p) })
 }
 
-// LimitsMemory reports whether it is a memory_limiter.
+// LimitsMemory reports whether the node is a memory_limiter.
 func (n *Node) LimitsMemory() bool {
 	typ, _, _ := strings.Cut(n.Name, "/")
 	return n.Kind == sources.Processor && typ == "memory_limiter"
 }
 
-// Names reads a list of component IDs.
+// Names returns the component IDs in a list.
 func Names(list any) (out []string) {
 	switch list := list.(type) {
 	case []string:
@@ -109,7 +109,7 @@ func Names(list any) (out []string) {
 	return out
 }
 
-// Arrows lead from each component to the next.
+// Arrows returns the pairs of components between which data flows.
 func (p *Pipeline) Arrows() (out [][2]string) {
 	from := p.Receivers
 	for _, step := range append(slices.Collect(each(p.Processors)), p.Exporters) {
@@ -133,7 +133,7 @@ func each(ids []string) func(yield func([]string) bool) {
 	}
 }
 
-// HandsOnAlike reports whether a component hands the same to all that follow it.
+// HandsOnAlike reports whether all components that follow a component get the same data from it.
 func (g *Graph) HandsOnAlike(n *Node) bool {
 	if n.Kind == sources.Receiver {
 		signals := map[string]bool{}
@@ -146,7 +146,7 @@ func (g *Graph) HandsOnAlike(n *Node) bool {
 	return n.Kind == sources.Processor && len(n.Pipelines) == 1
 }
 
-// Origins are the receivers whose data of a signal comes to an exporter, through connectors, too.
+// Origins returns the receivers whose data of a signal reaches an exporter, including through connectors.
 func (g *Graph) Origins(exporter, signal string) map[string]bool {
 	found, seen := map[string]bool{}, map[string]bool{}
 	var follow func(node string)
@@ -173,7 +173,8 @@ func (g *Graph) Origins(exporter, signal string) map[string]bool {
 	return found
 }
 
-// Feeds reports whether data of a signal comes to a connector. One that gets another signal makes its data itself.
+// Feeds reports whether data of a signal reaches a connector. A connector that gets another signal makes its data
+// itself.
 func (g *Graph) Feeds(connector, signal string) bool {
 	return slices.ContainsFunc(g.Pipelines, func(p Pipeline) bool {
 		return p.Signal == signal && slices.Contains(p.Exporters, connector)

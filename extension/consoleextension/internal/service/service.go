@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// A Service is told by the Collector. It knows nothing until it is.
+// A Service stores what the Collector reports, and is empty until it does.
 type Service struct {
 	mu       sync.Mutex
 	host     component.Host
@@ -21,31 +21,31 @@ type Service struct {
 	statuses map[string]map[componentstatus.InstanceID]*componentstatus.Event // by node
 }
 
-// Started learns the host.
+// Started sets the host.
 func (s *Service) Started(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = host
 }
 
-// Configured learns the effective configuration.
+// Configured sets the effective configuration.
 func (s *Service) Configured(conf *confmap.Conf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conf = conf
 }
 
-// Configuration is the effective one, nil until it is told.
+// Configuration returns the effective configuration, nil until it is set.
 func (s *Service) Configuration() *confmap.Conf {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conf
 }
 
-// Graph reads the effective configuration.
+// Graph returns the graph of the effective configuration.
 func (s *Service) Graph() *Graph { return NewGraph(s.Configuration()) }
 
-// Factory is that of a type of components, nil if it is not known.
+// Factory returns the factory of a type of components, nil if it is not known.
 func (s *Service) Factory(kind component.Kind, of component.Type) component.Factory {
 	s.mu.Lock()
 	host, ok := s.host.(interface {

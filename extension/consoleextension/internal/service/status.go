@@ -14,16 +14,16 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 )
 
-// Status is what a component last said of itself: the worst of its instances.
+// Status is the last status that a component reported: the worst of its instances.
 type Status struct {
 	Name, Error string
 	Since       *time.Time
 }
 
-// Recoverable is the status of a component that tries again by itself.
+// Recoverable is the status of a component that retries by itself.
 const Recoverable = "recoverable_error"
 
-// Faulty reports whether it is one of the errors.
+// Faulty reports whether the status is an error.
 func (s Status) Faulty() bool { return strings.HasSuffix(s.Name, "_error") }
 
 const statusNone = "none"
@@ -39,7 +39,7 @@ var statusNames = map[componentstatus.Status]string{
 	componentstatus.StatusStopped:          "stopped",
 }
 
-// Changed learns how a component is.
+// Changed stores the status of a component.
 func (s *Service) Changed(of *componentstatus.InstanceID, event *componentstatus.Event) {
 	id := sources.NodeID(of.Kind(), of.ComponentID())
 	s.mu.Lock()
@@ -53,7 +53,7 @@ func (s *Service) Changed(of *componentstatus.InstanceID, event *componentstatus
 	s.statuses[id][*of] = event
 }
 
-// Status is that of a node.
+// Status returns the status of a node.
 func (s *Service) Status(node string) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

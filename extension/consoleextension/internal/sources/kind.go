@@ -5,7 +5,7 @@ package sources
 
 import "go.opentelemetry.io/collector/component"
 
-// Kinds of components, as nodes are named by them.
+// Kinds of components, as they appear in the names of nodes.
 const (
 	Receiver  = "receiver"
 	Processor = "processor"
@@ -19,10 +19,10 @@ var kinds = map[string]component.Kind{
 	Connector: component.KindConnector, Extension: component.KindExtension,
 }
 
-// Kind is that of a name.
+// Kind returns the kind with a name.
 func Kind(name string) component.Kind { return kinds[name] }
 
-// KindName is the name of a kind.
+// KindName returns the name of a kind.
 func KindName(kind component.Kind) string {
 	switch kind {
 	case component.KindReceiver:

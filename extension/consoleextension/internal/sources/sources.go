@@ -17,16 +17,16 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// A Source is what a component has registered.
+// A Source is a registered component.
 type Source struct {
 	inspect.Source
 
-	Since    time.Time // its counters were 0 then
+	Since    time.Time // when its counters were 0
 	instance int       // from 1: a processor has one for each pipeline
 	several  atomic.Bool
 }
 
-// Name is how the component is called in configurations, and which of its instances it is if there are several.
+// Name returns the component's ID in the configuration, and which instance it is if there are several.
 func (s *Source) Name() string {
 	switch {
 	case s.Several() && s.Pipeline != "":
@@ -37,18 +37,18 @@ func (s *Source) Name() string {
 	return s.ID.String()
 }
 
-// Several reports whether its component has other instances.
+// Several reports whether the component has other instances.
 func (s *Source) Several() bool { return s.several.Load() }
 
-// Node is the component in the picture of the pipelines.
+// Node returns the ID of the component's node in the graph.
 func (s *Source) Node() string { return NodeID(s.Kind, s.ID) }
 
-// NodeID is what a component is called in the picture of the pipelines.
+// NodeID returns the ID of a component's node in the graph.
 func NodeID(kind component.Kind, id component.ID) string {
 	return KindName(kind) + "/" + id.String()
 }
 
-// A Registry has the sources there are.
+// A Registry holds the registered sources.
 type Registry struct {
 	now func() time.Time
 
@@ -56,7 +56,7 @@ type Registry struct {
 	all []*Source
 }
 
-// NewRegistry returns an empty one.
+// NewRegistry returns an empty registry.
 func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 
 // Register adds a source until unregister is called.
@@ -74,7 +74,7 @@ func (r *Registry) Register(s inspect.Source) (unregister func()) {
 	}) {
 		entry.instance++
 	}
-	// Whoever goes through the sources now has the old list.
+	// Readers may still use the old list.
 	r.all = append(slices.Clone(r.all), entry)
 	slices.SortStableFunc(r.all, func(a, b *Source) int {
 		return cmp.Or(cmp.Compare(a.Node(), b.Node()), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Pipeline, b.Pipeline), cmp.Compare(a.instance, b.instance))

@@ -31,8 +31,8 @@ type targetJSON struct {
 	Bytes        int64           `json:"bytes"`
 	PlanHits     int             `json:"plan_hits"`
 	PlanMisses   int             `json:"plan_misses"`
-	Refused      int64           `json:"refused"` // scrapes whose metrics the pipeline did not take
-	Skipped      int64           `json:"skipped"` // scrapes that were due and not made
+	Refused      int64           `json:"refused"` // scrapes whose metrics the pipeline refused
+	Skipped      int64           `json:"skipped"` // scrapes that were due but not made
 	LastError    string          `json:"last_error"`
 	Reason       string          `json:"reason"`
 	ReasonText   string          `json:"reason_text"`
@@ -45,7 +45,7 @@ type entry struct {
 	target *inspect.Target
 }
 
-// has reports whether all words are found in what is shown of the target.
+// has reports whether the target's texts contain all words.
 func (e entry) has(words []string) bool {
 	if len(words) == 0 {
 		return true
@@ -70,7 +70,7 @@ func (e entry) has(words []string) bool {
 	return true
 }
 
-// contains does not tell upper from lower case; word is in lower case.
+// contains ignores case; word must be in lower case.
 func contains(s, word string) bool {
 	return strings.Contains(s, word) || strings.Contains(strings.ToLower(s), word)
 }
@@ -82,7 +82,7 @@ func (e entry) labels() []inspect.Label {
 	return hidden(e.target.Labels.Labels())
 }
 
-// hidden takes secrets out of labels. Never nil.
+// hidden removes secrets from labels, and returns an empty list for nil.
 func hidden(labels []inspect.Label) []inspect.Label {
 	if labels == nil {
 		return []inspect.Label{}

@@ -17,7 +17,7 @@ import (
 
 const maxExamples = 20 // of kinds of errors
 
-// Errors are those of one kind.
+// Errors are the errors with one reason.
 type Errors struct {
 	Reason  string   `json:"reason"`
 	Text    string   `json:"reason_text"`
@@ -29,7 +29,7 @@ type Errors struct {
 	codes []string // of HTTP
 }
 
-// ErrorsOf groups failing targets of jobs by the kind of error, most first.
+// ErrorsOf groups failing targets of jobs by reason, the most frequent first.
 func ErrorsOf(jobs ...inspect.Job) []Errors {
 	kinds := map[string]*Errors{}
 	for i := range jobs {
@@ -64,7 +64,7 @@ func ErrorsOf(jobs ...inspect.Job) []Errors {
 	return out[:min(len(out), maxExamples)]
 }
 
-// statusOf is the status that a target answers with, if that is what is wrong with it.
+// statusOf returns the HTTP status of a target that fails because of it.
 func statusOf(t *inspect.Target) (code string) {
 	if _, said, ok := strings.Cut(t.LastError, "HTTP status "); ok && t.Reason == advice.ReasonStatus {
 		code, _, _ = strings.Cut(said, " ")
@@ -72,7 +72,7 @@ func statusOf(t *inspect.Target) (code string) {
 	return code
 }
 
-// include adds a text that is not there yet, while there is room.
+// include adds a text that is not in the list, unless the list is full.
 func include(all []string, text string) []string {
 	if len(all) >= maxExamples || slices.Contains(all, text) {
 		return all
@@ -80,7 +80,7 @@ func include(all []string, text string) []string {
 	return append(all, text)
 }
 
-// example is the error of a target, and which one that is.
+// example returns the error of a target, with the target's URL.
 func example(t *inspect.Target) string {
 	if strings.Contains(t.LastError, t.URL) {
 		return t.LastError

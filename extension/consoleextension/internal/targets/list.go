@@ -42,13 +42,13 @@ type (
 // View shows the targets of all receivers.
 type View struct {
 	sources *sources.Registry
-	looking chan struct{} // has a place for each look at a target
+	looking chan struct{} // one slot for each look at a target
 }
 
-// New returns a view of these.
+// New returns a view of these sources.
 func New(of *sources.Registry) *View { return &View{sources: of, looking: make(chan struct{}, 1)} }
 
-// asked is which targets a list is to have.
+// asked holds the parameters of a request for a list.
 type asked struct {
 	limit, offset                int
 	receiver, job, state, reason string
@@ -82,17 +82,17 @@ func ask(r *http.Request) (a asked, err error) {
 	return a, nil
 }
 
-// about reports whether it is about a job of a receiver.
+// about reports whether the request is about a job of a receiver.
 func (a *asked) about(s *sources.Source, j *inspect.Job) bool {
 	return (a.receiver == "" || a.receiver == s.Name()) && (a.job == "" || a.job == j.Name)
 }
 
-// has reports whether a target of such a job is among those that are asked for.
+// has reports whether the request is about a target of such a job.
 func (a *asked) has(e entry) bool {
 	return (a.state == "" || a.state == e.target.State) && (a.reason == "" || a.reason == e.target.Reason) && e.has(a.words)
 }
 
-// List answers with the targets that are asked for, and with the counts and errors of all.
+// List answers with the requested targets, and with the counts and errors of all.
 func (v *View) List(r *http.Request) (any, error) {
 	a, err := ask(r)
 	if err != nil {
@@ -141,10 +141,10 @@ func (v *View) List(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// labelAddress is the label of discovery that a URL is made of.
+// labelAddress is the label of discovery that the URL is made from.
 const labelAddress = "__address__"
 
-// shown is what a list for a state is made from.
+// shown returns the targets of a job that a list for a state may contain.
 func shown(j *inspect.Job, state string) []inspect.Target {
 	if state != meter.Dropped {
 		return j.Targets
@@ -194,7 +194,7 @@ func table(found []entry) (*answer.File, error) {
 	return answer.Table("targets", rows)
 }
 
-// text is labels as Prometheus writes them.
+// text formats labels as Prometheus does.
 func text(labels []inspect.Label) string {
 	parts := make([]string, len(labels))
 	for i, l := range labels {

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// urgency is the order of states: what fails comes first.
+// urgency is the order of states: failing targets come first.
 var urgency = map[string]int{inspect.Failing: 0, inspect.Unknown: 1, inspect.Healthy: 2, meter.Dropped: 3}
 
 var orders = map[string]func(a, b *inspect.Target) int{
@@ -27,7 +27,7 @@ var orders = map[string]func(a, b *inspect.Target) int{
 	"error":       func(a, b *inspect.Target) int { return cmp.Compare(a.LastError, b.LastError) },
 }
 
-// order reads in which order targets are wanted.
+// order parses the order in which to list targets.
 func order(r *http.Request) (func(a, b entry) int, error) {
 	by, err := answer.OneOf(r, "sort", "url", "job", "state", "last_scrape", "duration", "samples", "bytes", "plan", "error")
 	if err != nil {
@@ -52,8 +52,8 @@ func order(r *http.Request) (func(a, b entry) int, error) {
 	}, nil
 }
 
-// least are the first n entries in an order; of equal ones those that stand first. It looks at each entry once, and sorts few:
-// of ten thousand targets a page shows fifty.
+// least returns the first n entries in an order, keeping the order of equal ones. It compares each entry once, and
+// sorts few: a page shows fifty of ten thousand targets.
 func least(all []entry, n int, less func(a, b entry) int) []entry {
 	if n >= len(all)/2 {
 		slices.SortStableFunc(all, less)
@@ -64,8 +64,8 @@ func least(all []entry, n int, less func(a, b entry) int) []entry {
 		if len(first) >= n && (n == 0 || less(first[n-1], e) <= 0) {
 			continue
 		}
-		// What comes is behind what is there, so a stable sort keeps the order of equal ones. After the first n nothing is sorted
-		// until as many are there again.
+		// New entries are appended, so a stable sort keeps the order of equal ones. After the first n, nothing is
+		// sorted until there are as many again.
 		if first = append(first, e); len(first) == n || len(first) == 2*n {
 			slices.SortStableFunc(first, less)
 			first = first[:n]

@@ -41,7 +41,7 @@ func (v *View) find(r *http.Request) (entry, error) {
 	return entry{}, answer.NotFound("%v", inspect.ErrNoTarget)
 }
 
-// Target answers with all that is known of one.
+// Target answers with all that is known of a target.
 func (v *View) Target(r *http.Request) (any, error) {
 	e, err := v.find(r)
 	if err != nil {
