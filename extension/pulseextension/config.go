@@ -47,15 +47,14 @@ const (
 	// minInterval keeps a mistyped unit from flooding the log.
 	minInterval = time.Second
 
-	// defaultPatience is how long the first line waits for something to say when
-	// no interval bounds it.
+	// defaultPatience is how long the first line waits for something to report if there is no interval.
 	defaultPatience = time.Minute
 )
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
-// Validate names every key that cannot work.
+// Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Interval != 0 && c.Interval < minInterval {

@@ -25,8 +25,8 @@ var (
 	_ extensioncapabilities.PipelineWatcher       = (*pulse)(nil)
 )
 
-// pulse is driven by the Collector in this order, each call after the other:
-// Start, NotifyConfigSnapshot, Ready, NotReady, Shutdown.
+// pulse is the extension. The Collector calls its methods in this order, one after the other: Start,
+// NotifyConfigSnapshot, Ready, NotReady, Shutdown.
 type pulse struct {
 	cfg    *Config
 	logger *zap.Logger
@@ -41,20 +41,20 @@ type pulse struct {
 
 func newPulse(cfg *Config, logger *zap.Logger) *pulse {
 	p := &pulse{cfg: cfg, logger: logger, read: selftelemetry.Read, cancel: func() {}}
-	p.endpoint, p.endpointErr = selftelemetry.Endpoint(nil) // the default, in a host that tells no configuration
+	p.endpoint, p.endpointErr = selftelemetry.Endpoint(nil) // the default, for hosts that do not report a configuration
 	return p
 }
 
-// Start does nothing: there is nothing to see before the pipelines run.
+// Start does nothing: before the pipelines run, nothing flows.
 func (*pulse) Start(context.Context, component.Host) error { return nil }
 
-// NotifyConfigSnapshot learns where this Collector serves its own metrics.
+// NotifyConfigSnapshot determines where this Collector serves its own metrics.
 func (p *pulse) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	p.endpoint, p.endpointErr = selftelemetry.Endpoint(snapshot.Effective())
 	return nil
 }
 
-// Ready logs where to look, and starts the clock.
+// Ready logs where to look, and starts to read the metrics.
 func (p *pulse) Ready() error {
 	for _, title := range slices.Sorted(maps.Keys(p.cfg.Look)) {
 		p.logger.Info("where to look: " + title + ": " + p.cfg.Look[title])
@@ -74,23 +74,23 @@ func (p *pulse) Ready() error {
 	return nil
 }
 
-// NotReady changes nothing: what drains is worth a line too.
+// NotReady does nothing, so that lines continue while the pipelines drain.
 func (*pulse) NotReady() error { return nil }
 
-// Shutdown stops the clock, and a reading in progress.
+// Shutdown stops reading, including a request in progress.
 func (p *pulse) Shutdown(context.Context) error {
 	p.cancel()
 	p.done.Wait()
 	return nil
 }
 
-// run logs what flowed between two readings. The first reading is only a
-// beginning: after a reload the process has CPU time from before.
+// run logs what flowed between two readings. The first reading only serves as a start, because after a reload the
+// process has CPU time from before.
 func (p *pulse) run(ctx context.Context) {
 	w := &watch{logger: p.logger}
 	look := func(patient bool) (logged bool) {
 		page, err := p.read(ctx, p.endpoint)
-		return ctx.Err() == nil && w.see(page, err, patient) // shutting down is no reason to complain
+		return ctx.Err() == nil && w.see(page, err, patient) // an error of a shutdown is not reported
 	}
 	deadline := time.Now().Add(cmp.Or(p.cfg.Interval, defaultPatience))
 	look(true)
@@ -102,8 +102,8 @@ func (p *pulse) run(ctx context.Context) {
 	}
 }
 
-// awaitFirst looks until there is a first line to log: the first scrape of a
-// pipeline may take its time. At the deadline nothing moving is news, too.
+// awaitFirst repeats readings until there is a first line to log, because the first scrape of a pipeline may take some
+// time. At the deadline, it also logs that nothing moves.
 func (p *pulse) awaitFirst(ctx context.Context, look func(patient bool) bool, deadline time.Time) {
 	for wait := p.cfg.First; rest(ctx, wait); wait = min(max(p.cfg.First, minInterval), time.Until(deadline)) {
 		early := time.Now().Before(deadline)

@@ -9,9 +9,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/selftelemetry"
 )
 
-// signals are the ends of receiverhelper's and exporterhelper's metric names, and
-// what people call them.
-// A queue is labelled with the type of its data.
+// signals are the suffixes of receiverhelper's and exporterhelper's metric names, the names of the items in lines, and
+// the type of data with which a queue is labelled.
 var signals = [...]struct{ metric, noun, dataType string }{
 	{"metric_points", "points", "metrics"},
 	{"spans", "spans", "traces"},
@@ -19,20 +18,19 @@ var signals = [...]struct{ metric, noun, dataType string }{
 	{"profile_samples", "profile samples", "profiles"},
 }
 
-// stream is one signal of one receiver or exporter.
+// stream is one signal of a receiver or exporter.
 type stream struct {
 	id     string
 	signal int // index in signals
 }
 
-// reading is what the lines need of a metrics page: kilobytes of it are kept
-// from one line to the next.
+// reading is what lines need of a metrics page: kilobytes that are kept until the next line.
 type reading struct {
 	at time.Time
 
 	accepted, sent                     map[stream]float64
-	refused, sendFailed, enqueueFailed map[string]float64 // by component, of all signals
-	queues                             map[string]float64 // the fullest of each exporter; 0 is empty, 1 is full
+	refused, sendFailed, enqueueFailed map[string]float64 // by component, all signals together
+	queues                             map[string]float64 // the fullest queue of each exporter; 0 is empty, 1 is full
 
 	cpuSeconds, rssBytes float64
 }
@@ -77,12 +75,12 @@ func add(sums, more map[string]float64) {
 	}
 }
 
-// flow is what happened between two readings.
+// flow is the difference between two readings.
 type flow struct {
-	reading // counts are differences, and only those that moved; the rest is the later reading's
+	reading // counts are differences, and only those that are not 0; the rest is from the later reading
 
 	seconds float64
-	ever    bool // something flowed since the counters began
+	ever    bool // something has flowed since the counters began
 }
 
 func between(before, now *reading) flow {
@@ -97,7 +95,7 @@ func between(before, now *reading) flow {
 	return f
 }
 
-// still says that no counter of data moved, good or bad.
+// still reports whether no counter of data moved, including those of errors.
 func (f flow) still() bool {
 	return len(f.accepted)+len(f.sent)+len(f.refused)+len(f.sendFailed)+len(f.enqueueFailed) == 0
 }
@@ -121,7 +119,7 @@ func moved[K comparable](before, now map[K]float64) map[K]float64 {
 	return diff
 }
 
-// grown takes a counter that went back for one that began anew.
+// grown returns the increase of a counter. A counter that decreased has started again.
 func grown(before, now float64) float64 {
 	if now < before {
 		return now

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// maxNamed is how many receivers or exporters a line names one by one. Their
-// rates are not added up before that: in a loop the same point would count twice.
+// maxNamed is the maximum number of receivers or exporters that a line names. Only the rates of more are added up: in a
+// loop, the same point would count twice.
 const maxNamed = 4
 
-// sentence tells a flow in one line.
+// sentence describes a flow in one line.
 func (f flow) sentence() string {
 	trouble := f.trouble()
 	var line string
@@ -43,13 +43,13 @@ func (f flow) sentence() string {
 		}
 		line = "flowing: " + strings.Join(append(parts, trouble...), ", ")
 	}
-	if f.rssBytes > 0 { // not every platform tells
+	if f.rssBytes > 0 { // not known on every platform
 		line += fmt.Sprintf("; CPU %s, RSS %s", percent(f.cpu()), size(f.rssBytes))
 	}
 	return line
 }
 
-// side tells the rates of one direction: of each component if they are few.
+// side returns the rates of one direction, for each component if they are few.
 func (f flow) side(counts map[stream]float64, direction, preposition, components string) []string {
 	ids := idsOf(counts)
 	switch {
@@ -82,7 +82,7 @@ func (f flow) rates(counts map[stream]float64, ids ...string) string {
 	return strings.Join(parts, " and ")
 }
 
-// trouble tells what was not delivered, and why.
+// trouble returns what was not delivered, and why.
 func (f flow) trouble() []string {
 	var parts []string
 	tell := func(counts map[string]float64, verb, why string) {
@@ -107,7 +107,7 @@ func (f flow) trouble() []string {
 
 const emptyQueues = "queues empty"
 
-// queue tells of the fullest queue: an average would hide the one that overflows.
+// queue describes the fullest queue, because an average would hide one that overflows.
 func (f flow) queue() string {
 	var fullest string
 	for _, id := range slices.Sorted(maps.Keys(f.queues)) {
@@ -127,7 +127,7 @@ func (f flow) queue() string {
 	}
 }
 
-// cpu is the share of one core.
+// cpu returns the CPU time used, as a share of one core.
 func (f flow) cpu() float64 { return f.cpuSeconds / f.seconds }
 
 func idsOf(counts map[stream]float64) []string {
@@ -139,11 +139,11 @@ func idsOf(counts map[stream]float64) []string {
 	return slices.Compact(ids)
 }
 
-// human writes three significant digits: 0.0167, 1.32, 132, 13.2k.
+// human formats a number with three significant digits: 0.0167, 1.32, 132, 13.2k.
 func human(v float64) string {
 	suffix := ""
 	for _, next := range []string{"k", "M", "G"} {
-		if v < 999.5 { // below it, three digits do not round up to four
+		if v < 999.5 { // below this, three digits do not round up to four
 			break
 		}
 		v, suffix = v/1000, next
@@ -151,7 +151,7 @@ func human(v float64) string {
 	return strconv.FormatFloat(rounded(v), 'f', -1, 64) + suffix
 }
 
-// rounded keeps three significant digits.
+// rounded rounds to three significant digits.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	return v
@@ -171,7 +171,7 @@ func size(bytes float64) string {
 	return brief(bytes/1e9) + " GB"
 }
 
-// brief is for what nobody compares digit by digit: 0.4, 2, 43.
+// brief formats numbers that need no precision: 0.4, 2, 43.
 func brief(v float64) string {
 	if v >= 9.95 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

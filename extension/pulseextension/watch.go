@@ -18,13 +18,11 @@ type watch struct {
 	lost   bool // the last attempt failed
 }
 
-// see logs what flowed since the reading before, and reports whether it did. It
-// tells once when the page is lost and once when it is back: the line after that
-// covers the whole gap.
+// see logs what flowed since the last reading, and reports whether it did. It logs once when the page cannot be read,
+// and once when it can be read again: the next line covers all the time since the last one.
 //
-// When patient, it keeps silent about a flow in which nothing moved and forgets
-// that reading, so that a later line covers its time, too: a first scrape just
-// before a look would otherwise show as many times its rate.
+// If patient is set, see does not log a flow in which nothing moved and discards the reading, so that a later line
+// covers its time, too: otherwise a first scrape just before a reading would appear with many times its rate.
 func (w *watch) see(page *selftelemetry.Snapshot, err error, patient bool) (logged bool) {
 	if err != nil {
 		if !w.lost {
@@ -51,7 +49,7 @@ func (w *watch) see(page *selftelemetry.Snapshot, err error, patient bool) (logg
 	return true
 }
 
-// fields are the facts of the sentence for machines.
+// fields returns the facts of the sentence for machines.
 func (f flow) fields() []zap.Field {
 	fields := []zap.Field{zap.Float64("seconds", rounded(f.seconds))}
 	for _, side := range []struct {
