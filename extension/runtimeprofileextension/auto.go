@@ -3,55 +3,52 @@
 
 package runtimeprofileextension
 
-// ladder holds the values of GOGC that auto moves between. Few and far apart,
-// so that the load's breathing does not move them. Beyond 400 a cycle saved
-// costs more memory than the CPU it frees is worth; below 50 the collector
-// mostly collects garbage, and GOMEMLIMIT guards better.
+// ladder are the values of GOGC that auto uses. They are few and far apart, so that usual changes of the load do not
+// change GOGC. Above 400, a saved cycle costs more memory than its CPU time is worth; below 50, the process mostly
+// collects garbage, and GOMEMLIMIT is the better limit.
 var ladder = []int{50, 75, 100, 150, 200, 300, 400}
 
 const (
-	firstRung = 2 // 100, the runtime's own default
+	firstRung = 2 // 100, the runtime's default
 
-	// The shares of CPU above and below which a step pays. They are a factor of
-	// four apart and rungs less than two: no step is the reason of its reverse.
+	// busyRatio and idleRatio are the shares of CPU above and below which a step is worth it. They differ by a factor
+	// of four and adjacent rungs by less than two, so that a step does not cause its reverse.
 	busyRatio = 0.02
 	idleRatio = 0.005
 
-	// margin keeps a heap that wavers about a threshold from moving a knob to
-	// and fro: what was given up for want of memory comes back with some to spare.
+	// margin prevents a heap close to a threshold from switching a knob to and fro: a value is only restored with room
+	// to spare.
 	margin = 1.25
 
-	// hostShare is how much of a bare host, in percent, the heap may plan with
-	// when nothing says how much of it is ours.
+	// hostShare is how much of the host's memory, in percent, the heap may use if nothing limits the process.
 	hostShare = 25
 
-	// Where the live heap leaves the guard less than headroom percent of itself,
-	// cycles would follow each other without end; the guard yields instead, up
-	// to the last share that leaves the kernel any slack.
+	// If the live heap leaves less than headroom percent of itself below GOMEMLIMIT, cycles would follow each other
+	// without end. Then GOMEMLIMIT is raised in steps of guardStep percent, up to lastResort, which leaves a little for
+	// the kernel.
 	headroom   = 25
 	guardStep  = 5
 	lastResort = 95
 
-	// Pages of files come and go with what the code does, and a change of GOMEMLIMIT is told in the log. So they are
-	// counted in steps, and fewer only when they are fewer by two.
+	// filesStep is the step in which pages of files are counted, since their number depends on what the code does, and
+	// a change of GOMEMLIMIT is logged. The count decreases only by two steps or more.
 	filesStep = 4 << 20
 )
 
-// controller looks for the GOGC that collects least within the memory at hand.
-// It goes up one rung at a time, only while collection costs CPU worth saving
-// and the heap goal fits; it goes down as far as needed at once.
+// controller chooses the GOGC with the least collection for the available memory. It goes up one rung at a time, only
+// while collection costs CPU worth saving and the heap goal fits; it goes down as far as needed at once.
 type controller struct {
 	rung  int
-	share int64 // of the cgroup's limit, in percent, that GOMEMLIMIT guards
-	files int64 // what pages of files are reckoned with
-	whole bool  // the live heap needs what the files were to have
+	share int64 // share of the cgroup's limit, in percent, that GOMEMLIMIT is set to
+	files int64 // the assumed size of resident pages of files
+	whole bool  // the live heap needs the memory reserved for files
 }
 
 func newController() controller {
 	return controller{rung: firstRung, share: profiles[ProfileAuto].share}
 }
 
-// look takes notice of what else there is in memory.
+// look updates the assumed size of files.
 func (a *controller) look(s sample) {
 	steps := (s.files + filesStep - 1) / filesStep
 	if now := steps * filesStep; now > a.files || now < a.files-filesStep {
@@ -59,7 +56,7 @@ func (a *controller) look(s sample) {
 	}
 }
 
-// gogc chooses within limit, the GOMEMLIMIT that goes with it.
+// gogc chooses GOGC for limit, the GOMEMLIMIT that will be set with it.
 func (a *controller) gogc(c conditions, limit int64) int {
 	room := limit
 	switch {
@@ -70,10 +67,9 @@ func (a *controller) gogc(c conditions, limit int64) int {
 	}
 	s := c.sample
 	if room <= 0 || s.live+s.roots <= 0 {
-		return ladder[a.rung] // nothing known to reckon with
+		return ladder[a.rung] // nothing is known to compute with
 	}
-	// The runtime's goal is live + (live + roots) * GOGC / 100, and the overhead
-	// comes on top.
+	// The runtime's heap goal is live + (live + roots) * GOGC / 100, to which the overhead is added.
 	fits := float64(room-s.overhead-s.live) * 100 / float64(s.live+s.roots)
 	switch {
 	case fits < float64(ladder[a.rung]):
@@ -88,8 +84,8 @@ func (a *controller) gogc(c conditions, limit int64) int {
 	return ladder[a.rung]
 }
 
-// within chooses GOMEMLIMIT from a budget for all the process has resident. Pages of files have their part of it as long as
-// the live heap leaves them one: the kernel can take them back, and the heap it cannot.
+// within chooses GOMEMLIMIT for a budget of the process's resident memory. Pages of files get their part of it as long
+// as the live heap leaves it to them: the kernel can reclaim them, but not the heap.
 func (a *controller) within(budget int64, s sample) int64 {
 	rest := budget - a.files
 	switch {
@@ -104,7 +100,7 @@ func (a *controller) within(budget int64, s sample) int64 {
 	return rest
 }
 
-// guard chooses GOMEMLIMIT from the cgroup's limit.
+// guard chooses GOMEMLIMIT for the cgroup's limit.
 func (a *controller) guard(c conditions) int64 {
 	need := c.sample.need()
 	for a.share < lastResort && percentOf(c.budget.cgroup, a.share) < need {

@@ -11,16 +11,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// releaseDelay lets what the start still needs, and the first data, come first. It is also how long pages are left where
-// they are at least: what is in use comes back at once, and each page at the cost of a fault.
+// releaseDelay is the time before the first release, for what the start and the first data need. It is also the minimum
+// time between releases at refreshes: pages in use come back at once, each at the cost of a fault.
 const releaseDelay = 10 * time.Second
 
-// settleDelay is how long after the first release the second comes. The next ones come after twice as long each, until they are as far apart
-// as refreshes: what is used once a second is there again when the second comes, and what is used once in ten when the fourth does. Where
-// anything is there again, pages come one by one from then on.
+// settleDelay is the time between the first release and the second. Each further one comes after twice as long, until
+// that is about half the interval of refreshes, with which releases come from then on: a page that is used once a second
+// is back at the second release, and one that is used every ten seconds at the fourth. A piece of which any page is back
+// is then divided into single pages.
 const settleDelay = 3 * time.Second
 
-// outcome is how a release went; the zero value is that of none yet.
+// outcome is the result of a release; the zero value means that there was none yet.
 type outcome int
 
 const (
@@ -41,11 +42,11 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// binaryPages releases the pages of the executable time and again, because they
-// come back, and tells of it only when a release went otherwise than the last.
+// binaryPages releases the pages of the executable again and again, because they come back. It logs a release only if
+// its outcome differs from the last.
 type binaryPages struct {
 	logger  *zap.Logger
-	unmap   func() (int64, error) // the executable's release outside tests
+	unmap   func() (int64, error) // replaced in tests
 	outcome outcome
 	bytes   atomic.Int64 // what the last release unmapped
 }

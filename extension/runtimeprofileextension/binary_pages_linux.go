@@ -17,35 +17,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel maps up to 64 KiB around a page that is touched, or all of a large folio, but nothing beyond a mapping. So the executable's
-// mappings are divided: all of it into pieces, and a piece of which anything came back into its pages. Each mapping takes some 200 bytes of the
-// kernel, and a process may have 65,530.
+// The kernel maps up to 64 KiB around a page that is touched, or all of a large folio, but nothing beyond a mapping. So
+// the executable's mappings are divided into pieces, and a piece of which any page came back is divided into its pages.
+// Each mapping takes about 200 bytes of the kernel's memory, and a process may have 65,530.
 const (
-	// pagesOfPiece is odd, as are the pages of larger pieces: then the pages of a piece differ from each other, and from those of its
-	// neighbours, if every other one is marked.
+	// pagesOfPiece is odd, as are the pages of larger pieces: then, if every other page is marked, the pages of a piece
+	// differ from each other and from those of adjacent pieces.
 	pagesOfPiece = 5
-	// manyPieces limits the pieces, and manyPages the mappings more that their pages are.
+	// manyPieces limits the number of pieces, and manyPages the additional mappings for their pages.
 	manyPieces = 8192
 	manyPages  = 8192
 )
 
-// A span is addresses at which the executable's file is mapped, private and read-only. What is adjacent is one span.
+// A span is a range of addresses at which the executable's file is mapped, private and read-only. Adjacent mappings are
+// one span.
 type span struct {
 	start, end uintptr
 }
 
-// An executable is where the file of the process is mapped, which never changes.
+// An executable holds the mappings of the process's file, which never change.
 type executable struct {
 	mu     sync.Mutex
-	spans  []span // nil until they are found
+	spans  []span // nil until found
 	pieces pieces
 	uses   uses
 }
 
-// release unmaps the pages of the executable's file that hold
-// nothing but the file. A page used again is mapped back from the page cache, so
-// code that runs meanwhile, this function's included, is only delayed. Pages that are in use are left. It
-// returns how much was unmapped.
+// release unmaps the resident pages of the executable's file, except copies and pages in use. A page that is used again
+// is mapped from the page cache, so code that runs meanwhile, including this function, is only delayed. It returns how
+// much was unmapped.
 func (e *executable) release() (int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +65,7 @@ func (e *executable) release() (int64, error) {
 	}
 	released := int64(0)
 	err := eachRun(e.spans, leave, func(run span, resident int64) error {
-		if errno := advise(run, unix.MADV_DONTNEED); errno != 0 { // EINVAL when the mapping is locked in memory
+		if errno := advise(run, unix.MADV_DONTNEED); errno != 0 { // EINVAL if the mapping is locked in memory
 			return fmt.Errorf("cannot unmap %x-%x: %w", run.start, run.end, errno)
 		}
 		released += resident
@@ -74,8 +74,8 @@ func (e *executable) release() (int64, error) {
 	return released, err
 }
 
-// resident is how much of the executable's file is resident, 0 if that cannot be told. Other files that the process has
-// mapped, such as the database of file_storage, are the kernel's to take back, and no concern of the heap.
+// resident returns how much of the executable's file is resident, 0 if that is not known. Other files that the process
+// has mapped, such as the database of file_storage, are the kernel's to reclaim, and do not concern the heap.
 func (e *executable) resident() (resident int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,15 +100,16 @@ func (e *executable) find() (err error) {
 	return err
 }
 
-// pieces are what the spans of an executable are divided into.
+// pieces are the parts of an executable's spans.
 type pieces struct {
-	size  uintptr              // of one; 0 before there are any
-	paged map[uintptr]struct{} // those that are divided into pages, by where they begin
-	pages int                  // mappings more that these are
+	size  uintptr              // of one piece in bytes; 0 before there are any
+	paged map[uintptr]struct{} // pieces that are divided into pages, by their beginning
+	pages int                  // the additional mappings of these
 }
 
-// divide makes small mappings of spans, if it can: neighbours differ in whether a dump of the process would have them, which it would not in
-// any case, since pages of files are not dumped unless somebody asks for it. What it saves is not worth a word if it cannot.
+// divide divides spans into small mappings, if it can: adjacent ones differ in whether a core dump would contain them.
+// That has no other effect, since dumps only contain pages of files on request. A failure is not reported, because the
+// saving is small.
 func (p *pieces) divide(spans []span) {
 	size := uintptr(0)
 	for _, s := range spans {
@@ -126,7 +127,8 @@ func (p *pieces) divide(spans []span) {
 	}
 }
 
-// page is told of each page. It makes mappings of the pages of a piece that came back since it was released.
+// page is called for each page. If a page came back since the release of its piece, page divides the piece into
+// mappings of single pages.
 func (p *pieces) page(of span, at uintptr, entry uint64) {
 	if isOwn(entry) || entry&pagePresent == 0 || p.pages >= manyPages {
 		return
@@ -138,7 +140,7 @@ func (p *pieces) page(of span, at uintptr, entry uint64) {
 		return
 	}
 	p.paged[begin] = struct{}{}
-	advice := uintptr(unix.MADV_DODUMP) // for its pages are marked, if it has an even number
+	advice := uintptr(unix.MADV_DODUMP) // pages of a piece with an even number are marked
 	if piece%2 == 1 {
 		advice = unix.MADV_DONTDUMP
 	}
@@ -189,7 +191,7 @@ func readSpans(maps io.Reader, executable string) ([]span, error) {
 	return spans, nil
 }
 
-// parseMapping reads "00400000-004ad000 r-xp 00000000 fe:00 9988417   /path". The path may hold spaces.
+// parseMapping parses "00400000-004ad000 r-xp 00000000 fe:00 9988417   /path". The path may contain spaces.
 func parseMapping(line, executable string) (span, bool, error) {
 	addresses, rest, _ := strings.Cut(line, " ")
 	permissions, rest, _ := strings.Cut(rest, " ")
@@ -209,7 +211,7 @@ func parseMapping(line, executable string) (span, bool, error) {
 	return span{start: uintptr(start), end: uintptr(end)}, true, nil
 }
 
-// What /proc/self/pagemap tells of a page, in 8 bytes.
+// Bits and size of an entry in /proc/self/pagemap.
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
@@ -217,13 +219,13 @@ const (
 	pageEntry   = 8
 )
 
-// isOwn reports whether a page is the process' own, in memory or swapped out: relocations, breakpoints and uprobes are copies of the file's pages
-// and would be lost.
+// isOwn reports whether a page belongs to the process, in memory or swapped out: relocations, breakpoints and uprobes
+// are copies of the file's pages, and would be lost.
 func isOwn(entry uint64) bool {
 	return entry&pageSwapped != 0 || entry&(pagePresent|pageOfFile) == pagePresent
 }
 
-// eachPage calls a function for each page of spans, with the span that it is of.
+// eachPage calls a function for each page, with the span that contains it.
 func eachPage(spans []span, do func(of span, page uintptr, entry uint64)) error {
 	pagemap, err := os.Open("/proc/self/pagemap")
 	if err != nil {
@@ -248,14 +250,15 @@ func eachPage(spans []span, do func(of span, page uintptr, entry uint64)) error 
 }
 
 const (
-	// longRun is how many pages a run has at most.
+	// longRun is the maximum number of pages in a run.
 	longRun = 1024
-	// gap is how many pages in a row may be absent from a run: to unmap those as well is less than to unmap twice.
+	// gap is the maximum number of consecutive absent pages in a run: unmapping those as well costs less than a second
+	// call.
 	gap = 16
 )
 
-// eachRun calls a function for each run of pages of spans that hold nothing but the file, with how much of it is resident. It begins and ends
-// with a page that is, and has none of those that are to be left. Errors of the function are returned in the end.
+// eachRun calls a function for each run of pages that hold only the file, with its resident size. A run begins and ends
+// with a resident page, and contains none of those that leave selects. Errors of the function are returned at the end.
 func eachRun(spans []span, leave func(of span, page uintptr, entry uint64) bool, do func(run span, resident int64) error) error {
 	var errs []error
 	var run, in span
@@ -275,9 +278,9 @@ func eachRun(spans []span, leave func(of span, page uintptr, entry uint64) bool,
 		if entry&pagePresent == 0 {
 			return
 		}
-		if of != in || at > run.end+gap*page || at-run.start >= longRun*page { // what was looked at long ago may be the process' own by now
+		if of != in || at > run.end+gap*page || at-run.start >= longRun*page { // the state of earlier pages may have changed
 			end()
-			run.start, in = at, of // between spans there is what is not the file's
+			run.start, in = at, of // memory between spans is not the file's
 		}
 		run.end = at + page
 		resident += int64(page)

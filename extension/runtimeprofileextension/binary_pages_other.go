@@ -7,7 +7,7 @@ package runtimeprofileextension
 
 import "errors"
 
-// An executable is the file of the process, of which nothing is known here.
+// An executable is the file of the process, which is not released on this platform.
 type executable struct{}
 
 func (*executable) release() (int64, error) { return 0, errors.ErrUnsupported }

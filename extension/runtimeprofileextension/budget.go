@@ -9,9 +9,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/memlimit"
 )
 
-// budget is the memory the process may use, in bytes; 0 is unknown or none.
+// budget is the memory that the process may use, in bytes; 0 means unknown or unlimited.
 type budget struct {
-	cgroup int64 // the tightest limit on the way from the process's cgroup to the root, if it binds
+	cgroup int64 // the lowest limit from the process's cgroup up to the root, if it is below the host's memory
 	host   int64
 }
 
@@ -22,8 +22,8 @@ func (b budget) total() int64 {
 	return b.host
 }
 
-// readBudget reads the budget below root, which is / or a test's tree. What can be read is returned even beside an
-// error. Above memory.high nothing is killed, but all that the process allocates has to wait for memory to be reclaimed.
+// readBudget reads the budget below root, which is / except in tests. It returns what it could read even with an error.
+// Above memory.high, no process is killed, but all allocations wait for memory to be reclaimed.
 func readBudget(root fs.FS) (budget, error) {
 	limits, err := memlimit.Read(root)
 	return budget{cgroup: limits.Cgroup(), host: limits.Host}, err

@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	// minMemoryLimit refuses limits under which a collector only collects
-	// garbage; such a number is a percentage that lost its sign.
+	// minMemoryLimit is the lowest limit: below it, a collector would only collect garbage, and such a number is a
+	// percentage without its sign.
 	minMemoryLimit     = 16 << 20
 	minGOGC            = 10
 	minRefreshInterval = time.Second
@@ -64,10 +64,10 @@ type Config struct {
 	_ struct{}
 }
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
-// Validate reports every fault at once.
+// Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
 	var errs []error
 	if _, known := profiles[c.Profile]; !known {
@@ -89,7 +89,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// releaseBinaryPages is the key's value or the profile's default.
+// releaseBinaryPages returns the key's value or the profile's default.
 func (c *Config) releaseBinaryPages() bool {
 	if c.ReleaseBinaryPages != nil {
 		return *c.ReleaseBinaryPages

@@ -30,23 +30,23 @@ type runtimeProfile struct {
 	id     component.ID
 	set    component.TelemetrySettings
 	logger *zap.Logger
-	root   fs.FS // / outside tests
+	root   fs.FS // / except in tests
 
 	telemetry *metadata.TelemetryBuilder
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
 	ready     chan struct{}
-	pages     binaryPages // run releases them, the metrics read their bytes
+	pages     binaryPages // released by run, read by metrics
 	file      *executable
-	giveBack  func() // collects, and gives the system what is free
+	giveBack  func() // collects garbage, and returns free memory to the system
 
-	unregister func() // of what is shown
+	unregister func() // of the inspection
 
 	mu          sync.Mutex
 	lease       *lease // nil unless started
 	planner     planner
 	budget      budget
-	budgetFault string // the last one logged
+	budgetFault string // the last error logged
 	limiter     limiter
 	complaint   string // the last disagreement logged
 	last        sample
@@ -70,8 +70,7 @@ func newExtension(cfg *Config, set component.TelemetrySettings, root fs.FS) *run
 	}
 }
 
-// Start takes the runtime's knobs and sets them, so that everything started
-// after it already runs under the profile.
+// Start takes the runtime's knobs and sets them, so that everything that starts later runs under the profile.
 func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 	lease, err := takeLease()
 	if err != nil {
@@ -97,7 +96,7 @@ func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown puts the knobs back where they stood.
+// Shutdown restores the knobs.
 func (e *runtimeProfile) Shutdown(context.Context) error {
 	e.unregister()
 	if e.cancel != nil {
@@ -116,7 +115,8 @@ func (e *runtimeProfile) Shutdown(context.Context) error {
 	return nil
 }
 
-// NotifyConfigSnapshot looks for a memory_limiter to agree with, and for others who set what is set here. It comes after Start and before the pipelines start.
+// NotifyConfigSnapshot looks for a memory_limiter to compare with, and for other extensions that set GOMEMLIMIT. It is
+// called after Start and before the pipelines start.
 func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extensioncapabilities.ConfigSnapshot) error {
 	conf := snapshot.Effective()
 	if conf == nil {
@@ -130,7 +130,7 @@ func (e *runtimeProfile) NotifyConfigSnapshot(_ context.Context, snapshot extens
 		e.logger.Warn("Another extension also sets GOMEMLIMIT, and the last one wins: remove it from service::extensions, or set its "+
 			"gomemlimit::enabled to false. GOMAXPROCS follows the cgroup without it", zap.String("extension", id))
 	}
-	if err != nil { // the limiter's own complaint about it will stop the collector; ours need not
+	if err != nil { // the limiter's own error will stop the collector
 		e.logger.Warn("Cannot compare with the memory_limiter", zap.Error(err))
 	}
 	e.refresh()
@@ -146,13 +146,13 @@ func (e *runtimeProfile) Ready() error {
 	return nil
 }
 
-// NotReady has nothing to do: the profile holds until Shutdown.
+// NotReady does nothing: the profile applies until Shutdown.
 func (*runtimeProfile) NotReady() error { return nil }
 
 func (e *runtimeProfile) run(ctx context.Context) {
 	refresh := time.NewTicker(e.cfg.RefreshInterval)
 	defer refresh.Stop()
-	var look <-chan time.Time // nil unless the profile looks more often
+	var look <-chan time.Time // nil unless the profile adjusts GOGC more often
 	roomLook := time.NewTimer(checkInterval)
 	roomLook.Stop() // likewise
 	defer roomLook.Stop()
@@ -164,16 +164,16 @@ func (e *runtimeProfile) run(ctx context.Context) {
 		roomLook.Reset(checkInterval)
 	}
 	room := newEmptyRoom(readSample(), thrifty.returnAtOnce)
-	start := time.NewTimer(releaseDelay) // and what follows it
+	start := time.NewTimer(releaseDelay) // and the delays after it
 	start.Stop()
 	defer start.Stop()
 	settle := settleDelay
-	var released time.Time // zero before the first time
+	var released time.Time // zero before the first release
 	release := func() {
 		e.pages.release()
 		released = time.Now()
 	}
-	// Half an interval less, for ticks are not on the dot.
+	// Half an interval less, because ticks are not exact.
 	rest := max(releaseDelay, e.cfg.RefreshInterval) - e.cfg.RefreshInterval/2
 	for {
 		select {
@@ -206,7 +206,7 @@ func (e *runtimeProfile) run(ctx context.Context) {
 	}
 }
 
-// refresh reads budget and runtime and turns the knobs where the plan moved.
+// refresh reads the budget and the runtime, and sets the knobs if the plan has changed.
 func (e *runtimeProfile) refresh() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,7 +216,7 @@ func (e *runtimeProfile) refresh() {
 	}
 }
 
-// turn does the same with the budget that was read last: to read it again takes some ten files.
+// turn is refresh with the last budget, since reading it takes about ten files.
 func (e *runtimeProfile) turn() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -225,10 +225,10 @@ func (e *runtimeProfile) turn() {
 	}
 }
 
-// turnKnobs reads the runtime and turns the knobs where the plan moved; the caller holds mu.
+// turnKnobs reads the runtime, and sets the knobs if the plan has changed. The caller must hold mu.
 func (e *runtimeProfile) turnKnobs() {
 	now := readSample()
-	if e.cfg.Profile == ProfileAuto { // the kernel walks all of the memory for it
+	if e.cfg.Profile == ProfileAuto { // it makes the kernel walk all of the memory
 		now.files = e.file.resident()
 	}
 	e.gcRatio = now.gcRatioSince(e.last)
@@ -251,8 +251,7 @@ func (e *runtimeProfile) turnKnobs() {
 	e.complaint = complaint
 }
 
-// refreshBudget keeps the last budget when a later reading fails: half a reading
-// would look like a limit that was lifted.
+// refreshBudget keeps the last budget if reading it fails: an incomplete one would look as if a limit had been lifted.
 func (e *runtimeProfile) refreshBudget() {
 	read, err := readBudget(e.root)
 	fault := ""

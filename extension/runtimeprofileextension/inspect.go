@@ -9,13 +9,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// inspection is what the extension shows on request.
+// inspection returns what the extension shows on request.
 func (e *runtimeProfile) inspection() inspect.Source {
 	return inspect.Source{Kind: component.KindExtension, ID: e.id, Runtime: e.inspectRuntime}
 }
 
 func (e *runtimeProfile) inspectRuntime() inspect.Runtime {
-	now := readKnobs() // whoever set them
+	now := readKnobs() // including those set by others
 	if now.limit == noLimit {
 		now.limit = 0
 	}

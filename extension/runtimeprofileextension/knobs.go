@@ -11,21 +11,21 @@ import (
 	"sync/atomic"
 )
 
-// noLimit is the runtime's own word for "no GOMEMLIMIT".
+// noLimit is the runtime's value for no GOMEMLIMIT.
 const noLimit = math.MaxInt64
 
 var errHeld = errors.New("another runtimeprofile extension holds the Go runtime of this process: configure one only")
 
-// held says that an instance holds the knobs: there is one pair per process.
+// held is true while an instance holds the knobs, of which a process has one pair.
 var held atomic.Bool
 
-// knobs are the values of GOGC (-1 is off) and GOMEMLIMIT.
+// knobs are the values of GOGC (-1 means off) and GOMEMLIMIT.
 type knobs struct {
 	gogc  int
 	limit int64
 }
 
-// lease is the right to turn the knobs, and the memory of where they stood.
+// lease is the right to set the knobs, with their values before.
 type lease struct {
 	gogcFromEnv  bool
 	limitFromEnv bool
@@ -38,15 +38,15 @@ func takeLease() (*lease, error) {
 	}
 	before := readKnobs()
 	return &lease{
-		gogcFromEnv:  os.Getenv("GOGC") != "", // the runtime takes an empty value for none
+		gogcFromEnv:  os.Getenv("GOGC") != "", // the runtime ignores an empty value
 		limitFromEnv: os.Getenv("GOMEMLIMIT") != "",
 		before:       before,
 		now:          before,
 	}, nil
 }
 
-// apply turns the knobs that the environment left alone and reports whether
-// either moved. Each turn stops the world for a moment, so none is turned twice.
+// apply sets the knobs that the environment does not set, and reports whether either changed. Setting a knob stops the
+// world for a moment, so an unchanged one is not set.
 func (l *lease) apply(want knobs) bool {
 	if l.gogcFromEnv {
 		want.gogc = l.now.gogc
@@ -65,13 +65,13 @@ func (l *lease) apply(want knobs) bool {
 	return changed
 }
 
-// release restores what was found and lets the next instance in.
+// release restores the knobs and lets another instance take them.
 func (l *lease) release() {
 	l.apply(l.before)
 	held.Store(false)
 }
 
-// fromEnv names the variables that win over the profile.
+// fromEnv returns the environment variables that take precedence over the profile.
 func (l *lease) fromEnv() []string {
 	var names []string
 	if l.gogcFromEnv {
@@ -83,7 +83,7 @@ func (l *lease) fromEnv() []string {
 	return names
 }
 
-// envLimit is GOMEMLIMIT as the environment set it, 0 if it did not.
+// envLimit returns the GOMEMLIMIT that the environment sets, 0 if it does not.
 func (l *lease) envLimit() int64 {
 	if l.limitFromEnv {
 		return l.before.limit

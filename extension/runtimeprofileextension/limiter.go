@@ -17,32 +17,32 @@ import (
 
 const limiterType = "memory_limiter"
 
-// limiter is a memory_limiter in use: from soft on it refuses data, from hard
-// on it collects garbage without pause. The zero value is no limiter.
+// limiter holds the limits of a memory_limiter in use: above soft it refuses data, above hard it forces garbage
+// collection. The zero value means no limiter.
 type limiter struct {
 	soft, hard int64
 }
 
-// middle is where GOMEMLIMIT agrees best. Above hard, the limiter refuses data
-// over garbage the runtime had no reason yet to collect; below soft, the runtime
-// spends its CPU collecting before the limiter sheds the load that causes it.
+// middle returns the GOMEMLIMIT that fits the limiter best. Above hard, the limiter would refuse data because of
+// garbage that the runtime had no reason to collect yet; below soft, the runtime would spend CPU on collecting before
+// the limiter reduces the load that causes it.
 func (l limiter) middle() int64 { return l.soft + (l.hard-l.soft)/2 }
 
-// knownToLimiter is the memory that memory_limiter takes percentages of: for cgroup v2 what bounds the cgroup at the mount point, which in a container is the
-// container's own, and for v1 what bounds the process's cgroup. Without either it is the host's. It knows nothing of memory.high, and of no cgroup in between.
+// knownToLimiter returns the memory that memory_limiter takes percentages of. For cgroup v2, this is the limit of the
+// cgroup at the mount point, which in a container is the container's own; for v1, it is the limit of the process's
+// cgroup. Without either, it is the host's memory. memory_limiter ignores memory.high and cgroups in between.
 func knownToLimiter(root fs.FS, b budget) int64 {
 	limit, isV2, err := memlimit.OfMount(root)
 	switch {
 	case err != nil || !isV2:
-		return b.total() // of v1 there is hardly any difference
+		return b.total() // for v1 there is hardly any difference
 	case limit == 0:
 		return b.host
 	}
 	return limit
 }
 
-// disagreement says what is wrong with a GOMEMLIMIT beside the limiter and the
-// budget, "" if nothing is.
+// disagreement returns what is wrong with a GOMEMLIMIT in view of the limiter and the budget, "" if nothing is.
 func disagreement(limit int64, l limiter, b budget) string {
 	switch {
 	case limit == noLimit:
@@ -65,7 +65,7 @@ func disagreement(limit int64, l limiter, b budget) string {
 	}
 }
 
-// limiterConfig are the keys of memory_limiter that fix its limits.
+// limiterConfig are the keys of memory_limiter that set its limits.
 type limiterConfig struct {
 	LimitMiB        uint32 `mapstructure:"limit_mib"`
 	SpikeMiB        uint32 `mapstructure:"spike_limit_mib"`
@@ -73,8 +73,8 @@ type limiterConfig struct {
 	SpikePercentage uint32 `mapstructure:"spike_limit_percentage"`
 }
 
-// resolve reckons as memory_limiter does: mebibytes win over percentages, and a
-// spike left out is a fifth of the limit.
+// resolve computes the limits as memory_limiter does: mebibytes take precedence over percentages, and the default spike
+// is a fifth of the limit.
 func (c limiterConfig) resolve(total int64) limiter {
 	hard, spike := int64(c.LimitMiB)<<20, int64(c.SpikeMiB)<<20
 	if hard == 0 {
@@ -86,8 +86,7 @@ func (c limiterConfig) resolve(total int64) limiter {
 	return limiter{soft: hard - spike, hard: hard}
 }
 
-// findLimiter returns the tightest memory_limiter, processor or extension, that
-// the effective configuration uses.
+// findLimiter returns the lowest memory_limiter, processor or extension, that the effective configuration uses.
 func findLimiter(conf *confmap.Conf, total int64) (limiter, error) {
 	var found limiter
 	var errs []error
@@ -118,8 +117,8 @@ func readLimiter(conf *confmap.Conf, key string, total int64) (limiter, error) {
 	return cfg.resolve(total), nil
 }
 
-// usedComponents lists the identifiers that the service section mentions, by the
-// section that configures them: one that nothing mentions is never built.
+// usedComponents returns the IDs in the service section, by the section that configures them. Components that are not
+// in it are never built.
 func usedComponents(conf *confmap.Conf) map[string][]string {
 	service := section(conf, "service")
 	used := map[string][]string{"extensions": names(service["extensions"])}

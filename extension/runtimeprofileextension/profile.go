@@ -3,9 +3,8 @@
 
 package runtimeprofileextension
 
-// setting is what a profile asks for: GOGC, and GOMEMLIMIT as a share of the
-// cgroup's limit in percent. The rest of the cgroup is for what the Go runtime
-// does not count: the executable's pages, mapped files, the page cache of queues.
+// setting is a profile's GOGC, and its GOMEMLIMIT as a share of the cgroup's limit in percent. The rest is for what the
+// Go runtime does not count: the executable's pages, mapped files, the page cache of queues.
 type setting struct {
 	gogc  int
 	share int64
@@ -16,10 +15,10 @@ var profiles = map[Profile]setting{
 	ProfileLean:        {gogc: leanThrift.initial, share: 80},
 	ProfileBalanced:    {gogc: 100, share: 80},
 	ProfilePerformance: {gogc: 400, share: 90},
-	ProfileAuto:        {gogc: 100, share: 80}, // where the controller begins
+	ProfileAuto:        {gogc: 100, share: 80}, // initial values of the controller
 }
 
-// conditions are what the knobs are chosen from.
+// conditions are the input for choosing the knobs.
 type conditions struct {
 	budget   budget
 	limiter  limiter
@@ -28,17 +27,17 @@ type conditions struct {
 	gcRatio  float64
 }
 
-// planner chooses the knobs. Only minimal, lean and auto remember anything between two plans.
+// planner chooses the knobs. Only minimal, lean and auto keep state between two plans.
 type planner struct {
 	profile  Profile
-	gogc     int // 0 leaves it to the profile
+	gogc     int // 0 means that the profile decides
 	override memoryLimit
 	auto     controller
 	thrift   thrift
 }
 
 func newPlanner(cfg *Config) planner {
-	override, _ := parseMemoryLimit(cfg.MemoryLimit) // Validate has refused what does not parse
+	override, _ := parseMemoryLimit(cfg.MemoryLimit) // Validate refuses what does not parse
 	return planner{profile: cfg.Profile, gogc: cfg.GOGC, override: override, auto: newController(), thrift: newThrift(cfg.Profile)}
 }
 
@@ -57,8 +56,8 @@ func (p *planner) plan(c conditions) knobs {
 	return knobs{gogc: profiles[p.profile].gogc, limit: limit}
 }
 
-// limit sets none of its own accord on a bare host: its memory is not the
-// process's to share out, and a share of it would bite too late or for no reason.
+// limit sets no limit by default on a host without a cgroup limit: its memory is not the process's to share out, and a
+// share of it would take effect too late or for no reason.
 func (p *planner) limit(c conditions) int64 {
 	switch {
 	case c.envLimit > 0:
@@ -82,7 +81,8 @@ func (p *planner) limit(c conditions) int64 {
 	return limit
 }
 
-// chosen is what the user's limit means: GOMEMLIMIT itself, and for auto all that the process may take.
+// chosen returns the GOMEMLIMIT for the user's limit. For auto, the limit applies to all resident memory of the
+// process.
 func (p *planner) chosen(limit int64, c conditions) int64 {
 	if p.profile == ProfileAuto {
 		return p.auto.within(limit, c.sample)
@@ -90,5 +90,5 @@ func (p *planner) chosen(limit int64, c conditions) int64 {
 	return limit
 }
 
-// percentOf divides first: budgets are large and must not overflow.
+// percentOf divides first, because budgets are large and must not overflow.
 func percentOf(n, percent int64) int64 { return n / 100 * percent }

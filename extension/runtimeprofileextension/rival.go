@@ -9,10 +9,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// rivalType is contrib's extension that sets GOMEMLIMIT, once and to a part of the cgroup's limit.
+// rivalType is contrib's extension that sets GOMEMLIMIT once, to a part of the cgroup's limit.
 const rivalType = "cgroupruntime"
 
-// findRival names the extension in use that sets GOMEMLIMIT as well, "" if there is none. By default it does.
+// findRival returns the extension in use that also sets GOMEMLIMIT, "" if there is none. It does so by default.
 func findRival(conf *confmap.Conf) string {
 	for _, id := range names(section(conf, "service")["extensions"]) {
 		if kind, _, _ := strings.Cut(id, "/"); kind != rivalType {

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// sample is one look at the runtime, a few microseconds of work.
+// sample is one reading of the runtime, which takes a few microseconds.
 type sample struct {
 	at    time.Time
 	knobs knobs
 
-	live     int64 // heap the last cycle found in use
-	roots    int64 // stacks and globals: GOGC counts them in with the live heap
-	objects  int64 // heap in use, with the garbage since then
-	free     int64 // heap that nothing is in, and that is resident
-	overhead int64 // what GOMEMLIMIT counts beside objects and free heap
-	files    int64 // resident pages of the executable's file, which GOMEMLIMIT does not count; auto alone asks for them
+	live     int64 // heap in use at the end of the last cycle
+	roots    int64 // stacks and globals, which GOGC adds to the live heap
+	objects  int64 // heap in use, including garbage since the last cycle
+	free     int64 // resident heap memory without objects
+	overhead int64 // what GOMEMLIMIT counts besides objects and free heap
+	files    int64 // resident pages of the executable's file, which GOMEMLIMIT does not count; only read for auto
 
 	goroutines int64
 
 	cycles     int64
 	gcSeconds  float64
-	cpuSeconds float64 // all the process used; like gcSeconds as of the last cycle
+	cpuSeconds float64 // of the whole process; like gcSeconds, as of the last cycle
 
-	allocated int64   // bytes, since the process began
-	used      float64 // CPU seconds by now; as of the last cycle where the system does not say
+	allocated int64   // bytes since the process began
+	used      float64 // CPU seconds now; as of the last cycle if the system does not report them
 }
 
 func readSample() sample {
@@ -72,13 +72,13 @@ func readSample() sample {
 	}
 }
 
-// need is what the runtime cannot do with less than: under it, cycles would follow each other without end.
+// need returns the least memory that the runtime can work with: below it, cycles would follow each other without end.
 func (s sample) need() int64 { return s.overhead + s.live + percentOf(s.live, headroom) }
 
 func readKnobs() knobs { return readSample().knobs }
 
-// gcRatioSince is the share of CPU that went to garbage collection since an
-// earlier sample, 0 when no cycle ended in between.
+// gcRatioSince returns the share of CPU used by garbage collection since an earlier sample, 0 if no cycle ended in
+// between.
 func (s sample) gcRatioSince(earlier sample) float64 {
 	if spent := s.cpuSeconds - earlier.cpuSeconds; spent > 0 {
 		return max(0, s.gcSeconds-earlier.gcSeconds) / spent

@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-otel/godwit/extension/runtimeprofileextension/internal/metadata"
 )
 
-// startTelemetry registers callbacks only: the runtime is read when somebody
-// collects, and what it is really set to is told, whoever set it.
+// startTelemetry registers callbacks only: the runtime is read when metrics are collected, and its actual settings are
+// reported, whoever made them.
 func (e *runtimeProfile) startTelemetry() error {
 	t, err := metadata.NewTelemetryBuilder(e.set)
 	if err != nil {

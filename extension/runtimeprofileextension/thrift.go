@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// thriftiness are how much CPU a profile may spend to save memory.
+// thriftSettings say how much CPU a profile may spend to save memory.
 type thriftSettings struct {
 	ladder       []int         // values of GOGC to move between
 	initial      int           // the value until a collection has shown its cost
@@ -50,16 +50,16 @@ func (p Profile) thrifty() (t thriftSettings, ok bool) {
 	}
 }
 
-// thrift chooses the GOGC of minimal and lean. A process with little garbage collects rarely, but still holds room for garbage,
-// half of its live heap at GOGC 50: of a large heap that is much memory for little CPU. The less collecting costs, the less room
-// it gets.
+// thrift chooses the GOGC of minimal and lean. A process with little garbage rarely collects, but still holds room for
+// garbage, half of its live heap at GOGC 50: for a large heap, that is much memory for little CPU. The less collecting
+// costs, the less room it gets.
 //
-// In minimal, room has the price of emptyRoom: collecting may cost as much CPU as the memory it saves is priced at. With constant garbage the
-// sum of both is least when they are equal. There emptyRoom returns the memory, and GOGC is for garbage that comes faster than emptyRoom
-// checks.
+// In minimal, room has the price of emptyRoom: collecting may cost as much CPU as the memory it saves is priced at.
+// With constant garbage, the sum of both is least when they are equal. There, emptyRoom returns the memory, and GOGC is
+// for garbage that comes faster than emptyRoom checks.
 //
-// The cost is computed from the duration of the last cycle and the rate of garbage. Waiting for cycles would take minutes when they
-// are far apart, which is when there is most to save.
+// The cost is computed from the duration of the last cycle and the rate of garbage. Waiting for cycles would take
+// minutes when they are far apart, which is when there is most to save.
 type thrift struct {
 	thriftSettings
 

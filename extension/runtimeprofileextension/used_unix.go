@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// usedSeconds is the CPU time that the process has used by now. It returns false where the system does not say.
+// usedSeconds returns the CPU time that the process has used. It returns false if the system does not report it.
 func usedSeconds() (float64, bool) {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {

@@ -6,31 +6,36 @@ package runtimeprofileextension
 import "time"
 
 const (
-	// soon is how long after a release another one tells which pages are in use: what was used once in a minute is not.
+	// soon is the maximum time between two releases of which the second shows which pages are in use: a page that is
+	// used once a minute is not.
 	soon = 15 * time.Second
-	// inUse is at how many releases in a row a page has to be there again to be in use, the first of them soon after the one before.
+	// inUse is the number of consecutive releases at which a page must be back to be in use. The first of them must be
+	// soon after the one before.
 	inUse = 2
-	// leaves is at how many releases it is left then, before it is looked whether it comes back once more.
+	// leaves is the number of releases at which a page in use is left then, before it is released once more to see
+	// whether it comes back.
 	leaves = 8
 )
 
-// uses tells which pages are in use. To release these is to have them back at once, at the cost of a fault each, some thousands in all.
+// uses records which pages are in use. Releasing these would only bring them back at once, at the cost of a fault each,
+// some thousands in all.
 type uses struct {
-	released time.Time // when it was last begun
+	released time.Time // when the last release began
 	soon     bool
 	at       int
-	// For each page, at how many releases in a row it was there again; and once it is in use, inUse and at how many more it is left.
+	// For each page, the number of consecutive releases at which it was back. Once it is in use, inUse plus the number
+	// of further releases at which it is left.
 	pages []uint8
 }
 
-// begin begins a release.
+// begin starts a release.
 func (u *uses) begin() {
 	now := time.Now()
 	u.soon = !u.released.IsZero() && now.Sub(u.released) < soon
 	u.released, u.at = now, 0
 }
 
-// next reports whether the next page, which is there or not, is to be left.
+// next reports whether to leave the next page, which is resident or not.
 func (u *uses) next(there bool) bool {
 	if u.at == len(u.pages) {
 		u.pages = append(u.pages, 0)
@@ -44,7 +49,7 @@ func (u *uses) next(there bool) bool {
 		if *n--; *n > inUse {
 			return true
 		}
-		*n = inUse - 1 // once more, and it is left again
+		*n = inUse - 1 // back once more, and it is left again
 	case *n > 0 || u.soon:
 		if *n++; *n == inUse {
 			*n += leaves
