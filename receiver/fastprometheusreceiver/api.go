@@ -34,7 +34,7 @@ func (r *scraper) serve(ctx context.Context, host component.Host) error {
 	return r.api.Start(ctx, host)
 }
 
-// registerer takes what the API serves as metrics.
+// registerer returns where to register metrics that the API serves.
 func (r *scraper) registerer() prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"receiver": r.settings.ID.String()}, r.registry)
 }

@@ -113,7 +113,7 @@ const (
 	reuseNever  = "never"
 )
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.
@@ -156,11 +156,11 @@ func (c *Config) read() (reading, error) {
 	return c.Prometheus.read(c.MaxBodySize)
 }
 
-// sum is that of the files as they are.
+// sum returns the checksum of the files as they are now.
 func (c *Config) sum() uint64 {
 	if c.Prometheus.loaded == nil {
 		return 0
 	}
-	sum, _ := c.Prometheus.sumFiles() // who reads them is told
+	sum, _ := c.Prometheus.sumFiles() // an error is reported when they are read
 	return sum
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// counters are what scrapes count. They are read when someone collects, so counting costs a scrape next to nothing.
+// counters count what scrapes do. They are read when metrics are collected, so counting costs a scrape next to nothing.
 type counters struct {
 	scrapes, refused       atomic.Int64
-	handed, lost           atomic.Int64 // points: those that the pipeline took, and those that it did not
+	handed, lost           atomic.Int64 // points that the pipeline accepted, and those that it did not
 	samples, limited, late atomic.Int64
-	kept                   atomic.Int64 // samples that relabelling left, and those about scrapes
+	kept                   atomic.Int64 // samples that relabelling kept, and those about scrapes
 	brokenHistograms       atomic.Int64
 	hits, misses           atomic.Int64
 	wireBytes, bodyBytes   atomic.Int64
@@ -38,7 +38,7 @@ const (
 	reasonTargetLimit = "target_limit"
 )
 
-// reasons are all of them, sorted.
+// reasons are all reasons, sorted.
 var reasons = [...]string{
 	fetch.ReasonBodySize, fetch.ReasonConnect, fetch.ReasonRefused, fetch.ReasonReset, fetch.ReasonCredentials,
 	fetch.ReasonDNS, fetch.ReasonEncoding, reasonLimit, fetch.ReasonOther, reasonPageMemory, reasonParse, fetch.ReasonProtocol,
@@ -53,21 +53,21 @@ func (c *counters) failed(reason string) {
 	c.failures[i].Add(1)
 }
 
-// measured is the attributes of a measurement: which receiver it is of, for all of a process share the metrics, and what else
-// there is to tell.
+// measured returns the attributes of a measurement: the receiver, because all receivers of a process share the metrics,
+// and more.
 func (r *scraper) measured(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
 }
 
-// observe registers what is read on collection.
+// observe registers callbacks for all metrics.
 func (r *scraper) observe() error {
 	return errors.Join(r.observeSums(), r.observeReasons(), r.observeState())
 }
 
-// A registering registers what is read of an instrument.
+// A registering registers the callback of an instrument.
 type registering func(metric.Int64Callback) error
 
-// observeSums registers what scrapes have added up.
+// observeSums registers the sums over scrapes.
 func (r *scraper) observeSums() error {
 	t, c, own := r.telemetry, &r.counters, r.measured()
 	var errs []error
@@ -97,7 +97,7 @@ func (r *scraper) observeSums() error {
 	}))...)
 }
 
-// observeReasons registers what has a number for each reason, phase or state.
+// observeReasons registers the metrics with an attribute for the reason, phase or state.
 func (r *scraper) observeReasons() error {
 	t, c := r.telemetry, &r.counters
 	var errs []error
@@ -141,7 +141,7 @@ func (r *scraper) observeReasons() error {
 	return errors.Join(errs...)
 }
 
-// observeState registers what there is now.
+// observeState registers the metrics of the current state.
 func (r *scraper) observeState() error {
 	t, own := r.telemetry, r.measured()
 	observed := func(register registering, value func() int64) error {

@@ -26,7 +26,7 @@ func (c *Config) discovery() (promhttp.SDConfig, error) {
 	if c.Discovery.read != nil {
 		out = *c.Discovery.read
 	}
-	if out.RefreshInterval <= 0 { // it would ask all the time, or panic
+	if out.RefreshInterval <= 0 { // it would send requests without pause, or panic
 		return out, fmt.Errorf("`http_sd_config`: `refresh_interval` must be positive, got %s", out.RefreshInterval)
 	}
 	tls, err := prometheusTLS(c.Client.TLS)
@@ -47,7 +47,7 @@ func (c *Config) discovery() (promhttp.SDConfig, error) {
 	return out, nil
 }
 
-// targetsURL is where the targets of a job are asked for.
+// targetsURL returns the URL of a job's targets.
 func (c *Config) targetsURL(job string) string {
 	return c.url("/jobs/" + url.QueryEscape(job) + "/targets?collector_id=" + url.QueryEscape(c.CollectorID))
 }
@@ -56,7 +56,7 @@ func (c *Config) url(path string) string {
 	return strings.TrimSuffix(c.Client.Endpoint, "/") + path
 }
 
-// prometheusTLS says in Prometheus's terms what the settings of a Collector's client say.
+// prometheusTLS converts the TLS settings of a Collector's client to Prometheus'.
 func prometheusTLS(from configtls.ClientConfig) (commonconfig.TLSConfig, error) {
 	out := commonconfig.TLSConfig{
 		InsecureSkipVerify: from.InsecureSkipVerify,
@@ -84,7 +84,7 @@ func prometheusTLS(from configtls.ClientConfig) (commonconfig.TLSConfig, error) 
 	return out, err
 }
 
-// pem returns PEM text. It may be written as it is, or in base64.
+// pem returns PEM text, which may be given as it is or in base64.
 func pem(key string, text configopaque.String) (string, error) {
 	if strings.Contains(string(text), "-----BEGIN ") {
 		return string(text), nil

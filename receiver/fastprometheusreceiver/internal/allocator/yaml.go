@@ -13,12 +13,12 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// This file reads what Prometheus's types describe. They know only YAML.
+// Prometheus' types can only be read from YAML.
 
 // Discovery is Prometheus's http_sd_config. The zero value is the default.
 type Discovery struct { //nolint:recvcheck // read into a pointer, written from a value
 	read *promhttp.SDConfig
-	url  string // that was set, and means nothing
+	url  string // was set, but has no effect
 }
 
 // Scrape is Prometheus's HTTP client configuration. The zero value leaves jobs theirs.

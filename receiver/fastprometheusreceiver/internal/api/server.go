@@ -30,7 +30,7 @@ type Server struct {
 	wd      string // the working directory
 
 	server  *sideserver.Server
-	address net.Addr // that it listens at, once it does
+	address net.Addr // where it listens, once it does
 }
 
 // New returns a server that shows the view.
@@ -41,7 +41,7 @@ func New(cfg Config, set component.TelemetrySettings, build component.BuildInfo,
 	return s
 }
 
-// Start begins to serve. The API only shows, so the receiver runs without it while its address is taken.
+// Start starts to serve. The API only shows things, so the receiver runs without it while its address is in use.
 func (s *Server) Start(ctx context.Context, host component.Host) error {
 	all := s.handler()
 	local := onlyLoopback(s.cfg.Server.NetAddr.Endpoint, all)
@@ -83,7 +83,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops serving. Requests that are being answered are, within ctx.
+// Shutdown stops serving, after it has answered pending requests, within ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// loopbacks are the hosts that mean another machine to whoever reads them there.
+// loopbacks are hosts that mean another machine to clients there.
 var loopbacks = []string{"127.0.0.1", "localhost", "::1"}
 
-// globalURL returns a target's URL as others may reach it: with the host of our own endpoint for this machine's.
+// globalURL returns a target's URL for other machines: with the host of our endpoint in place of a loopback host.
 func globalURL(target, endpoint string) string {
 	u, err := url.Parse(target)
 	if err != nil || !slices.Contains(loopbacks, u.Hostname()) {
@@ -24,7 +24,7 @@ func globalURL(target, endpoint string) string {
 		return target
 	}
 	switch {
-	case u.Port() == port: // ourselves
+	case u.Port() == port: // this server
 		u.Scheme, u.Host = "http", endpoint
 	case u.Port() != "":
 		u.Host = net.JoinHostPort(host, u.Port())

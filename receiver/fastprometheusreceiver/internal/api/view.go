@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// A View is the receiver as the API shows it. It is asked anew for each request, by several at a time.
+// A View is the receiver as the API shows it. Requests call it anew, several at a time.
 type View interface {
 	// Pools returns the jobs, sorted by name.
 	Pools() []Pool
@@ -26,24 +26,24 @@ type View interface {
 type Pool struct {
 	Job     *promconfig.ScrapeConfig
 	Targets []Target
-	Dropped []labels.Labels // before relabelling; may be fewer than were dropped
-	Drops   int             // how many were dropped
+	Dropped []labels.Labels // before relabelling; may be incomplete
+	Drops   int             // number of dropped targets
 }
 
 // A Target is something that is scraped.
 type Target struct {
 	Discovered labels.Labels // before relabelling
-	Labels     labels.Labels // after it, reserved ones included
+	Labels     labels.Labels // after relabelling, including reserved ones
 	URL        string
 	Health     Health
 	LastError  string
 	LastScrape time.Time
 	Duration   time.Duration
-	// Families returns what the target's last page said of its metrics, in any order.
+	// Families returns the metadata in the target's last page, in any order.
 	Families func() []Family
 }
 
-// Health is what the last scrape of a target says of it.
+// Health is the result of a target's last scrape.
 type Health string
 
 // The healths.
@@ -53,7 +53,7 @@ const (
 	Down    Health = "down"
 )
 
-// A Family is what a page says of a metric.
+// A Family is a metric's metadata.
 type Family struct {
 	Name, Type, Help, Unit string
 }

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// hasMore reports whether something has come over the idle connection that no request asked for, or its end. It might be taken for the next
-// response: the rest of a body that is longer than was said, or a second answer. Some of it is lost.
+// hasMore reports whether the idle connection has received data that no request asked for, or has ended. Such data
+// could be mistaken for the next response: it is the rest of a body longer than announced, or a second response.
+// hasMore may consume some of it.
 func (t *Target) hasMore() bool {
 	if t.raw != nil {
 		p := probes.Get().(*probe)
@@ -32,11 +33,11 @@ func (t *Target) hasMore() bool {
 	if err := secured.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return true
 	}
-	_, err := secured.Read(make([]byte, 1)) // what was in the last record: so late, nothing new is read
+	_, err := secured.Read(make([]byte, 1)) // what is left of the last record: with this deadline, nothing new is read
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// socketOf returns the socket of a connection. Of a connection that may do more than to read from one, there is none.
+// socketOf returns the socket of a connection, nil if the connection does more than read from one.
 func socketOf(conn net.Conn) syscall.RawConn {
 	var raw syscall.RawConn
 	var err error
@@ -47,16 +48,16 @@ func socketOf(conn net.Conn) syscall.RawConn {
 		raw, err = of.SyscallConn()
 	}
 	if err != nil {
-		return nil // it is closed, which shows soon enough
+		return nil // it is closed, which the next use shows
 	}
 	return raw
 }
 
-// A probe tries to read from a socket that has nothing to say.
+// A probe tries to read from a socket that should have nothing to read.
 type probe struct {
 	room  [1]byte
 	found bool
-	look  func(fd uintptr) // once, made once
+	look  func(fd uintptr) // the method once as a value, made once
 }
 
 var probes = sync.Pool{New: func() any {

@@ -22,7 +22,7 @@ type Response struct {
 	Status      string
 	ContentType string
 	Encoding    Encoding
-	// Before is how many bytes of the page came in earlier parts.
+	// Before is the size of the earlier parts of the page in bytes.
 	Before int64
 	// Body is in the buffer given to Get, or in a larger one that replaces it. It is valid until that is used again.
 	// When Get fails, Body is empty and still carries the buffer.
@@ -136,19 +136,19 @@ func isLocal(conn net.Conn) bool {
 	return ok && tcp && here.IP.Equal(there.IP)
 }
 
-// URL is where the target is.
+// URL returns the target's URL.
 func (t *Target) URL() string { return t.url }
 
 // Road returns how the target's next request is made.
 func (t *Target) Road() Road { return t.road }
 
-// Encoding is how the last page was compressed.
+// Encoding returns the encoding of the last page.
 func (t *Target) Encoding() Encoding { return t.encoding }
 
-// Size is how large the last page was, as it was transferred.
+// Size returns the size of the last page as transferred.
 func (t *Target) Size() int { return t.size }
 
-// hint is how much of the next page may have to be held at a time.
+// hint returns how much of the next page may have to be held at a time.
 func (t *Target) hint(part func(Response) error) int {
 	if part != nil && inParts(t.encoding) {
 		return min(t.size, piece)
@@ -160,7 +160,7 @@ func (t *Target) hint(part func(Response) error) int {
 // larger than such a page.
 func inParts(e Encoding) bool { return e != Zstd }
 
-// offered is the Accept-Encoding of the next request.
+// offered returns the Accept-Encoding of the next request.
 func (t *Target) offered() string {
 	if t.local {
 		return identity

@@ -11,15 +11,15 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// slotted returns the target's line of a template, if it is known.
+// slotted returns the target's line for a template, nil if it is not known.
 func (c *Catalog) slotted(t *Identity, template []byte, in Setting) *Line {
 	return c.Lines.find(maphash.Bytes(seed, template), func(l *Line) bool {
 		return l.Setting == in && l.isOf(template) && t.meets(l.Name.Cond)
 	}).share()
 }
 
-// ownLine returns the line of an entry that has values of the target's own, nil if it has none. isWhole is for those that may have a text
-// of its own for each line.
+// ownLine returns the line of an entry with the target's own values, nil if it has none. isWhole is set for targets
+// that may have a text of its own for each line.
 func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting, isWhole bool) (*Line, error) {
 	if t.Pin != nil || len(t.Own) == 0 {
 		return nil, nil
@@ -58,7 +58,8 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting, isWhole 
 	return c.addSeries(c.ownText(c.nameOf(exposed, final, cond), e, isWhole), kept, final, true), nil
 }
 
-// ownText keeps the text of the entry whose template was written last, in the pieces in which it would be kept without slots.
+// ownText returns the text of the entry whose template was written last, divided into the pieces that it would have
+// without slots.
 func (c *Catalog) ownText(n *Name, e *expo.Entry, isWhole bool) text {
 	w, cuts := &c.Own.template, c.pieces.cut(e)
 	if len(cuts) == 0 || !n.startsAll(e.Text[:cuts[0]]) {

@@ -11,11 +11,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// slotMark begins the tail of a text with slots. No text has it, but those that no page may have.
+// slotMark is the first byte of the tail of a text with slots. It is not valid UTF-8, so no other tail of a valid page
+// begins with it.
 const slotMark = 0xff
 
-// The tails of texts with slots that are in no pieces which others may have: the body of the one is all of it, that of the other all but the head.
-// A piece of a text with slots is what is between them, each part after its length, and the numbers of the slots; that of a tail after the mark.
+// slotted and slottedAlone are the tails of texts with slots that share no pieces: with slotted, the body is the whole
+// text, with slottedAlone all but the head. A piece of a text with slots consists of the parts between them, each
+// preceded by its length, and the numbers of the slots. In a tail, this follows the mark.
 var slotted, slottedAlone = ownTail(""), ownTail("\x00")
 
 func ownTail(parts string) *piece {
@@ -26,7 +28,8 @@ func ownTail(parts string) *piece {
 // IsSlotted reports whether the text has slots.
 func (t *text) IsSlotted() bool { return t.tail != nil && *t.tail != "" && (*t.tail)[0] == slotMark }
 
-// Parts visits a text with slots: what is before each slot, and the slot, or some of what is before it, or behind the last one, and -1.
+// Parts yields a text with slots part by part: the text before each slot with the slot, or with -1 a part that no slot
+// follows.
 func (t *text) Parts(yield func(before string, slot int) bool) {
 	if t.tail == slotted {
 		yieldParts(string(*t.body), yield)
@@ -67,7 +70,7 @@ func (t *text) matchOwn(b []byte, own []string) int {
 	return max(matchParts(string((*t.tail)[1:]), b, end, own), 0)
 }
 
-// matchParts returns where in b a piece of a text ends that begins somewhere, or -1.
+// matchParts returns where in b a piece ends that begins at end, or -1.
 func matchParts(s string, b []byte, end int, own []string) int {
 	for i := 0; ; {
 		n, at := number(s, i)
@@ -91,7 +94,7 @@ func matchParts(s string, b []byte, end int, own []string) int {
 	}
 }
 
-// isOf reports whether a text is that of a template.
+// isOf reports whether a template is that of the text.
 func (t *text) isOf(template []byte) bool {
 	if !t.IsSlotted() {
 		return false
@@ -112,7 +115,7 @@ func (t *text) isOf(template []byte) bool {
 	return len(template) == 0
 }
 
-// ownHash returns what maphash.Bytes does of the template of a text.
+// ownHash returns the hash that maphash.Bytes has for the template of the text.
 func (t *text) ownHash() uint64 {
 	var (
 		h    maphash.Hash
@@ -127,12 +130,12 @@ func (t *text) ownHash() uint64 {
 	return h.Sum64()
 }
 
-// contains reports whether a piece of a text has another text in it, as it may have where that is in it by chance.
+// contains reports whether a piece of the text contains another text, possibly by chance.
 func (t *text) contains(s string) bool {
 	return strings.Contains(string(*t.body), s) || t.tail != nil && strings.Contains(string(*t.tail), s)
 }
 
-// hasOneOf reports whether a text has one of the slots.
+// hasOneOf reports whether the text has one of the slots.
 func (t *text) hasOneOf(slots []bool) bool {
 	for _, slot := range t.Parts {
 		if slot >= 0 && slots[slot] {
@@ -142,23 +145,24 @@ func (t *text) hasOneOf(slots []bool) bool {
 	return false
 }
 
-// A template is the text of an entry with marks for the values of a target's own. Its memory is used again.
+// A template is the text of an entry with marks in place of the target's own values. Its memory is reused.
 type template struct {
 	text   []byte
-	slots  []int // of the labels, or -1
+	slots  []int // by label, -1 for none
 	kept   []byte
-	places []place // of the values, where the text is kept
-	next   int     // label without a place
+	places []place // of the values in the kept text
+	next   int     // the first label without a place
 }
 
-// A place is where something is in a text: in which piece, and where in that.
+// A place is the index of a piece of a text, and the position in it.
 type place struct{ piece, at int }
 
 func appendSlot(b []byte, slot int) []byte {
 	return binary.AppendUvarint(append(b, slotMark), uint64(slot))
 }
 
-// write returns the text of an entry with marks for the target's own values, for a moment; nil if it has none of them.
+// write returns the text of an entry with marks in place of the target's own values, nil if it contains none. The
+// result is valid until the next call.
 func (w *template) write(s *slots, t *Identity, e *expo.Entry) []byte {
 	b, at := w.text[:0], 0
 	w.slots, w.places, w.next = w.slots[:0], w.places[:0], 0
@@ -179,8 +183,8 @@ func (w *template) write(s *slots, t *Identity, e *expo.Entry) []byte {
 	return b
 }
 
-// keep returns what is between two places of the entry's text, as it is kept in some piece, for a moment. It comes after what is before it, and
-// notes where values are.
+// keep returns a range of the entry's text in the form that a piece stores, and records the places of values in it.
+// Ranges must be kept in order. The result is valid until the next call.
 func (w *template) keep(e *expo.Entry, at, end, in int) []byte {
 	if w.kept = w.kept[:0]; in == tailPiece {
 		w.kept = append(w.kept, slotMark)
@@ -202,7 +206,8 @@ func (w *template) keep(e *expo.Entry, at, end, in int) []byte {
 	}
 }
 
-// until returns where a part ends that begins before the next label: before a slot or at the end of a piece; and the label that is there.
+// until returns the end of the part before the next slot, or before the end of a piece, and the index of the label
+// there.
 func (w *template) until(e *expo.Entry, end int) (at, label int) {
 	for label = w.next; label < len(w.slots); label++ {
 		begin, _ := e.Span(label)

@@ -12,38 +12,39 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// A text is that of a line. On a large page the labels that say what a sample is about come again with every metric. So
-// there a text is in pieces: what is before the labels, which the name has, the first few of them, and the others. Where a bound comes last,
-// as in buckets, the first are all but that, so that those of a histogram have one piece; so are those of a long text. Texts
-// that come between two sweeps have the same piece once, and no value of a label is in two.
+// A text is the text of a line. On a large page, the labels that identify an object are repeated for every metric. So
+// texts there are divided into pieces: the part before the labels, which the name stores, the first few labels, and the
+// rest. If a bound comes last, as in buckets, the first piece has all other labels, so that all buckets of a histogram
+// share it; the same applies to long texts. Equal pieces are stored once, unless a sweep comes between them, and no
+// value of a label is divided.
 type text struct {
-	Name       *Name  // of the series, or the family that metadata is about
-	body, tail *piece // there is no tail when the body is the whole text
+	Name       *Name  // of the series, or of the family of metadata
+	body, tail *piece // nil if the body is the whole text
 }
 
 type piece string
 
-// PieceBytes is what a piece takes besides what is in it.
+// PieceBytes is the memory that a piece takes in addition to its text.
 const PieceBytes = 16
 
 func (p *piece) hash() uint64 { return maphash.String(seed, string(*p)) }
 
 const (
-	// MostWhole is how many lines of a cohort have a text of their own before they are cut.
+	// MostWhole is the number of lines of a cohort that have undivided texts.
 	MostWhole = 1 << 13
-	// pieceLabels is how many labels the body has.
+	// pieceLabels is the number of labels in a body.
 	pieceLabels = 3
-	// longText is from what length on a text is in pieces also before there are many lines.
+	// longText is the length from which on texts are always divided, even if there are few lines.
 	longText = 256
 )
 
-// Whole is a text in one piece. That of a series without labels is its name.
+// Whole returns an undivided text. That of a series without labels shares the memory of its name.
 func Whole[T string | []byte](n *Name, t T) text {
 	p := sole(n, t)
 	return text{Name: n, body: &p}
 }
 
-// sole is the one piece of a text.
+// sole returns the only piece of an undivided text.
 func sole[T string | []byte](n *Name, t T) piece {
 	if string(t) == n.exposed {
 		return piece(n.exposed)
@@ -53,13 +54,13 @@ func sole[T string | []byte](n *Name, t T) piece {
 
 func (t *text) isWhole() bool { return t.tail == nil }
 
-// isAlone reports whether no other text has a part of it but for the head.
+// isAlone reports whether the text shares only its head with others.
 func (t *text) isAlone() bool { return t.tail == aloneTail || t.tail == slottedAlone }
 
-// isShared reports whether other texts may have the parts of it that are behind the head.
+// isShared reports whether the text may share pieces other than the head with others.
 func (t *text) isShared() bool { return !t.isWhole() && !t.isAlone() && t.tail != slotted }
 
-// Match returns the length of the text if b starts with it, or 0. own is for its slots.
+// Match returns the length of the text if b starts with it, or 0. own are the values for its slots.
 func (t *text) Match(b []byte, own []string) int {
 	if t.IsSlotted() {
 		return t.matchOwn(b, own)
@@ -88,7 +89,7 @@ func (t *text) Is(b []byte) bool {
 	return !t.IsSlotted() && t.Match(b, nil) == len(b) && t.len() == len(b)
 }
 
-// The numbers of pieces.
+// Indices of the pieces of a text.
 const (
 	headPiece = iota
 	bodyPiece
@@ -107,7 +108,7 @@ func (t *text) piece(i int) string {
 	}
 }
 
-// pieces visits what the text is made of.
+// pieces yields the pieces of the text.
 func (t *text) pieces(yield func(int, string) bool) {
 	if t.isWhole() || t.tail == slotted {
 		yield(bodyPiece, t.piece(bodyPiece))
@@ -127,7 +128,7 @@ func (t *text) len() (n int) {
 	return n
 }
 
-// find returns in which piece some text is, and where; -1 is nowhere.
+// find returns the piece that contains s and the position in it, which is -1 if none does.
 func (t *text) find(s string) (piece, at int) {
 	for i, p := range t.pieces {
 		if at = strings.Index(p, s); at >= 0 {
@@ -145,7 +146,7 @@ func (t *text) String() string {
 	return t.Name.head + string(*t.body) + string(*t.tail)
 }
 
-// hash returns what maphash.Bytes does of the text, or of its template.
+// hash returns the hash that maphash.Bytes has for the text, or for its template.
 func (t *text) hash() uint64 {
 	switch {
 	case t.isWhole():
@@ -162,14 +163,14 @@ func (t *text) hash() uint64 {
 	return h.Sum64()
 }
 
-// pieces are those of texts, each once since the last sweep.
+// pieces are the pieces of texts, each once since the last sweep.
 type pieces struct {
 	known table[piece, *piece]
-	held  int64 // bytes of those that are there, about
-	cuts  []int // of the last text, used again
+	held  int64 // size of all pieces in bytes; an estimate
+	cuts  []int // of the last text; the memory is reused
 }
 
-// text keeps the text of an entry in pieces, or whole where its head is not that of other texts about the name.
+// text divides the text of an entry into pieces. It stays whole if its head is not that of other texts of the name.
 func (ps *pieces) text(n *Name, e *expo.Entry) text {
 	b, cuts := e.Text, ps.cut(e)
 	if len(cuts) == 0 || !n.startsAll(b[:cuts[0]]) {
@@ -182,7 +183,7 @@ func (ps *pieces) text(n *Name, e *expo.Entry) text {
 	return text{Name: n, body: ps.piece(b[cuts[0]:end]), tail: ps.piece(b[end:])}
 }
 
-// startsAll reports whether a head is that of all texts about the name which are in pieces. The first makes it so.
+// startsAll reports whether head is that of all divided texts of the name. The first one sets it.
 func (n *Name) startsAll(head []byte) bool {
 	if n.head == "" {
 		n.head = string(head)
@@ -190,7 +191,7 @@ func (n *Name) startsAll(head []byte) bool {
 	return n.head == string(head)
 }
 
-// cut returns where a text is cut, for a moment.
+// cut returns the positions at which a text is divided, valid until the next call.
 func (ps *pieces) cut(e *expo.Entry) []int {
 	ps.cuts = e.Cut(ps.cuts[:0], pieceLabels)
 	if ps.cuts = ps.cuts[:min(len(ps.cuts), 2)]; len(ps.cuts) < 2 {
@@ -204,7 +205,7 @@ func (ps *pieces) cut(e *expo.Entry) []int {
 	return ps.cuts
 }
 
-// place returns in which piece of the text that was cut last something is, and where.
+// place returns the piece of the text cut last that contains a position, and the position in it.
 func (ps *pieces) place(at int) (piece, in int) {
 	piece = bodyPiece
 	if len(ps.cuts) > 1 && ps.cuts[1] <= at {
@@ -213,11 +214,12 @@ func (ps *pieces) place(at int) (piece, in int) {
 	return piece, at - ps.cuts[piece-1]
 }
 
-// noTail is that of a text with few labels, and aloneTail that of one whose body has all labels, and is its own.
+// noTail is the tail of a text with few labels. aloneTail is the tail of a text whose body is its own and has all
+// labels.
 var noTail, aloneTail = new(piece), new(piece)
 
-// alone returns the body of a text of which no other has a part, and the tail: all that is behind the head where there is one, which the name
-// has once for all that come and go.
+// alone returns the body and the tail of a text that shares no pieces. If it has the name's head, the body is what
+// follows: the name stores the head once for all texts that come and go.
 func (ps *pieces) alone(n *Name, e *expo.Entry) (body piece, tail *piece) {
 	if cuts := ps.cut(e); len(cuts) > 0 && n.startsAll(e.Text[:cuts[0]]) {
 		ps.cuts = cuts[:1]
@@ -241,24 +243,26 @@ func (ps *pieces) piece(b []byte) *piece {
 	return p
 }
 
-// rest leaves the pieces to their lines.
+// rest forgets the pieces, which stay with their lines.
 func (ps *pieces) rest() {
 	ps.held -= slotBytes * int64(ps.known.count)
 	ps.known = table[piece, *piece]{}
 }
 
-// sweep leaves the pieces to their lines: those to come have little to share with these. About as much of them stays as of lines.
+// sweep forgets the pieces, which stay with their lines: later lines will share little with these. stays is the part of
+// the lines that remain, and so about that of the pieces.
 func (ps *pieces) sweep(stays part) {
 	ps.known, ps.held = table[piece, *piece]{}, stays.of(ps.held)
 }
 
-// isCutLate reports whether a text in pieces may have been cut behind more labels than the first few: before a bound, or behind all.
+// isCutLate reports whether the body of a divided text may have more than the first few labels: all before a bound, or
+// all.
 func (t *text) isCutLate() bool {
 	tail := string(*t.tail)
 	return strings.HasPrefix(tail, ","+model.BucketLabel+"=") || strings.HasPrefix(tail, ","+model.QuantileLabel+"=") || strings.IndexByte(tail, '=') < 0 && t.tail != noTail
 }
 
-// About returns the labels that tell what a line is about: the first few.
+// About returns the first few labels of a line, which identify its object.
 func (c *Catalog) About(l *Line) string {
 	if l.isShared() && !l.IsSlotted() && !l.isCutLate() {
 		return strings.TrimRight(string(*l.body), "}")

@@ -132,13 +132,14 @@ func count[P attributed, S pointSlice[P]](s *size, dps S) {
 	}
 }
 
-// Transient are metrics of a page for which no tree is kept.
+// A Transient holds the memory of metrics for which no tree is kept.
 type Transient struct {
 	memory *recycled
 	owner  *Owner
 }
 
-// RenderTransient makes metrics of a view that are not filled again. Their memory is used again, if a Transient is returned.
+// RenderTransient makes metrics of a view that will not be filled again. If it returns a Transient, their memory can be
+// reused.
 func RenderTransient(l *plan.Layout, v *View) (pmetric.Metrics, *Transient) {
 	v.hasExemplars = len(v.Exemplars) > 0
 	if !v.Owner.Tree.remakes() {
