@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// meter measures what all processors are measured by, as the Collector's processorhelper does. That goes through all metrics before and after,
-// to count points; here their number is known once they are decided about.
+// meter records the metrics of all processors, as the Collector's processorhelper does. That visits all metrics before
+// and after to count points; here, the numbers are known from the decisions.
 type meter struct {
 	in, out  metric.Int64Counter
 	duration metric.Float64Histogram
@@ -39,13 +39,13 @@ func newMeter(set processor.Settings) (*meter, error) {
 	}, errors.Join(errIn, errOut, errDuration)
 }
 
-// begin begins with a batch.
+// begin starts the measurement of a batch.
 func (m *meter) begin(ctx context.Context) time.Time {
 	trace.SpanFromContext(ctx).AddEvent("Start processing.", m.who)
 	return time.Now()
 }
 
-// end notes what became of one, before it is handed on.
+// end records the result of a batch, before that is passed on.
 func (m *meter) end(ctx context.Context, begun time.Time, came, goes int64) {
 	m.duration.Record(ctx, time.Since(begun).Seconds(), m.of)
 	trace.SpanFromContext(ctx).AddEvent("End processing.", m.who)

@@ -19,19 +19,19 @@ import (
 // it again, and then nothing may count twice, be sent twice or have used anything up. docs/design/016 lists all
 // effects.
 
-// passages is the processor as its pipeline sees it: it waits for the answer to each batch.
+// passages is the processor as a pipeline sees it: it waits for the answer to each batch.
 type passages struct {
 	component.StartFunc
 	component.ShutdownFunc
 
 	p      *cardinalityProcessor
 	next   consumer.Metrics
-	road   *road // nil if it is the processor's only one
+	road   *road // nil if the pipeline is the processor's only one
 	meter  *meter
-	forget func() // that it keeps no metrics
+	forget func() // takes back the declaration that it keeps no metrics
 }
 
-// Capabilities says whether metrics are changed.
+// Capabilities reports whether metrics are changed.
 func (c *passages) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: !c.p.DryRun}
 }
@@ -45,7 +45,7 @@ func (c *passages) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown ends both.
+// Shutdown takes back the declaration, and shuts down the processor.
 func (c *passages) Shutdown(ctx context.Context) error {
 	if c.forget != nil {
 		c.forget()
@@ -53,12 +53,12 @@ func (c *passages) Shutdown(ctx context.Context) error {
 	return c.ShutdownFunc.Shutdown(ctx)
 }
 
-// pass makes the processor part of a pipeline.
+// pass returns the processor for its only pipeline.
 func (p *cardinalityProcessor) pass(set processor.Settings, next consumer.Metrics) (processor.Metrics, error) {
 	return p.passFor(set, next, nil)
 }
 
-// passFor makes it part of one of several pipelines.
+// passFor returns the processor for one of several pipelines.
 func (p *cardinalityProcessor) passFor(set processor.Settings, next consumer.Metrics, of *road) (processor.Metrics, error) {
 	m, err := newMeter(set)
 	if err != nil {
@@ -91,9 +91,10 @@ func (c *passages) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) (err 
 	return err
 }
 
-// ReleasesMetrics says that no metrics are kept once they are consumed, whatever the configuration: what is staged is a
-// copy, and is settled before ConsumeMetrics returns.
+// ReleasesMetrics declares that no metrics are kept once they are consumed, whatever the configuration: what is staged
+// is a copy, and is settled before ConsumeMetrics returns.
 func (p *cardinalityProcessor) ReleasesMetrics() error { return nil }
 
-// SettlesWords says that attributes which owe what they say are settled before they are read, and that none is changed.
+// SettlesWords declares that attributes without their own values get these before they are read, and that no attribute
+// is changed.
 func (p *cardinalityProcessor) SettlesWords() {}

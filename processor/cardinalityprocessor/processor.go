@@ -34,7 +34,7 @@ type cardinalityProcessor struct {
 	id    component.ID
 	next  consumer.Metrics
 	roads roads       // used instead of next if it is shared
-	tap   inspect.Tap // observes what comes and goes
+	tap   inspect.Tap // observes incoming and outgoing batches
 
 	rulesLoaded  bool // the next three fields are guarded by the loader of rules
 	rulesContent []byte
@@ -45,7 +45,7 @@ type cardinalityProcessor struct {
 	delivery   delivery // of the last flush
 	poured     delivery // of the last aggregates
 
-	unregister func() // of what is shown
+	unregister func() // of the inspection
 	cancel     context.CancelFunc
 	done       sync.WaitGroup
 }
@@ -68,7 +68,7 @@ const (
 	sweepsPerEpoch = 16
 )
 
-// start restores the snapshot, reads the rules file, and begins to flush, and to sweep, a few shards at a time, all of
+// start restores the snapshot, reads the rules file, and starts to flush and to sweep: a few shards at a time, all of
 // them in an epoch.
 func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) error {
 	of := pipelineOf(host)
@@ -91,7 +91,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	if err := p.Observe(); err != nil {
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
-	// From the start, so that the first one shows as a rate.
+	// From the start, so that the first increase shows as a rate.
 	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0, p.Own)
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
@@ -108,7 +108,7 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 	return nil
 }
 
-// restore opens the storage, and loads what is there. If that fails, it must not be written to either.
+// restore opens the storage, and loads the saved state. If that fails, nothing may be written to it either.
 func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host, of string) error {
 	client, err := gate.OpenStorage(ctx, host, *p.cfg.Storage, p.id, of)
 	if err != nil {
@@ -138,7 +138,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// snapshot saves, and logs when that begins to fail or works again.
+// snapshot saves the state, and logs when that begins to fail or works again.
 func (p *cardinalityProcessor) snapshot(ctx context.Context) {
 	err := p.Save(ctx)
 	if ctx.Err() != nil { // shutting down, which saves once more
@@ -169,7 +169,7 @@ func (p *cardinalityProcessor) sweeps(ctx context.Context) {
 	}
 }
 
-// sweepSome sweeps as many shards as together take little time, and returns their number.
+// sweepSome sweeps as many shards as take little time together, and returns their number.
 func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
 	for work := 0; shards < atMost && work < sweptAtOnce; shards++ {
 		work += p.Sweep()
@@ -177,7 +177,7 @@ func (p *cardinalityProcessor) sweepSome(atMost int) (shards int) {
 	return shards
 }
 
-// shutdown sends what is left, and saves once more.
+// shutdown sends what is left, and saves the state once more.
 func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	p.unregister()
 	p.cancel()
@@ -197,8 +197,8 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	return err
 }
 
-// decide lets through what is admitted, and says whether there is anything to hand on. What it does beside waits for the verdict of the next
-// consumer.
+// decide removes what is not admitted, and reports whether anything is left to pass on. Its other effects wait for the
+// next consumer's answer.
 func (p *cardinalityProcessor) decide(ctx context.Context, b *gate.Batch, md pmetric.Metrics) bool {
 	loan := handback.LoanOf(ctx, md)
 	var seen *inspect.Passing
@@ -211,7 +211,7 @@ func (p *cardinalityProcessor) decide(ctx context.Context, b *gate.Batch, md pme
 	return !removed || md.ResourceMetrics().Len() > 0
 }
 
-// source is what the processor shows on request.
+// source returns what the processor shows on request.
 func (p *cardinalityProcessor) source() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(), Pipeline: p.Pipeline,

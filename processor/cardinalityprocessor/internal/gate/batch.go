@@ -19,9 +19,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// Batch is the working memory of one call. It goes through metrics in two rounds, some points at a time: all fingerprints, then
-// all look-ups, so that the memory accesses of the second do not wait for each other. Data is touched only where something is
-// rejected.
+// Batch is the working memory of one call. It processes metrics in two rounds, some points at a time: first all
+// fingerprints, then all look-ups, so that the memory accesses of the look-ups do not wait for each other. Data is only
+// accessed if something is rejected.
 type Batch struct {
 	series.Sighting
 	effects
@@ -32,22 +32,22 @@ type Batch struct {
 
 	g        *Gate
 	client   client.Metadata
-	metadata string // of the client, what goes with what is made
+	metadata string // of the client, which is sent with what is made
 	road     string // pipeline of a shared processor
 
 	at     location
-	index  int               // of the point at hand
-	rests  bool              // there is nothing more to do about its series
-	exempt []*policy.Matcher // that match the metric, and look at points, too
+	index  int               // of the current point
+	rests  bool              // nothing more must be decided about its series
+	exempt []*policy.Matcher // that match the metric, and depend on points, too
 	taking bool              // all points of the last metric were aggregated
 
-	candidates []string // labels of the point at hand that may be collapsed, by key
+	candidates []string // labels of the current point that
 
 	aggregations []*aggregate.Rule // in force
-	made         bool              // by aggregation, so it is not aggregated
+	made         bool              // made by aggregation, so it is not aggregated again
 }
 
-// reading is what a batch knows of metrics before it decides about them.
+// reading is what a batch knows about metrics before it decides about them.
 type reading struct {
 	wording
 
@@ -55,11 +55,11 @@ type reading struct {
 	hinted ident.Hinted
 	page   acquaintance
 	ahead  ahead
-	fps    []uint64 // of the points of the metric at hand
+	fps    []uint64 // of the points of the current metric
 	marks  []int    // of these points, those that are stale markers
 }
 
-// letGo drops references to the data.
+// letGo removes references to the data.
 func (r *reading) letGo() {
 	r.fps, r.marks = nil, nil
 	if cap(r.ahead.fps) > maxRetained {
@@ -71,7 +71,8 @@ func (r *reading) letGo() {
 	r.page = r.page.kept()
 }
 
-// maxRetained is how many points of one metric a batch keeps memory for: one giant must not hold memory for ever.
+// maxRetained is the number of points of one metric up to which a batch keeps memory, so that a huge metric does not
+// hold memory for ever.
 const maxRetained = 1 << 16
 
 func (b *Batch) begin(ctx context.Context, g *Gate) {
@@ -85,8 +86,8 @@ func (b *Batch) begin(ctx context.Context, g *Gate) {
 	b.weighed = g.Book != nil && ident.Mix(g.batches.Add(1), ident.TagEmpty)%WeighedOneIn == 0
 }
 
-// WeighedOneIn is how many batches there are for each that statistics count the points of. Which one it is, is left to
-// chance, because senders come in turn.
+// WeighedOneIn is the number of batches for each whose points are counted for statistics. These are chosen at random,
+// because senders come in turn.
 const WeighedOneIn = 16
 
 // zeroed returns n zero values in the memory of s, if that is enough.
@@ -96,7 +97,8 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// letGo drops references to the data, which others may change as soon as it is passed on. What is left is for the end of the batch.
+// letGo removes references to the data, which others may change as soon as it is passed on. What remains is for the end
+// of the batch.
 func (b *Batch) letGo() {
 	b.reading.letGo()
 	b.telling.letGo()
@@ -109,10 +111,10 @@ func (b *Batch) letGo() {
 	b.at, b.Owner, b.Attributes = location{}, policy.Owner{}, pcommon.Map{}
 }
 
-// Points returns how many points came, and how many of them, and of those that were added, are to be handed on.
+// Points returns how many points came in, and how many are passed on, including those that were added.
 func (b *Batch) Points() (came, left int64) { return b.came, b.came - b.gone + b.added }
 
-// reset makes a batch ready for the next one.
+// reset prepares a batch for reuse.
 func (b *Batch) reset() {
 	if len(b.Parted) > overflow.MaxStaged {
 		b.Parted = nil
@@ -153,7 +155,7 @@ func (b *Batch) walk(md pmetric.Metrics) bool {
 	return resources.lost
 }
 
-// enter is for a resource whose scopes come. It returns its hash.
+// enter begins a resource, and returns its hash.
 func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 	b.Owner.Resource = rm.Resource().Attributes()
 	b.at = location{rm: rm, tenant: b.g.tenant(b.client, b.Owner.Resource)}
@@ -207,7 +209,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	return metrics.all()
 }
 
-// metric decides about the points of one metric and reports whether any is to be dropped.
+// metric decides about the points of one metric, and reports whether any of them must be dropped.
 func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	b.Owner.Metric = m.Name()
 	if b.passes() {
@@ -222,7 +224,7 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	if b.Chosen = 0; b.g.Book != nil {
 		b.Chosen = b.g.Book.Chosen(b.Owner.Metric)
 	}
-	plain := len(b.marks) == 0 && b.Chosen <= max(b.Moment, 1) // else some series are to be told of when that has come
+	plain := len(b.marks) == 0 && b.Chosen <= max(b.Moment, 1) // otherwise some series must be reported again from that moment on
 	dropped := len(b.aggregations) > 0 && !b.made && b.gather()
 	b.taking = false
 	if dropped && !b.g.DryRun {
@@ -279,14 +281,14 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	return dropped
 }
 
-// weigh tells statistics how many points a metric has.
+// weigh reports the number of a metric's points to statistics.
 func (b *Batch) weigh(m pmetric.Metric, points int) {
 	if b.weighed {
 		b.g.Book.Passed(m.Name(), points*WeighedOneIn)
 	}
 }
 
-// decide is the slow path of one point. It reports whether it passes. Its series' set is nil unless it is known.
+// decide is the slow path of one point. It reports whether the point passes. s is nil if the series is not known.
 func (b *Batch) decide(i int, s *series.Set) bool {
 	b.index, b.Attributes = i, amount.AttributesAt(b.at.m, i)
 	var v ruling
@@ -305,7 +307,7 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 		case owns:
 			return b.demote(i, v)
 		case held.Limit != nil:
-			if asks { // this is what keeps it there now
+			if asks { // this limit rejects it now
 				held.Limit, held.Reason = v.Limit, v.Reason
 			} else {
 				b.Witness()
@@ -327,12 +329,13 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 	}
 }
 
-// welcome is for a series that was seen, and given a place if it had none. It may stay a member, or have begun anew since it was one.
+// welcome handles a point whose series has a place, which it may just have got. The series may remain a member, or may
+// have restarted since it was one.
 func (b *Batch) welcome(i int, member, anew bool) {
 	switch {
 	case member:
 		b.g.Overflow.Grant(b.fps[i])
-	case anew: // the batch may be refused, and come again with what it said before
+	case anew: // the batch may be refused and repeated with earlier values
 	case b.Fresh && (b.Class == amount.ClassCumulative || b.Class == amount.ClassUpDown):
 		b.release(i)
 	}
@@ -341,13 +344,13 @@ func (b *Batch) welcome(i int, member, anew bool) {
 	}
 }
 
-// release has the point's series be no member any more.
+// release ends the membership of the point's series.
 func (b *Batch) release(i int) {
-	b.g.Overflow.Unhold(&b.staged) // it may come again with the next point
+	b.g.Overflow.Unhold(&b.staged) // the series may come again with the next point
 	b.g.Overflow.Release(b.fps[i])
 }
 
-// tolled has a point pay, and reports whether it passes.
+// tolled makes a point pay for points limits, and reports whether it passes.
 func (b *Batch) tolled(i int, s *series.Set) bool {
 	if len(s.Tolls) == 0 || s.Generation != b.Policy.Generation {
 		return true
@@ -360,7 +363,7 @@ func (b *Batch) tolled(i int, s *series.Set) bool {
 	return true
 }
 
-// match finds the limits that apply to the metric. The total always does, so this is done once for each.
+// match finds the limits that apply to the metric, once for each metric: the total always applies.
 func (b *Batch) match() {
 	if len(b.Limits) > 0 {
 		return
@@ -372,7 +375,7 @@ func (b *Batch) match() {
 	}
 }
 
-// passes reports whether a whole metric is exempt, and finds out what its points have to be compared with if not.
+// passes reports whether a whole metric is exempt. If not, it collects the matchers that depend on its points.
 func (b *Batch) passes() bool {
 	b.exempt = b.exempt[:0]
 	for i := range b.Policy.Exempt {

@@ -18,29 +18,29 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// effects are what a batch does once it is accepted. If it is refused, it is as if it had never come. docs/design/016 goes through all
-// of them.
+// effects are the changes that a batch makes once it is accepted. If it is refused, nothing changes. docs/design/016
+// lists all of them.
 type effects struct {
 	staged     overflow.Staged
 	departures []series.Departure
 	paid       []series.Paid
-	views      map[uint64]overflow.View     // members that have said something in this batch
-	anew       map[uint64]pcommon.Timestamp // members that have a place and began anew: since when
-	ending     map[uint64]uint32            // series that have said that they end, and what is remembered of them
-	ended      []uint64                     // scopes of these
+	views      map[uint64]overflow.View     // members with a value in this batch
+	anew       map[uint64]pcommon.Timestamp // members with a place that restarted, and when
+	ending     map[uint64]uint32            // series that end, and what is remembered of them
+	ended      []uint64                     // their scopes
 	gathered   aggregate.Gathered
 
 	counts []counted       // by limit
-	met    []*policy.Limit // that anything is counted of
+	met    []*policy.Limit // limits with counts
 	losses [amount.Losses]int64
 	marked int64
-	came   int64 // points
-	gone   int64 // of these, removed
-	added  int64 // to them
-	taken  int64 // of these, because they are aggregated
+	came   int64 // points that came in
+	gone   int64 // points that were removed
+	added  int64 // points that were added
+	taken  int64 // points that were removed because they are aggregated
 }
 
-// counted is how many points of a rule met the same fate.
+// counted are the numbers of a limit's rejected points, by reason and action.
 type counted struct {
 	points [policy.Reasons][policy.Actions]int64
 	any    bool
@@ -68,7 +68,7 @@ func (e *effects) pays(s *series.Set) {
 	e.paid = append(e.paid, series.Paid{Set: s, Points: 1})
 }
 
-// saw records how the batch sees a member from here on.
+// saw records the state of a member for the rest of the batch.
 func (e *effects) saw(fp uint64, v *overflow.View) {
 	if e.views == nil {
 		e.views = map[uint64]overflow.View{}
@@ -76,7 +76,7 @@ func (e *effects) saw(fp uint64, v *overflow.View) {
 	e.views[fp] = *v
 }
 
-// began records that a series with a place has begun anew since it was a member.
+// began records that a series with a place has restarted since it was a member.
 func (e *effects) began(fp uint64, since pcommon.Timestamp) {
 	if e.anew == nil {
 		e.anew = map[uint64]pcommon.Timestamp{}
@@ -84,7 +84,7 @@ func (e *effects) began(fp uint64, since pcommon.Timestamp) {
 	e.anew[fp] = since
 }
 
-// ends records that a series of a scope ends. What it has said of a counter must not be counted again.
+// ends records that a series of a scope ends. The last value of a counter must not be counted again.
 func (e *effects) ends(fp, scope uint64, class amount.Class) {
 	if e.ending == nil {
 		e.ending = map[uint64]uint32{}
@@ -98,9 +98,9 @@ func (e *effects) ends(fp, scope uint64, class amount.Class) {
 	}
 }
 
-// again is for the next batch: the memory, as far as that is not too much.
+// again returns the memory for the next batch, if it is not too large.
 func (e *effects) again() effects {
-	for _, l := range e.met { // and not all: rules may be many, and batches small
+	for _, l := range e.met { // not all limits: there may be many, and batches may be small
 		e.counts[l.Index] = counted{}
 	}
 	clear(e.met)
@@ -130,12 +130,12 @@ func (e *effects) again() effects {
 	}
 }
 
-// settles reports whether any series has something to settle.
+// settles reports whether there are changes to the state of series.
 func (e *effects) settles() bool {
 	return !e.staged.Empty() || len(e.departures)+len(e.anew)+len(e.ending) > 0
 }
 
-// commit lets a batch have its effects.
+// commit makes the changes of a batch.
 func (g *Gate) commit(ctx context.Context, b *Batch) {
 	g.PointsIn.Add(b.came)
 	g.PointsPassed.Add(b.came - b.gone)
@@ -149,7 +149,7 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 	b.report(ctx)
 }
 
-// settle does what there is to do about series.
+// settle changes the state of series.
 func (g *Gate) settle(e *effects) {
 	g.Rules.RLock()
 	defer g.Rules.RUnlock()
@@ -158,20 +158,20 @@ func (g *Gate) settle(e *effects) {
 		Staged: &e.staged, Epoch: x.Moment.Epoch(), Now: g.Now(), Lost: &e.losses,
 		Placed: func(fp uint64) bool { return g.Limiter.Placed(fp, &x) },
 	})
-	for fp, since := range e.anew { // after what they said before
+	for fp, since := range e.anew { // after their earlier values
 		g.Overflow.Outgrown(fp, since)
 	}
 	for _, fp := range e.staged.Owned {
 		g.Limiter.Own(fp, &x)
 	}
-	for _, departure := range e.departures { // after what they say was added
+	for _, departure := range e.departures { // after their values were added
 		g.Limiter.Part(departure, g.Overflow.View(departure.FP).Member != nil, x.Moment)
 	}
 	g.endAll(e.ending, x.Moment)
 	g.Familiar.end(e.ended)
 }
 
-// endAll takes their places from those who ended.
+// endAll takes the places of series that end.
 func (g *Gate) endAll(ending map[uint64]uint32, now moment.Moment) {
 	for _, fp := range slices.Sorted(maps.Keys(ending)) {
 		if g.Limiter.End(fp, ending[fp], now) {
@@ -180,7 +180,7 @@ func (g *Gate) endAll(ending map[uint64]uint32, now moment.Moment) {
 	}
 }
 
-// feed lets what was gathered feed aggregates.
+// feed adds the gathered points to aggregates.
 func (g *Gate) feed(gathered *aggregate.Gathered) {
 	g.Aggregator.Feed(gathered, g.Limiter.Now().Epoch(), g.Now())
 	for i := range gathered.Births {
@@ -190,7 +190,7 @@ func (g *Gate) feed(gathered *aggregate.Gathered) {
 	}
 }
 
-// discard is as if the batch had never come.
+// discard undoes everything, as if the batch had never come.
 func (g *Gate) discard(e *effects) {
 	g.Overflow.Discard(&e.staged)
 	g.Aggregator.Spurn(e.gathered.Births)
@@ -199,7 +199,7 @@ func (g *Gate) discard(e *effects) {
 	}
 }
 
-// report counts what became of the points.
+// report counts the points by what happened to them.
 func (b *Batch) report(ctx context.Context) {
 	for _, l := range b.met {
 		var all int64

@@ -16,24 +16,25 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// A target shows the same series again and again. Once it is known of a page that all of its series have a place, and that there is
-// nothing to do about any of them, the next such page passes as a whole: what it has is compared with hints, and nobody looks into the
-// table for each of its points. When its series were seen is noted with the page, and told to the table before it matters there.
+// A target sends the same series again and again. If all series of a page are known to have a place, and nothing must
+// be decided about any of them, the next equal page passes as a whole: it is compared with hints, and no point is
+// looked up in the table. The page records when its series were seen, and reports that to the table before it matters
+// there.
 
-// rest is for how many epochs a page passes as a whole until its series are looked for again: half of an idle timeout. They are told
-// apart from those that are idle long before these go.
+// rest is the number of epochs for which a page passes as a whole before its series are looked up again: half of an
+// idle timeout, so that series that are gone are noticed long before they expire.
 const rest = moment.IdleEpochs / 2
 
-// absence is for how many epochs a page does not come before the table is told when it came last. With rest that is less than an idle
-// timeout, and more than most pages are apart.
+// absence is the number of epochs without a page after which the table is told when the page came last. Together with
+// rest, this is less than an idle timeout, and more than the interval of most pages.
 const absence = moment.IdleEpochs/2 - 3
 
-// maxFamiliar is how many pages are remembered. A scope of a resource is one.
+// maxFamiliar is the maximum number of pages. A scope of a resource is a page.
 const maxFamiliar = 1 << 16
 
-// familiar are pages, by the hashes of their scopes.
+// familiar are the known pages, by the hash of their scope.
 type familiar struct {
-	Passed atomic.Int64 // whole pages
+	Passed atomic.Int64 // pages that passed as a whole
 
 	limiter *series.Limiter
 
@@ -41,29 +42,30 @@ type familiar struct {
 	pages map[uint64]*page
 }
 
-// page is what is known of one.
+// page is what is known about a page.
 type page struct {
 	scope uint64
 
 	mu           sync.Mutex
 	known        knowledge
-	walked, seen moment.Moment // when its series were looked for, and when it came, last
-	endings      uint64        // of its series
-	gone         bool          // what it has seen is not told to the table any more
+	walked, seen moment.Moment // when its series were last looked up, and when it last came
+	endings      uint64        // number of ends of its series
+	gone         bool          // removed: it no longer reports to the table
 }
 
-// knowledge is of which metrics all series have a place. It holds as long as the rules are the same, and nobody has lost a place.
+// knowledge says which metrics only have series with a place. It is valid while the rules are the same and no series
+// loses its place.
 type knowledge struct {
 	shape      *ident.Shape // nil if nothing is known
 	plain      []bool       // by metric
-	all        bool         // are plain
+	all        bool         // all metrics are plain
 	generation uint32
 	losses     uint64
 }
 
 func (k *knowledge) isPlain(metric int) bool { return k.all || k.plain[metric] }
 
-// of returns the page of a scope, which may be a new one. It returns nil if there are too many.
+// of returns the page of a scope, which it adds if necessary. It returns nil if there are too many.
 func (f *familiar) of(scope uint64) *page {
 	f.mu.RLock()
 	p := f.pages[scope]
@@ -80,7 +82,7 @@ func (f *familiar) of(scope uint64) *page {
 	return p
 }
 
-// ask returns what is known of a page of a shape, and how many endings it had.
+// ask returns what is known about a page with a shape, and the number of its endings.
 func (p *page) ask(s *ident.Shape, generation uint32, losses uint64, now moment.Moment) (k knowledge, endings uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +93,7 @@ func (p *page) ask(s *ident.Shape, generation uint32, losses uint64, now moment.
 	return k, p.endings
 }
 
-// see records that a page has come of which this is known. It returns false if that does not hold any more.
+// see records that a page came which matches k. It returns false if k is no longer valid.
 func (p *page) see(k *knowledge, now moment.Moment) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +104,7 @@ func (p *page) see(k *knowledge, now moment.Moment) bool {
 	return true
 }
 
-// learn records what is known of a page whose series were all looked for, unless some have ended meanwhile.
+// learn records what was found out when all series of a page were looked up, unless some ended meanwhile.
 func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +118,8 @@ func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment
 	p.known, p.walked, p.seen = k, now, max(p.seen, now)
 }
 
-// improve records that metrics are plain which were not when the page's series were looked for: the labels of some were being counted then.
+// improve records that more metrics are plain than when the page's series were looked up, because the labels of some
+// were being counted then.
 func (f *familiar) improve(p *page, k *knowledge, plain []bool, endings uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,18 +129,18 @@ func (f *familiar) improve(p *page, k *knowledge, plain []bool, endings uint64) 
 	if p.known.all = !slices.Contains(plain, false); p.known.all {
 		p.known.plain = nil
 	} else {
-		p.known.plain = slices.Clone(plain) // others may be reading what was there
+		p.known.plain = slices.Clone(plain) // others may be reading the old slice
 	}
 }
 
-// tell has the table know when series of a page were seen. The page's lock is held.
+// tell reports to the table when series of a page were seen. The caller must hold the page's lock.
 func (f *familiar) tell(p *page) {
 	if p.known.shape != nil && p.seen > p.walked {
 		p.known.shape.Each(p.scope, p.known.isPlain, func(fp uint64) { f.limiter.Series.Seen(fp, p.seen) })
 	}
 }
 
-// end is called when series of scopes have ended.
+// end removes what is known about pages of scopes in which series have ended.
 func (f *familiar) end(scopes []uint64) {
 	for _, scope := range scopes {
 		f.mu.RLock()
@@ -154,7 +157,7 @@ func (f *familiar) end(scopes []uint64) {
 	}
 }
 
-// forget has the table know what it does not of pages that do not come any more.
+// forget removes pages that no longer come, after reporting to the table when they came last.
 func (f *familiar) forget(now moment.Moment) {
 	isIdle := func(p *page) bool { return moment.Silence(now.Epoch(), p.seen.Epoch()) > absence }
 	var idle []*page
@@ -167,14 +170,14 @@ func (f *familiar) forget(now moment.Moment) {
 		p.mu.Unlock()
 	}
 	f.mu.RUnlock()
-	for _, p := range idle { // one by one, for batches may wait
+	for _, p := range idle { // one by one, because batches may be waiting
 		p.mu.Lock()
 		if p.gone = isIdle(p); p.gone {
 			f.tell(p)
 			p.known = knowledge{}
 		}
 		p.mu.Unlock()
-		if p.gone { // which is so for ever
+		if p.gone { // it stays so
 			f.mu.Lock()
 			delete(f.pages, p.scope)
 			f.mu.Unlock()
@@ -182,20 +185,20 @@ func (f *familiar) forget(now moment.Moment) {
 	}
 }
 
-// acquaintance is what a batch knows, and finds out, of the page at hand.
+// acquaintance is what a batch knows and finds out about the current page.
 type acquaintance struct {
-	page    *page // nil if nothing is to be known of it
+	page    *page // nil if nothing must be recorded about it
 	known   knowledge
-	from    ident.Place // of hints
-	changes uint64      // of hints, until then
+	from    ident.Place // position in the hints
+	changes uint64      // changes of the hints up to there
 	endings uint64
 	losses  uint64
 	begun   moment.Moment
-	next    int    // metric, for isNextPlain
-	plain   []bool // metrics that were decided about, or were known to be
+	next    int    // index of a metric, for isNextPlain
+	plain   []bool // by metric that was decided about or known: whether it is plain
 }
 
-// kept is for the next page: the memory, if that is not too much.
+// kept returns the memory for the next page, if it is not too large.
 func (a *acquaintance) kept() acquaintance {
 	if cap(a.plain) > maxRetained {
 		return acquaintance{}
@@ -203,7 +206,7 @@ func (a *acquaintance) kept() acquaintance {
 	return acquaintance{plain: a.plain[:0]}
 }
 
-// isFamiliar reports whether the page at hand may pass as a whole.
+// isFamiliar reports whether the current page may pass as a whole.
 func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 	b.page = b.page.kept()
 	a, f := &b.page, &b.g.Familiar
@@ -233,7 +236,7 @@ func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 	return true
 }
 
-// isShaped says whether the page at hand has the shape that is known, and how many points.
+// isShaped reports whether the current page has the known shape, and returns its number of points.
 func (b *Batch) isShaped(a *acquaintance, of pmetric.MetricSlice) (points int, ok bool) {
 	if !b.sealed || !a.known.all {
 		return b.isOf(a.known.shape, of)
@@ -244,7 +247,8 @@ func (b *Batch) isShaped(a *acquaintance, of pmetric.MetricSlice) (points int, o
 	return points, ok
 }
 
-// isOf says whether the page at hand has this shape, by hints, and whether none of its series ends, and how many points it has.
+// isOf reports whether the current page has a shape, according to hints, and none of its series ends. It returns the
+// number of points.
 func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) (points int, ok bool) {
 	found := 0
 	points = s.Points()
@@ -262,10 +266,10 @@ func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) (points int, o
 	return points, found == s.Metrics()
 }
 
-// isNextPlain reports whether nothing is to be decided about the next metric.
+// isNextPlain reports whether nothing must be decided about the next metric.
 func (a *acquaintance) isNextPlain() bool { return a.known.shape != nil && a.known.isPlain(a.next) }
 
-// getToKnow records what was found out about the page at hand.
+// getToKnow records what was found out about the current page.
 func (b *Batch) getToKnow() {
 	a := &b.page
 	if a.page == nil || b.hinted.Changes != a.changes && b.words == nil || !slices.Contains(a.plain, true) {

@@ -27,8 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// Gate decides what goes through: it has all that is remembered of series, and the rules that they are let through by. It knows
-// nothing of pipelines.
+// Gate decides what passes. It has the state of all series, and the rules. It knows nothing of pipelines.
 type Gate struct {
 	Cfg     *policy.Config
 	id      component.ID
@@ -36,17 +35,17 @@ type Gate struct {
 	idle    time.Duration
 	tenants []tenantSource
 
-	metadataKeys []string // that what is made is sent with
+	metadataKeys []string // that are sent with what is made
 	Logger       *zap.Logger
 	Limiter      *series.Limiter
 	Overflow     *overflow.Overflow
 	Aggregator   *aggregate.Aggregator
 
 	Telemetry *metadata.TelemetryBuilder
-	Pipeline  string // none if several share the processor, or nobody says
+	Pipeline  string // empty if several pipelines share the processor, or if it is not known
 	Instance  policy.Instance
-	Own       metric.MeasurementOption                // attributes of what is measured of all rules together
-	Losses    [amount.Losses]metric.MeasurementOption // the same of each loss
+	Own       metric.MeasurementOption                // attributes of measurements over all rules
+	Losses    [amount.Losses]metric.MeasurementOption // the same with each reason of a loss
 	observed  bool
 
 	Book   *stats.Book // nil without statistics
@@ -64,7 +63,7 @@ type Gate struct {
 
 	Rules        sync.RWMutex // held by batches while they decide
 	Policy       *policy.Policy
-	aggregations []*aggregate.Rule // beside the policy
+	aggregations []*aggregate.Rule // rules with aggregate
 	Hash         ident.Hasher
 
 	RulesBad     atomic.Bool
@@ -76,7 +75,7 @@ type Gate struct {
 	SaveFailure atomic.Int64
 }
 
-// New returns the gate of a configuration. Nothing is restored yet, and no time passes.
+// New returns a gate for a configuration, without restored state.
 func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (*Gate, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
@@ -104,27 +103,28 @@ func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (
 	g.aggregations = aggregate.NewRules(cfg, g.Policy)
 	g.Aggregator.Bind(g.aggregations, time.Now())
 	g.Familiar.limiter, g.Familiar.pages = g.Limiter, map[uint64]*page{}
-	g.Limiter.Patience = int64(cfg.IdleTimeout / 2) // so that all of a newcomer's value still counts if it has waited in vain
+	g.Limiter.Patience = int64(cfg.IdleTimeout / 2) // so that all of a new series' value still counts after it has waited in vain
 	g.scratch.New = func() any { return &Batch{} }
 	g.Limiter.Groups.Apart = len(cfg.Tenant.From) > 0
 	if cfg.Statistics.Enabled {
 		g.Book = stats.NewBook(time.Now(), g.Hash.Text)
 		g.Book.Now, g.Limiter.Watched = g.Limiter.Now, true
-		g.Book.OnChoice = func() { g.Limiter.Losses.Add(1) } // pages with its series are looked through
+		g.Book.OnChoice = func() { g.Limiter.Losses.Add(1) } // so that pages with its series are looked up
 	}
 	g.Name("")
 	return g, nil
 }
 
-// NewBatch returns working memory for one that comes from a pipeline of several, or the only one. It is to be concluded.
+// NewBatch returns the working memory for a batch from the pipeline road, "" for the only one. Conclude must be called
+// for it.
 func (g *Gate) NewBatch(road string) *Batch {
 	b := g.scratch.Get().(*Batch)
 	b.road = road
 	return b
 }
 
-// Decide goes by the rules that are in force when it begins, and does not keep them whatever the data makes of it. It reports whether
-// any resource was removed.
+// Decide decides about a batch by the rules in force at its beginning, and releases them even if the data makes it
+// panic. It reports whether any resource was removed.
 func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
 	defer b.letGo()
 	g.Rules.RLock()
@@ -142,16 +142,16 @@ func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *h
 	return removed
 }
 
-// DecideMade is decide for what was made here. None of it came in.
+// DecideMade is Decide for data made by the processor, which does not count as incoming.
 func (g *Gate) DecideMade(ctx context.Context, b *Batch, md pmetric.Metrics) {
 	b.made = true
 	g.Decide(ctx, b, md, nil)
 	b.came, b.gone, b.added = 0, 0, 0
 }
 
-// Conclude ends a batch.
+// Conclude ends a batch: it applies the effects if the batch was accepted, and discards them otherwise.
 func (g *Gate) Conclude(ctx context.Context, b *Batch, accepted bool) {
-	if b.g == nil { // it was never begun
+	if b.g == nil { // Decide was not called
 		accepted = false
 	}
 	if accepted {

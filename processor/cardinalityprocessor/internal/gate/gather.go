@@ -172,18 +172,18 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	a.Limit.Alive.Match(b.Now)
 	count := b.gathered.Of(a.Index)
 	earlier, made := aggregator.Earlier(a.State, fp, b.Moment.Epoch())
-	placed := !a.KeepInput && !made && b.g.Limiter.Peek(fp) // it goes by itself, or what was made of it has the place
+	placed := !a.KeepInput && !made && b.g.Limiter.Peek(fp) // it passes by itself, or its output has the place
 	if placed {
-		earlier = nil // an earlier version has let it pass, or was gone for a time
+		earlier = nil // an earlier version let it pass, or it was gone for a time
 	}
-	if in.Flags&aggregate.IntakeNothing != 0 { // it ends, and nothing has begun
+	if in.Flags&aggregate.IntakeNothing != 0 { // it ends before it began
 		if !placed {
 			b.withhold(a, i)
 		}
 		return 0
 	}
 	if placed && class == amount.ClassCumulative && v != nil && v.Shape != amount.ShapeSummary && !v.HasSum {
-		return 0 // its part of an earlier sum is not known: it stays where it is until it restarts
+		return 0 // its part of an earlier sum is not known: it continues as before until it restarts
 	}
 	attributes := amount.AttributesAt(m, i)
 	scope, metric, identity := b.identify(a, attributes)
@@ -219,10 +219,10 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	})
 	if to == nil {
 		count.Lost[lost]++
-		if earlier != nil && class == amount.ClassCumulative { // it would repeat what it has contributed there
+		if earlier != nil && class == amount.ClassCumulative { // it would repeat its contribution there
 			b.withhold(a, i)
 		}
-		if identity == fp && a.NameOf(b.Owner.Metric, class, policy.OperationSum) == b.Owner.Metric { // it would be taken for the aggregate
+		if identity == fp && a.NameOf(b.Owner.Metric, class, policy.OperationSum) == b.Owner.Metric { // it would be mistaken for the aggregate
 			b.withhold(a, i)
 		}
 		return 0

@@ -12,18 +12,20 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// A series that had a place of its own when a rule began to aggregate it says that it ends, so that nobody goes on with its last
-// value, nor has the same twice. A gauge does so with the point at hand, whose value is the aggregate's. A counter says its
-// value once more, from which it is counted in the aggregate, and its end right after it.
+// A series that had a place of its own when a rule began to aggregate it gets a stale marker, so that nobody continues
+// with its last value or has the same data twice. A gauge is marked at the current point, whose value is the
+// aggregate's. A counter passes its current value once more, from which on the aggregate counts it, with the marker
+// right after it.
 
-// endsAfter is how long after its last value a counter ends: the shortest time that all who store series tell apart.
+// endsAfter is the time between a counter's last value and its stale marker: the shortest time that all storages
+// distinguish.
 const endsAfter = time.Millisecond
 
-// leave has the series that end with the metric at hand say so.
+// leave adds stale markers for the series that end with the current metric.
 func (b *Batch) leave(dropped bool) {
 	m := b.at.m
 	class := amount.ClassOf(m)
-	slices.Sort(b.gathered.Leaving) // several rules may have found the same
+	slices.Sort(b.gathered.Leaving) // several rules may have found the same series
 	for _, i := range slices.Compact(b.gathered.Leaving) {
 		b.ends(b.fps[i], b.at.scope, class)
 		if b.g.DryRun || dropped && b.drop[i] {

@@ -13,20 +13,20 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// Metrics whose memory the receiver uses again come with a loan. What is rejected of them is then hidden from the next
-// consumer, and put back once that has accepted the rest: the receiver finds what it handed out, and fills it again.
+// Metrics whose memory the receiver reuses come with a loan. What is rejected of them is hidden from the next consumer,
+// and restored after that has accepted the rest: the receiver finds what it handed out, and fills it again.
 
-// lending is what is lent of a batch.
+// lending is the state of a batch with a loan.
 type lending struct {
 	lent   bool     // the metrics go back to the receiver
-	sealed bool     // and nobody changes attributes
-	hidden []func() // put back what was hidden of them
+	sealed bool     // and nobody may change attributes
+	hidden []func() // restore what was hidden
 }
 
-// maxHidden is for how many slices that something was hidden of a batch keeps memory.
+// maxHidden is the number of slices with hidden parts up to which a batch keeps memory.
 const maxHidden = 1 << 12
 
-// again is for the next batch: the memory, if that is not too much.
+// again returns the memory for the next batch, if it is not too large.
 func (l *lending) again() lending {
 	if cap(l.hidden) > maxHidden {
 		return lending{}
@@ -35,7 +35,7 @@ func (l *lending) again() lending {
 	return lending{hidden: l.hidden[:0]}
 }
 
-// lend records that a batch is of metrics that came with a loan. It returns nil if they did not.
+// lend records whether the metrics came with a loan, and gets the wording or the hints that were left with it.
 func (b *Batch) lend(loan *handback.Loan) {
 	b.lent = loan != nil
 	if !b.lent {
@@ -51,14 +51,14 @@ func (b *Batch) lend(loan *handback.Loan) {
 	}
 }
 
-// handBack puts back what was hidden, the last first.
+// handBack restores what was hidden, in reverse order.
 func (l *lending) handBack() {
 	for _, show := range slices.Backward(l.hidden) {
 		show()
 	}
 }
 
-// append appends a copy of a point, and returns where. What is lent goes back without it.
+// append appends a copy of a point, and returns its index. Metrics with a loan go back without it.
 func (l *lending) append(m pmetric.Metric, i int) (at int) {
 	at = amount.AppendCopy(m, i)
 	if l.lent {
@@ -67,8 +67,8 @@ func (l *lending) append(m pmetric.Metric, i int) (at int) {
 	return at
 }
 
-// silence marks a point as having no value. A number that is lent says afterwards again that it has one: the receiver gives
-// it the next, and leaves flags alone.
+// silence marks a point as having no value. The flags of a number with a loan are restored afterwards, because the
+// receiver only sets its next value.
 func (l *lending) silence(m pmetric.Metric, i int) {
 	if l.lent {
 		var points pmetric.NumberDataPointSlice
@@ -77,7 +77,7 @@ func (l *lending) silence(m pmetric.Metric, i int) {
 			points = m.Gauge().DataPoints()
 		case pmetric.MetricTypeSum:
 			points = m.Sum().DataPoints()
-		default: // has its flags set each time
+		default: // its flags are set each time
 		}
 		if points != (pmetric.NumberDataPointSlice{}) {
 			dp := points.At(i)

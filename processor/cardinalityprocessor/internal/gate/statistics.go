@@ -15,34 +15,34 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// telling is what statistics are told of a batch.
+// telling is what a batch reports to statistics.
 type telling struct {
-	weighed  bool // how many points there are, too
+	weighed  bool // report the number of points, too
 	refusals refusals
 	account  account
 }
 
-// letGo drops references to the data.
+// letGo removes references to the data.
 func (t *telling) letGo() {
 	labels := t.account.series.Labels
 	clear(labels[:cap(labels)])
 	t.account = account{series: stats.Series{Labels: labels[:0]}}
 }
 
-// again is for the next batch: the memory.
+// again returns the memory for the next batch.
 func (t *telling) again() telling {
 	t.refusals.reset()
 	return telling{refusals: t.refusals, account: t.account}
 }
 
-// account is what a batch tells the statistics of one series.
+// account is the description of one series for statistics.
 type account struct {
 	series stats.Series
-	rm     pmetric.ResourceMetrics // whose labels are the first ones
-	common int                     // how many these are
+	rm     pmetric.ResourceMetrics // of the first labels
+	common int                     // number of these
 }
 
-// observe tells of the point's series.
+// observe reports the point's series.
 func (b *Batch) observe(i int) {
 	b.fill(i)
 	s := &b.account.series
@@ -50,11 +50,11 @@ func (b *Batch) observe(i int) {
 	b.g.Book.Observe(s)
 }
 
-// refusals are the points of the metric at hand that found no room, for statistics.
+// refusals are the rejected points of the current metric, for statistics.
 type refusals struct {
 	fps []uint64
 	all []refusal
-	of  []int // that are to be told of
+	of  []int // to be reported
 }
 
 type refusal struct {
@@ -64,7 +64,7 @@ type refusal struct {
 	what  policy.Action
 }
 
-// observeRejected records a series that has no place.
+// observeRejected records a series without a place.
 func (b *Batch) observeRejected(i int, v ruling, what policy.Action) {
 	if b.g.Book != nil {
 		b.refusals.fps = append(b.refusals.fps, b.fps[i])
@@ -72,7 +72,7 @@ func (b *Batch) observeRejected(i int, v ruling, what policy.Action) {
 	}
 }
 
-// observeAllRejected tells of those of the metric at hand.
+// observeAllRejected reports the rejected series of the current metric.
 func (b *Batch) observeAllRejected() {
 	r := &b.refusals
 	r.of = b.g.Book.RefuseAll(b.Owner.Metric, r.fps, r.of[:0])
@@ -110,7 +110,7 @@ func (b *Batch) fill(i int) {
 	}
 }
 
-// appendLabels appends attributes, as statistics are told of them.
+// appendLabels appends attributes in the form that statistics need.
 func appendLabels(h *ident.Hasher, dst []stats.Label, attributes pcommon.Map, limit int) []stats.Label {
 	for key, value := range attributes.All() {
 		if limit--; limit < 0 {

@@ -13,31 +13,33 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// Where targets of a kind share memory and each has values of its own, the attributes of points may have others: what they are to say is known
-// by a wording, as package handback has it. Then what is known of a target's pages is left with that, and the next one passes without a look at
-// any attribute. Where that does not hold, the values are put in, and points are decided about like all others.
+// If targets of a kind share memory and each has values of its own, the attributes of points may contain another
+// target's values. A wording, as package handback defines it, identifies the values that they should have. What is
+// known about a target's pages is stored with the wording, and the next page passes without a look at any attribute. If
+// that knowledge is not valid, the values are written into the attributes, and points are decided about as usual.
 
-// worded is what is known of the metrics that a wording is about.
+// worded is what is known about the metrics of a wording.
 type worded struct {
-	shapes []*ident.Shape // of their scopes, nil unless all may pass as a whole
-	epoch  uint32         // in which that was found out
+	shapes []*ident.Shape // of their scopes; nil unless all may pass as a whole
+	epoch  uint32         // in which it was found out
 }
 
-// wording is that of a batch.
+// wording is the state of a batch with a wording.
 type wording struct {
-	words   *handback.Wording // nil if attributes say what they are to
+	words   *handback.Wording // nil if attributes have their own values
 	learns  bool
 	shapes  []*ident.Shape // of scopes that may pass as a whole
 	entered int            // scopes
 }
 
-// kept is for the next batch: the memory.
+// kept returns the memory for the next batch.
 func (w *wording) kept() wording {
 	clear(w.shapes)
 	return wording{shapes: w.shapes[:0]}
 }
 
-// isWorded says whether all pages of a batch may pass by their wording. Else attributes have their values from here on.
+// isWorded reports whether all pages of a batch may pass by their wording. If not, it writes the values into the
+// attributes.
 func (b *Batch) isWorded(md pmetric.Metrics, loan *handback.Loan) bool {
 	known, _ := b.words.Note(b.g).(*worded)
 	if known != nil && known.shapes != nil && len(b.aggregations) == 0 && b.areOf(known.shapes, md.ResourceMetrics()) {
@@ -52,7 +54,7 @@ func (b *Batch) isWorded(md pmetric.Metrics, loan *handback.Loan) bool {
 	return false
 }
 
-// areOf says whether there is a familiar page of each of the shapes, in their order, and no other.
+// areOf reports whether there is exactly one familiar page for each of the shapes, in their order.
 func (b *Batch) areOf(shapes []*ident.Shape, resources pmetric.ResourceMetricsSlice) bool {
 	f := &b.g.Familiar
 	for _, rm := range resources.All() {
@@ -80,7 +82,8 @@ func (b *Batch) areOf(shapes []*ident.Shape, resources pmetric.ResourceMetricsSl
 	return len(shapes) == 0
 }
 
-// fit says whether metrics have as many points as those of a shape, and none of their series ends, and how many there are.
+// fit reports whether metrics have as many points as a shape, and none of their series ends. It returns the number of
+// points.
 func (b *Batch) fit(s *ident.Shape, metrics pmetric.MetricSlice) (points int, ok bool) {
 	found := 0
 	for i := range metrics.Len() {
@@ -101,7 +104,7 @@ func (b *Batch) fit(s *ident.Shape, metrics pmetric.MetricSlice) (points int, ok
 	return points, found == s.Metrics()
 }
 
-// weighAll tells statistics how many points the metrics of a batch have.
+// weighAll reports the number of points of a batch's metrics to statistics.
 func (b *Batch) weighAll(resources pmetric.ResourceMetricsSlice) {
 	if !b.weighed {
 		return
@@ -115,7 +118,7 @@ func (b *Batch) weighAll(resources pmetric.ResourceMetricsSlice) {
 	}
 }
 
-// weighScope does so for those of a scope.
+// weighScope reports the number of points of a scope's metrics to statistics.
 func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
 	if !b.weighed {
 		return
@@ -127,14 +130,15 @@ func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
 	}
 }
 
-// spell notes the shape of the scope at hand, if that may pass as a whole.
+// spell records the shape of the current scope, if that may pass as a whole.
 func (b *Batch) spell(s *ident.Shape) {
 	if b.learns && !slices.Contains(b.page.plain, false) {
 		b.shapes = append(b.shapes, s)
 	}
 }
 
-// leaveWords leaves what was found out with the wording. Where points were taken out or put in, the others are not those it is about.
+// leaveWords stores what was found out with the wording. If points were removed or added, the remaining ones are not
+// those of the wording.
 func (b *Batch) leaveWords(loan *handback.Loan) {
 	if len(b.hidden) > 0 || b.added > 0 {
 		loan.Unword()

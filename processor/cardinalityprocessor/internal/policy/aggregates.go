@@ -81,7 +81,7 @@ func (a *AggregateConfig) validate(c *Config) error {
 	return errors.Join(errs...)
 }
 
-// validateLabel looks at an attribute to be kept or dropped.
+// validateLabel checks an attribute to be kept or removed.
 func validateLabel(key, name string) error {
 	kind, attribute, ok := strings.Cut(name, ":")
 	switch {

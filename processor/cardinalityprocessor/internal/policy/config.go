@@ -153,7 +153,7 @@ type OverflowConfig struct {
 	_ struct{}
 }
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if conf.IsSet(goneInterning) {
 		return errInterning
@@ -212,7 +212,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.ValidateLimits())...)
 }
 
-// ValidateLimits reports the faults of what a rules file may say.
+// ValidateLimits reports the faults of what a rules file may contain.
 func (c *Config) ValidateLimits() error {
 	var errs []error
 	if c.Defaults.MaxSeriesPerMetric < 0 {

@@ -165,7 +165,7 @@ func (r *RuleConfig) validate(c *Config) error {
 	return errors.Join(append(errs, r.Adaptive.validate(r.MaxSeries, c))...)
 }
 
-// ValidateLabelLimit looks for what would make one limit undo another.
+// ValidateLabelLimit returns an error if a limit would undo another.
 func (r *RuleConfig) ValidateLabelLimit(name string, c *Config) error {
 	limited := newLabelLimit(name)
 	if limited.Key == "" || r.LabelLimits[name] < 0 {
@@ -226,7 +226,7 @@ func (a *AdaptiveConfig) validate(maxSeries int, c *Config) error {
 	return errors.Join(errs...)
 }
 
-// validate is given the sample rate in force, which may be a default.
+// validate checks the actions. rate is the sample rate in force, which may be the default.
 func (e *ExceedConfig) validate(rate float64) error {
 	var errs []error
 	for _, name := range e.OnExceed {

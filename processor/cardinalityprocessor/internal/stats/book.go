@@ -16,10 +16,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// MaxBytes is more than a Book ever takes.
+// MaxBytes is an upper bound on a Book's memory.
 const MaxBytes = 3 << 20
 
-// MaxLabels is how many labels of a series are looked at.
+// MaxLabels is the number of a series' labels that are counted.
 const MaxLabels = 40
 
 // Limits on what is kept. What exceeds them is in the totals, but not listed separately.
@@ -42,14 +42,14 @@ type Series struct {
 	Base        uint64 // hash of all that identifies it except Labels
 	Metric      string
 	Unit        string
-	Kind        uint64 // whatever its metric's type is to the caller
+	Kind        uint64 // the type of its metric, in the caller's terms
 	Labels      []Label
 	New         bool // it has just been admitted
 	Again       bool // it last came before its metric was chosen
 	Moment      moment.Moment
-	Chosen      moment.Moment // as the caller was told
+	Chosen      moment.Moment // as returned by Chosen
 
-	// It was not admitted.
+	// Of a series that was not admitted.
 	Rejected             bool
 	Rule, Reason, Action string
 	Tenant               string
@@ -68,14 +68,14 @@ type Label struct {
 type Book struct {
 	hash func(name string) uint64
 
-	// OnChoice is called when the labels of a metric are counted from now on that has series already, and Now says what the time is. Who has neither
-	// tells of no series again.
+	// OnChoice is called when the labels of a metric that already has series begin to be counted. Now returns the
+	// current time. A caller without both does not report series again.
 	OnChoice func()
 	Now      func() moment.Moment
 	chosen   atomic.Pointer[[]choice]
 
 	mu      sync.Mutex
-	began   [2]time.Time // of this window, and of the one before
+	began   [2]time.Time // of this window and the one before
 	names   distinct     // of metrics
 	metrics ranking[metric]
 	rest    metric // all metrics without a place of their own
@@ -83,32 +83,32 @@ type Book struct {
 	sample  sample
 	refused examples
 	noted   int
-	series  [2]int // how many were observed, in this window and in the one before
+	series  [2]int // number of observed series, in this window and the one before
 	without [MaxLabels]uint64
 	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
 }
 
-// metric has the counts of a metric name.
+// metric holds the counts of a metric name.
 type metric struct {
 	unit             string
 	kind             uint64
 	series, rejected distinct
 	observed         distinct // series by which its labels are counted
-	refused          int      // in this window, again and again
-	limited          [2]bool  // series of it were rejected in this window, and in the one before
+	refused          int      // in this window, including repetitions
+	limited          [2]bool  // whether series were rejected, in this window and the one before
 	births           [2]int
 	gone, goneError  float64 // series of the window before last that were not in the last
-	points, counts   [2]int  // points that came, and how often that was reported
+	points, counts   [2]int  // points, and the number of reports of them
 	detailed         bool
 	chosen           moment.Moment // in this window, if it had series
 	marked           moment.Moment // the same, in any window
-	seen, noted      [2]int        // how often its series were observed, and how often since its labels are counted: in this window, and in the one before
+	seen, noted      [2]int        // how often its series were observed, and how often since its labels are counted: in this window and the one before
 	labels           []counted
-	worst            []worst // of its labels, the first one first
-	asked            int     // for it
+	worst            []worst // of its labels, sorted
+	asked            int     // calls of Worst
 }
 
-// label has the counts of a label name.
+// label holds the counts of a label name.
 type label struct {
 	counted
 
@@ -116,12 +116,12 @@ type label struct {
 	length float64 // mean length of its values
 }
 
-// counted is a label, of all metrics or of one.
+// counted are the counts of a label, in all metrics or in one.
 type counted struct {
 	name                    string
 	hash                    uint64
-	noted                   [2]int   // of a series that has it, as of the metric
-	series, values, without distinct // without estimates how many series there would be without it
+	noted                   [2]int   // number of observed series with it, as in metric
+	series, values, without distinct // without counts the series that would remain without it
 }
 
 // NewBook returns an empty Book.
@@ -198,7 +198,7 @@ func (b *Book) Refuse(metric string, fingerprint uint64) (observe bool) {
 	return len(b.RefuseAll(metric, []uint64{fingerprint}, nil)) > 0
 }
 
-// refusedAtOnce is how many are counted while others wait.
+// refusedAtOnce is the number of series that are counted while others wait.
 const refusedAtOnce = 256
 
 // RefuseAll is Refuse for several series of a metric. It appends for which of them Observe should be called.
@@ -352,8 +352,8 @@ func (c *counted) turn() {
 	c.without.turn()
 }
 
-// choose picks the metrics whose labels are counted: those that a limit rejects series of go first. One that has been picked gives
-// way only to one that goes before it, or is twice its size.
+// choose selects the metrics whose labels are counted: first those with rejected series. A selected metric is only
+// replaced by one that precedes it, or that is twice its size.
 func (b *Book) choose() {
 	for b.countDetailed() < maxDetailed {
 		best := b.foremost()
@@ -375,7 +375,7 @@ func (b *Book) choose() {
 // atLimit reports whether series of a metric were rejected recently.
 func (m *metric) atLimit() bool { return m.limited[0] || m.limited[1] }
 
-// goesBefore reports whether the labels of r should be counted rather than those of the other metric.
+// goesBefore reports whether the labels of r should be counted rather than those of other.
 func goesBefore(r, other *ranked[metric]) bool {
 	if r.of.atLimit() != other.of.atLimit() {
 		return r.of.atLimit()
@@ -392,7 +392,7 @@ func (b *Book) countDetailed() (n int) {
 	return n
 }
 
-// foremost returns the first of those whose labels are not counted.
+// foremost returns the first of the metrics whose labels are not counted.
 func (b *Book) foremost() (best *ranked[metric]) {
 	for _, r := range b.metrics.rows {
 		if !r.of.detailed && (best == nil || goesBefore(r, best)) {
@@ -402,7 +402,7 @@ func (b *Book) foremost() (best *ranked[metric]) {
 	return best
 }
 
-// lastDetailed returns the last of those whose labels are counted.
+// lastDetailed returns the last of the metrics whose labels are counted.
 func (b *Book) lastDetailed() (least *ranked[metric]) {
 	for _, r := range b.metrics.rows {
 		if r.of.detailed && (least == nil || goesBefore(least, r)) {
@@ -412,15 +412,15 @@ func (b *Book) lastDetailed() (least *ranked[metric]) {
 	return least
 }
 
-// Turn begins a new window. What was not seen for two is forgotten. It lets others in between one part and the next, for to
-// estimate how many series of a metric are gone takes a while.
+// Turn begins a new window. What was not seen in two windows is removed. The lock is released between the parts,
+// because estimating how many series of a metric are gone takes a while.
 func (b *Book) Turn(now time.Time) {
 	var metrics []*metric
 	b.locked(func() {
 		b.began = [2]time.Time{now, b.began[0]}
 		b.names.turn()
 		b.series = [2]int{0, b.series[0]}
-		b.chosen.Store(nil) // all series come in this window
+		b.chosen.Store(nil) // all series are reported in this window
 		for _, l := range b.labels.turn() {
 			l.turn()
 			l.births = [2]int{0, l.births[0]}
@@ -489,7 +489,7 @@ func (b *Book) Bytes() int {
 
 const countedBytes = 24 + 2*8 + 3*24
 
-// short returns a copy of a name or value, cut where it is too long.
+// short returns a copy of a name or value, which it shortens if it is too long.
 func short(s string) string {
 	if len(s) <= maxText {
 		return strings.Clone(s)

@@ -5,9 +5,9 @@ package stats
 
 import "github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 
-// Labels are counted of a few metrics. One that is chosen may have series that were told of before, as where a limit rejects
-// others of it. While there are few series in all, what was told of these is still known. Else they are to be told of once more, or
-// its labels would be counted in those alone that came later.
+// The labels of a few metrics are counted. A metric may be chosen when it already has series that were reported before,
+// for example because a limit now rejects others. While there are few series in all, the reported ones are still known.
+// Otherwise they must be reported once more, or only the labels of later series would be counted.
 
 // choice is a metric that was chosen in this window, after series of it had come.
 type choice struct {
@@ -15,10 +15,10 @@ type choice struct {
 	at   moment.Moment
 }
 
-// maxChoices is how many are known of in a window.
+// maxChoices is the maximum number of choices that are known in a window.
 const maxChoices = 2 * maxDetailed
 
-// detail begins to count the labels of a metric.
+// detail starts to count the labels of a metric.
 func (b *Book) detail(r *ranked[metric]) {
 	m := &r.of
 	m.detailed, m.noted, m.seen, m.labels = true, [2]int{}, [2]int{m.seen[0] + m.seen[1], 0}, nil
@@ -33,7 +33,7 @@ func (b *Book) detail(r *ranked[metric]) {
 	if before := b.chosen.Load(); before != nil {
 		for _, c := range *before {
 			switch {
-			case c.name == r.hash: // its row may have been another's meanwhile
+			case c.name == r.hash: // its row may have been another metric's meanwhile
 				at = max(at, c.at+apart)
 			case len(all) < maxChoices:
 				all = append(all, c)
@@ -45,14 +45,15 @@ func (b *Book) detail(r *ranked[metric]) {
 	b.OnChoice()
 }
 
-// apart is what is between two choices of a metric at least, an epoch: a series that was told of since the first is noted to be seen in the
-// one after that. So the second may be in the future, and what is seen until then is told of once it has come.
+// apart is the minimum time between two choices of a metric, an epoch: a series that was reported since the first
+// choice is recorded as seen in the epoch after it. So the second choice may be in the future, and what is seen until
+// then is reported after it.
 const apart moment.Moment = 1 << 32
 
-// recount counts the labels of a metric in all that was told of it, if it is known.
+// recount counts the labels of a metric in all of its reported series, if they are known.
 func (b *Book) recount(r *ranked[metric]) bool {
 	m, all := &r.of, b.sample.all(r.hash)
-	if len(all) != m.seen[0] { // each once
+	if len(all) != m.seen[0] { // not all are known, or some were reported twice
 		return false
 	}
 	for _, t := range all {
@@ -63,7 +64,7 @@ func (b *Book) recount(r *ranked[metric]) bool {
 		id, twice := b.identify(&s)
 		for i, l := range t.labels {
 			row := b.labels.byName[l.name]
-			if row == nil { // it has given way to others
+			if row == nil { // it was replaced by another
 				continue
 			}
 			if c := m.label(i, &row.of); c != nil {
@@ -75,12 +76,12 @@ func (b *Book) recount(r *ranked[metric]) bool {
 	return true
 }
 
-// see counts how often a metric was told of a series. When all that came before it was chosen have been told of again, that is as
-// often as since then.
+// see counts how often series of a metric were observed. When all series from before the choice have been reported
+// again, that is the number of observations since then.
 func (m *metric) see(s *Series) {
 	switch {
 	case m.chosen != 0 && !s.Rejected && s.Moment.SeenSince(s.Chosen, s.Fingerprint) <= m.chosen.EpochOf(s.Fingerprint):
-		m.seen[0]++ // it is told of again: by what is noted of it, it may have come before the choice
+		m.seen[0]++ // it is reported again: it may have come before the choice
 		if s.New {
 			m.seen[0]++
 		}
@@ -89,8 +90,9 @@ func (m *metric) see(s *Series) {
 	}
 }
 
-// Chosen returns since when the labels of a metric are counted, if that began in this window; it may be in the future. Observe is to be told of
-// each of its series that was seen last before that, as [moment.Moment.SeenSince] has it. It is 0 if there is no such need.
+// Chosen returns the moment from which on the labels of a metric are counted, if that is in this window; it may be in
+// the future. Observe must be called for each of its series that was last seen before that, as
+// [moment.Moment.SeenSince] defines it. Chosen returns 0 if that is not necessary.
 func (b *Book) Chosen(metric string) moment.Moment {
 	all := b.chosen.Load()
 	if all == nil { // fast path

@@ -3,8 +3,8 @@
 
 package stats
 
-// A ranking keeps the names that come most often (Space-Saving): a new name takes the place of the one with the least
-// weight, and inherits its weight. So each name that comes more often than one in max is in it, whatever else comes.
+// A ranking keeps the most frequent names (Space-Saving): a new name replaces the one with the least weight, and
+// inherits its weight. So each name with a frequency above one in max is in it, whatever else comes.
 type ranking[T any] struct {
 	max    int
 	rows   []*ranked[T]
@@ -23,7 +23,7 @@ func newRanking[T any](limit int) ranking[T] {
 	return ranking[T]{max: limit, byName: map[uint64]*ranked[T]{}}
 }
 
-// get finds the row of a name that came once more.
+// get returns the row of a name, and counts one more occurrence.
 func (r *ranking[T]) get(name string, hash uint64) *ranked[T] {
 	row := r.last
 	if row == nil || row.hash != hash {
@@ -34,7 +34,7 @@ func (r *ranking[T]) get(name string, hash uint64) *ranked[T] {
 	return row
 }
 
-// find finds the row of a name. It is that name's as long as it has its hash.
+// find returns the row of a name, which is valid as long as it has the name's hash.
 func (r *ranking[T]) find(name string, hash uint64) *ranked[T] {
 	row := r.byName[hash]
 	if row == nil {
@@ -63,7 +63,7 @@ func (r *ranking[T]) admit() *ranked[T] {
 	return least
 }
 
-// turn lets weights fade, and returns what is ranked.
+// turn halves all weights, and returns what is ranked.
 func (r *ranking[T]) turn() []*T {
 	all := make([]*T, 0, len(r.rows))
 	for _, row := range r.rows {
@@ -80,5 +80,5 @@ func (r *ranking[T]) bytes() (n int) {
 	return n
 }
 
-// rowBytes is more than a row and its place in the map take.
+// rowBytes is an upper bound on the size of a row and its place in the map.
 const rowBytes = 256

@@ -10,23 +10,23 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/plain"
 )
 
-// sample holds a random share of the series: those whose hash ends in zeros, and the more zeros the more series there
-// are. So whatever is counted in it stands for that many times more, and few series are all in it.
+// sample holds a random part of the series: those whose hash ends in zeros, the more zeros the more series there are.
+// So each count in it stands for that many times more, and if there are few series, it has all of them.
 type sample struct {
 	entries map[uint64]*entry
-	mask    uint64 // of what is taken
-	shown   uint64 // of what is complete
+	mask    uint64 // of the hashes that are taken
+	shown   uint64 // of the hashes that are complete
 	bytes   int
 	window  uint32
 }
 
 type entry struct {
 	series text
-	seen   uint32 // window
-	told   *told  // while all series are in the sample
+	seen   uint32 // the last window in which it was seen
+	told   *told  // kept while all series are in the sample
 }
 
-// told is what a Book was told of a series, as far as its labels are counted.
+// told is what was reported about a series, for counting its labels.
 type told struct {
 	metric, base uint64 // hashes
 	labels       []toldLabel
@@ -46,7 +46,7 @@ const (
 
 	maxSample      = 2048
 	maxSampleBytes = 640 << 10
-	entryBytes     = 96 // beside the text: the entry, and its place in the map
+	entryBytes     = 96 // besides the text: the entry, and its place in the map
 )
 
 func (s *sample) add(of *Series, metric uint64) {
@@ -88,7 +88,7 @@ func (s *sample) drop(gone func(hash uint64, e *entry) bool) {
 
 func (e *entry) bytes() int { return entryBytes + len(e.series) + e.told.bytes() }
 
-// forgetTold makes room: it is of use as long as all is in the sample.
+// forgetTold frees memory: what was told is only useful while all series are in the sample.
 func (s *sample) forgetTold() {
 	for _, e := range s.entries {
 		s.bytes -= e.told.bytes()
@@ -96,7 +96,7 @@ func (s *sample) forgetTold() {
 	}
 }
 
-// all returns what was told of a metric, if the sample has all series.
+// all returns what was told about a metric, if the sample has all series.
 func (s *sample) all(metric uint64) (all []*told) {
 	if s.mask != 0 {
 		return nil
@@ -109,8 +109,8 @@ func (s *sample) all(metric uint64) (all []*told) {
 	return all
 }
 
-// turn forgets what was not seen lately. When much is gone a greater share is taken from here on, and shown after the
-// window in which all of it has come by.
+// turn removes what was not seen recently. If much is gone, a greater part is taken from now on, and shown after the
+// window in which all of it has been seen.
 func (s *sample) turn() {
 	s.shown = s.mask
 	s.window++
@@ -133,13 +133,13 @@ func (s *sample) each(f func(t text)) (factor float64) {
 	return float64(s.shown + 1)
 }
 
-// text is a series in one string, to keep it in little memory: the metric, and label after label, divided by what is in
-// none of them.
+// text is a series in one string, to save memory: the metric and all labels, separated by a byte that occurs in none of
+// them.
 type text string
 
 const (
 	divider        = "\xff"
-	maxDescription = 1 << 10 // bytes, after which labels are left out
+	maxDescription = 1 << 10 // in bytes; further labels are left out
 )
 
 func describe(s *Series) text {
@@ -157,7 +157,7 @@ func describe(s *Series) text {
 	return text(b.String())
 }
 
-// clean makes a name short, and free of what is no text.
+// clean shortens a name and makes it valid UTF-8.
 func clean(s string) string { return strings.ToValidUTF8(short(s), "�") }
 
 func (t text) metric() string {
@@ -180,7 +180,7 @@ func (t text) labels(f func(key, value string)) {
 type examples struct {
 	of map[[2]string]*[maxExamples]refusal
 
-	key  [2]string // of the last
+	key  [2]string // of the last rejected series
 	last *[maxExamples]refusal
 }
 
@@ -193,10 +193,10 @@ type refusal struct {
 const (
 	maxExamples = 4
 	maxRefusals = 32 // rules and reasons
-	exampleOf   = 64 // one in so many is described, once there are some
+	exampleOf   = 64 // one in so many is described, once there are enough
 )
 
-// add is told how many series there were before.
+// add adds an example. noted is the number of series before.
 func (x *examples) add(s *Series, noted int) {
 	if key := [2]string{s.Rule, s.Reason}; x.last == nil || x.key != key {
 		last := x.of[key]

@@ -8,11 +8,11 @@ import (
 	"math/bits"
 )
 
-// StandardError is that of every estimate of something distinct: 1.04/√1024.
+// StandardError is the relative standard error of all estimates of distinct things: 1.04/√1024.
 const StandardError = 0.0325
 
-// SampledError is that of the labels of a metric of which so many series were rejected that not all were looked at:
-// that of three estimates together. For values that come a few times each it is more.
+// SampledError is the relative standard error for labels of a metric with so many rejected series that only some were
+// examined: that of three estimates together. It is larger for values that occur a few times each.
 const SampledError = 0.056
 
 const (
@@ -23,7 +23,7 @@ const (
 // sketch is a HyperLogLog.
 type sketch [sketchCells]uint8
 
-// mark is what a sketch sees of a hash.
+// mark is the part of a hash that a sketch uses.
 type mark struct {
 	cell uint16
 	rank uint8
@@ -42,7 +42,7 @@ func (s *sketch) add(m mark) {
 	}
 }
 
-// estimate is how many there were. Ranks are counted first: there are few of them.
+// estimate returns the number of distinct hashes. It counts the cells by rank first, since there are few ranks.
 func (s *sketch) estimate() float64 { return estimate(s, s) }
 
 func estimate(a, b *sketch) float64 {
@@ -62,8 +62,8 @@ func estimate(a, b *sketch) float64 {
 	return estimate
 }
 
-// distinct counts what is distinct in this window and the one before, so that what lasts is always seen and what is gone
-// is forgotten. It takes no memory until it is needed, and none anew while it is.
+// distinct counts distinct things in this window and the one before, so that what lasts is always included, and what is
+// gone is forgotten. It takes no memory until it is used, and does not allocate while it is.
 type distinct struct{ now, before, spare *sketch }
 
 const sketchBytes = sketchCells
@@ -77,7 +77,7 @@ func (d *distinct) addAll(all []mark) {
 	}
 }
 
-// open is the sketch of this window.
+// open returns the sketch of this window.
 func (d *distinct) open() *sketch {
 	if d.now == nil {
 		if d.now, d.spare = d.spare, nil; d.now == nil {
@@ -87,8 +87,8 @@ func (d *distinct) open() *sketch {
 	return d.now
 }
 
-// turn begins a new window. All sketches are first needed at its beginning, so the one that is no more is cleared for that,
-// unless the last window did without.
+// turn begins a new window. All sketches are needed at the beginning of a window, so the oldest one is cleared for it,
+// unless nothing was added in the last window.
 func (d *distinct) turn() {
 	d.now, d.before, d.spare = nil, d.now, d.before
 	if d.before == nil {
@@ -101,10 +101,10 @@ func (d *distinct) turn() {
 
 func (d *distinct) estimate() float64 { return union(d.now, d.before) }
 
-// fresh is how many were not there in the window before.
+// fresh estimates how many were not in the window before.
 func (d *distinct) fresh() float64 { return max(0, union(d.now, d.before)-union(d.before, nil)) }
 
-// gone is how many were there in the window before and did not come in this one, which is over, and its standard error.
+// gone estimates how many were in the window before but not in this one, which must be over, with the standard error.
 func (d *distinct) gone() (n, deviation float64) {
 	all := d.estimate()
 	return max(0, all-union(d.now, nil)), StandardError * all

@@ -13,19 +13,19 @@ import (
 	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
-// Snapshot is what a Book knows. Counts are of the last one to two windows.
+// Snapshot is the content of a Book. Counts cover the last one to two windows.
 type Snapshot struct {
 	Names      float64  // distinct names of metrics
-	Metrics    []Metric // by series and rejected series, the most first, as all below
+	Metrics    []Metric // sorted by series and rejected series in descending order, like all below
 	Labels     []LabelCount
 	Pairs      []Pair
 	Rejections []Rejection
-	// Sampled is how many series Pairs were counted in; each stood for Factor series.
+	// Sampled is the number of series in which Pairs were counted; each stands for Factor series.
 	Sampled int
 	Factor  float64
-	// Since is when the counting of births began.
+	// Since is the time from which on births are counted.
 	Since time.Time
-	// Window is how long the last whole window was, 0 if there was none.
+	// Window is the length of the last whole window, 0 if there was none.
 	Window time.Duration
 	Bytes  int
 }
@@ -35,29 +35,29 @@ type Metric struct {
 	Name, Unit       string
 	Kind             uint64
 	Series, Rejected float64
-	Births           int     // series that were given a place since Since
-	Gone, GoneError  float64 // series that went in the last whole window, and the standard error
-	Points, Counts   int     // that came since Since, and how often that was counted
+	Births           int     // series that got a place since Since
+	Gone, GoneError  float64 // series that disappeared in the last whole window, and the standard error
+	Points, Counts   int     // points since Since, and how often they were counted
 	Labels           []WithoutLabel
 }
 
-// WithoutLabel is a label, of one metric or of all, and what would be without it. Rejected series are counted as well.
+// WithoutLabel is a label, of one metric or of all, and the effect of removing it. It includes rejected series.
 type WithoutLabel struct {
 	Name    string
-	Series  float64 // that have the label
-	Values  float64 // distinct
-	Without float64 // series that these would be
-	Error   float64 // standard, of each, as a part of it
-	All     bool    // all series have the label, for certain
+	Series  float64 // series with the label
+	Values  float64 // distinct values
+	Without float64 // series that these would become
+	Error   float64 // relative standard error of each
+	All     bool    // all series certainly have the label
 }
 
-// LabelCount is a label of all metrics.
+// LabelCount is a label with its counts over all metrics.
 type LabelCount struct {
 	WithoutLabel
 
-	FreshValues float64 // that were not there in the window before
+	FreshValues float64 // values that were not there in the window before
 	Births      int
-	ValueBytes  float64 // of all values together
+	ValueBytes  float64 // size of all values together
 }
 
 // Pair is a label with its value.
@@ -66,23 +66,23 @@ type Pair struct {
 	Series     float64
 }
 
-// Rejection is examples of what a rule rejected.
+// Rejection has examples of series that a rule rejected.
 type Rejection struct {
 	Rule, Reason string
 	Examples     []Example
 }
 
-// Example is one series. Labels are key and value in turn.
+// Example is one series. Labels alternates keys and values.
 type Example struct {
 	Metric string
 	Labels []string
 
-	// Of one that was rejected.
+	// Of a rejected one.
 	Action, Tenant string
 	At             time.Time
 }
 
-// Snapshot returns what is known, at most limit of each kind.
+// Snapshot returns the content of the book, at most limit entries of each kind.
 func (b *Book) Snapshot(limit int) Snapshot {
 	bytes := b.Bytes()
 	b.mu.Lock()
@@ -141,12 +141,12 @@ func (b *Book) pairs(s *Snapshot) {
 	for pair, n := range counts {
 		s.Pairs = append(s.Pairs, Pair{Key: pair[0], Value: pair[1], Series: float64(n) * s.Factor})
 	}
-	slices.SortStableFunc(s.Pairs, func(x, y Pair) int { // thousands: without a string for each comparison
+	slices.SortStableFunc(s.Pairs, func(x, y Pair) int { // there are thousands: avoid a string for each comparison
 		return cmp.Or(cmp.Compare(y.Series, x.Series), strings.Compare(x.Key, y.Key), strings.Compare(x.Value, y.Value))
 	})
 }
 
-// snapshot is what is known of a label that comes with so many series that were told of, which may be all that there are.
+// snapshot returns the counts of a label in so many observed series. all reports whether these are all series.
 func (c *counted) snapshot(noted [2]int, all bool) WithoutLabel {
 	l := WithoutLabel{
 		Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError,
@@ -173,7 +173,7 @@ func sortBy[T any](all []T, by func(T) (float64, string)) {
 
 func first[T any](all []T, n int) []T { return all[:min(n, len(all))] }
 
-// Sample returns the series of the sample, and how many each stands for.
+// Sample returns the series of the sample, and the number of series that each stands for.
 func (b *Book) Sample() (all []Example, factor float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,9 +187,9 @@ func (b *Book) Sample() (all []Example, factor float64) {
 // Estimate is a number with its standard error.
 type Estimate struct{ Value, Error float64 }
 
-// Distinct estimates how many distinct things there are, by how often each was met in a sample of one in factor (Chao's
-// estimator): those met once tell of those that were not met. It is exact with a factor of 1, and else too low rather
-// than too high.
+// Distinct estimates the number of distinct things from how often each was met in a sample of one in factor (Chao's
+// estimator): those met once indicate how many were not met. It is exact for a factor of 1, and otherwise rather too
+// low than too high.
 func Distinct(met map[string]int, factor float64) Estimate {
 	var all, once, twice float64
 	for _, n := range met {

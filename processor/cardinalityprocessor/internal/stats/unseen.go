@@ -5,10 +5,10 @@ package stats
 
 import "math"
 
-// Of a flood of rejected series only some are looked at, but all are counted. So it is known how many times more there are
-// in a metric than its labels were counted in.
+// In a flood of rejected series, only some are examined, but all are counted. So the factor is known by which a metric
+// has more series than those in which its labels were counted.
 
-// times is the label in so many times the series.
+// times returns the label for so many times the series.
 func (l WithoutLabel) times(factor float64) WithoutLabel {
 	if factor <= 1 || l.Series == 0 {
 		return l
@@ -20,10 +20,10 @@ func (l WithoutLabel) times(factor float64) WithoutLabel {
 	return l
 }
 
-// extrapolate estimates how many distinct things there are in a number of series when so many were found in some of them,
-// as if all were equally frequent. If some are not, it is too low rather than too high.
+// extrapolate estimates how many distinct things there are in series if found of them were found in a part, assuming
+// that all are equally frequent. If they are not, the estimate is rather too low than too high.
 func extrapolate(found, in, series float64) float64 {
-	if found >= (1-3*math.Sqrt2*StandardError)*in { // each series has its own, as well as two estimates can tell
+	if found >= (1-3*math.Sqrt2*StandardError)*in { // as far as two estimates can tell, each series has its own
 		return found * series / in
 	}
 	met := func(all, series float64) float64 { return all * -math.Expm1(-series/all) }
@@ -38,7 +38,7 @@ func extrapolate(found, in, series float64) float64 {
 	return met(high, series)
 }
 
-// unseen is by how much labels are larger in their metrics than in the series that were looked at.
+// unseen is the difference between labels in all series of their metrics and in the examined ones.
 type unseen map[uint64]WithoutLabel
 
 // of returns the labels of a metric.
@@ -51,7 +51,7 @@ func (u unseen) of(m *metric) (labels []WithoutLabel) {
 		more := u[label]
 		more.Series += all.Series - seen.Series
 		more.Without += all.Without - seen.Without
-		more.Values = max(more.Values, all.Values-seen.Values) // which may be the same in all metrics
+		more.Values = max(more.Values, all.Values-seen.Values) // they may be the same in all metrics
 		u[label] = more
 		labels = append(labels, all)
 	}

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	fewValues  = 20   // of a label, which are no reason to do without them
-	maxWorst   = 8    // labels of a metric that have most values
+	fewValues  = 20   // of a label: not worth removing it
+	maxWorst   = 8    // labels of a metric with most values
 	reconsider = 1024 // calls of Worst between two looks at the counts
-	retry      = 16   // the same, as long as there is no answer
+	retry      = 16   // the same while there is no answer
 )
 
-// worst is a label of a metric that has more values than others.
+// worst is a label of a metric with more values than others.
 type worst struct {
 	name     string
-	together bool // with the one before it: without only one of them there would be hardly fewer series
+	together bool // together with the one before it: without only one of them there would be hardly fewer series
 }
 
-// Worst says which of the labels given has most values: in a metric, or in all if its labels are not counted by themselves. Those that
-// have nearly as many come with it, if to do without it alone would be of no use: a pod's name beside its uid. A label goes before
-// another only when it has twice as many values, so that what is made of the answer does not change to and fro. There is none while
-// all have few.
+// Worst returns which of the given labels has most values, in a metric, or in all metrics if the labels of that are not
+// counted. It also returns labels with nearly as many values if removing the first one alone would have no effect, such
+// as a pod's name beside its uid. A label only replaces another with half as many values, so that the answer is stable.
+// Worst returns none while all labels have few values.
 func (b *Book) Worst(name string, labels []string) (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *Book) Worst(name string, labels []string) (all []string) {
 	return all
 }
 
-// weighed is a label with what is known of it.
+// weighed is a label with its counts.
 type weighed struct {
 	worst
 
@@ -57,7 +57,7 @@ type weighed struct {
 	values float64
 }
 
-// rankWorst looks at the counts.
+// rankWorst ranks labels by their current counts.
 func (b *Book) rankWorst(m *metric, labels []string) {
 	var all []weighed
 	for _, w := range m.worst {
@@ -85,13 +85,13 @@ func (b *Book) rankWorst(m *metric, labels []string) {
 	for i, w := range all[:min(len(all), maxWorst)] {
 		first := &all[0]
 		inVain := first.of.without.estimate() > first.of.series.estimate()/2
-		together := i == 1 || i > 1 && m.worst[i-1].together // they stand next to each other
+		together := i == 1 || i > 1 && m.worst[i-1].together // they are adjacent
 		w.together = together && (w.together || inVain && 2*w.values >= first.values)
 		m.worst = append(m.worst, worst{short(w.name), w.together})
 	}
 }
 
-// countedOf is what is known of a label, as well as it is.
+// countedOf returns the most specific counts of a label that are known.
 func (b *Book) countedOf(m *metric, label string) *counted {
 	hash := b.hash(label)
 	if m.detailed {
