@@ -20,18 +20,19 @@ import (
 
 const zstd = "zstd"
 
-// uncompressed has the answers of a call go as they are. gRPC would compress them as the requests were: an answer of a few bytes
-// becomes no smaller, and that takes as long as the request itself.
+// uncompressed disables compression of a call's answers. gRPC would compress them like the requests: an answer of a few
+// bytes becomes no smaller, and compressing it takes as long as the request itself.
 func uncompressed(ctx context.Context) {
-	_ = grpc.SetSendCompressor(ctx, encoding.Identity) // it fails where there is no call, and then there is nothing to send
+	_ = grpc.SetSendCompressor(ctx, encoding.Identity) // it fails without a call, and then there is nothing to send
 }
 
-// inflater decompresses what gRPC clients have compressed with zstd. What gRPC has for that makes a stream of each message,
-// takes as much memory as the message says it needs, and gives it back with the help of the garbage collector. It is never closed: a call that is cut off
-// may still be in it, and it has nothing but memory.
+// inflater decompresses messages of gRPC clients with zstd. gRPC's own way makes a stream of each message, takes as
+// much memory as the message claims to need, and leaves it to the garbage collector. An inflater is never closed: an
+// aborted call may still use it, and it only holds memory.
 type inflater struct {
 	frames *otlpstream.Frames
-	// over is larger than a message may be: to return it is how gRPC is told that one was. Nobody looks into it, so it takes no memory.
+	// over is larger than a message may be: returning it tells gRPC that the message was. Nobody reads it, so it takes
+	// no memory.
 	over func() []byte
 }
 
@@ -40,7 +41,7 @@ func newInflater(limit int) (inflater, error) {
 	return inflater{frames, sync.OnceValue(func() []byte { return make([]byte, limit+1) })}, err
 }
 
-// Type is the name of the encoding.
+// Type returns the name of the encoding.
 func (inflater) Type() string { return zstd }
 
 // Do decompresses a message.
@@ -58,7 +59,7 @@ func (d inflater) Do(r io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// inflatedBody is what a body of HTTP decompresses to. All of it is read first: see Frames.Inflate.
+// inflatedBody is a decompressed HTTP body. It is read completely first: see Frames.Inflate.
 type inflatedBody struct {
 	io.ReadCloser // compressed
 
@@ -67,7 +68,7 @@ type inflatedBody struct {
 	err    error
 }
 
-// inflates decompresses bodies with zstd.
+// inflates returns a function that decompresses bodies with zstd.
 func inflates(frames *otlpstream.Frames) func(io.ReadCloser) (io.ReadCloser, error) {
 	return func(body io.ReadCloser) (io.ReadCloser, error) {
 		return &inflatedBody{ReadCloser: body, frames: frames}, nil
@@ -86,7 +87,7 @@ func (b *inflatedBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// inflate returns all there is, and what is to be said once that is read.
+// inflate returns the whole body, and the error to return after it.
 func (b *inflatedBody) inflate() ([]byte, error) {
 	frame := bodies.Get().(*bytes.Buffer)
 	defer putBody(frame)

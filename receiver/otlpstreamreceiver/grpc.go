@@ -21,8 +21,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// leastWindow is what HTTP/2 lets a client send ahead at least, on a stream and on a connection. gRPC's own first window
-// would let one batch pass in each round trip. At most it is what a client can make the kernel and gRPC hold unread.
+// leastWindow is the minimum that a client may send ahead in HTTP/2, on a stream and on a connection. gRPC's default
+// window would let one batch pass in each round trip. mostWindow is the maximum, which limits what a client can make
+// the kernel and gRPC hold unread.
 const (
 	leastWindow = 1 << 20
 	mostWindow  = 16 << 20
@@ -30,7 +31,7 @@ const (
 
 func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error {
 	cfg := r.cfg.Protocols.GRPC.Get()
-	// What a client may have unanswered, it may have sent: HTTP/2 is not to hold it up before that.
+	// A client may send what it may have unanswered: HTTP/2 must not block it before that.
 	window := int32(max(leastWindow, min(r.cfg.InFlight.BytesPerStream, mostWindow)))
 	inflater, err := newInflater(maxMessage(cfg))
 	if err != nil {
@@ -43,14 +44,14 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater)), //nolint:staticcheck // no other is for one server alone
 	}
 	settings := *cfg
-	if len(cfg.Middlewares) == 0 { // they may have credentials of their own
+	if len(cfg.Middlewares) == 0 { // they may set credentials
 		counted, err := r.credentials(ctx, cfg)
 		if err != nil {
 			return fmt.Errorf("cannot load `protocols::grpc::tls`: %w", err)
 		}
-		settings.TLS = configgrpc.NewDefaultServerConfig().TLS // none: they are these
+		settings.TLS = configgrpc.NewDefaultServerConfig().TLS // none: the credentials below have it
 		options = append(options, configgrpc.WithGrpcServerOption(grpc.Creds(counted)))
-		if settings.ReadBufferSize == 0 { // gRPC's own would stay with each idle connection, since it knows only TCP's as idle; data is read past it
+		if settings.ReadBufferSize == 0 { // gRPC's default would stay with each idle connection, because it only recognises idle connections of TCP; larger data bypasses it
 			settings.ReadBufferSize = 8 << 10
 		}
 	}
@@ -114,9 +115,9 @@ func (r *otlpReceiver) register(server *grpc.Server) {
 	}
 }
 
-// maxMessage is the size of the largest message that comes over gRPC.
+// maxMessage returns the maximum size of a message over gRPC.
 func maxMessage(cfg *configgrpc.ServerConfig) int {
-	return cmp.Or(cfg.MaxRecvMsgSizeMiB, 4) << 20 // gRPC's own default
+	return cmp.Or(cfg.MaxRecvMsgSizeMiB, 4) << 20 // gRPC's default
 }
 
 func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.Signal) error {
@@ -132,7 +133,7 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	limits, server := r.greet(signal, caps, maxMessage(r.cfg.Protocols.GRPC.Get()))
 	header := metadata.Pairs(append(limits.Headers(), otlpstream.HeaderCaps, server.String())...)
 	uncompressed(ctx)
-	// At once: the client keeps what it has sent until it sees them.
+	// At once, because the client keeps what it has sent until it receives them.
 	if err := stream.SendHeader(header); err != nil {
 		r.memory.Release(limits.Keep)
 		r.places.leave()
@@ -151,7 +152,7 @@ func (r *otlpReceiver) serveStream(stream grpc.ServerStream, signal otlpstream.S
 	select {
 	case err := <-ended:
 		return err
-	case <-s.stuck: // to return is what ends a stream, and with it the sending of an answer that the client does not read
+	case <-s.stuck: // returning ends a stream, and with it the sending of an answer that the client does not read
 		return status.Error(codes.Unavailable, "the client does not read what it is answered")
 	}
 }
@@ -171,9 +172,9 @@ func (c grpcConn) Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, e
 
 func (c grpcConn) Send(response *otlpstream.Response) error { return c.stream.SendMsg(response) }
 
-// inbound is a request whose faults do not break the stream it came on.
+// inbound is a request whose errors do not end its stream.
 type inbound struct {
-	*otlpstream.Request // nil until there is one; the codec looks for all of its methods
+	*otlpstream.Request // nil at first; the codec requires all of its methods
 
 	fresh func() *otlpstream.Request
 	err   error
@@ -190,13 +191,13 @@ func (m *inbound) UnmarshalProto(buf []byte) error {
 // unaryRequest is the request of a unary method.
 type unaryRequest interface {
 	request() *otlpstream.Request
-	// ready makes the payload what standard OTLP has.
+	// ready converts the payload to standard OTLP.
 	ready() error
-	// answer is the answer to what the pipeline has taken, but for a part.
+	// answer returns the answer to a request that the pipeline accepted, except for a part.
 	answer(part) (any, error)
 }
 
-// numberedRequest is the specification's.
+// numberedRequest is a request of the stream specification.
 type numberedRequest struct {
 	*otlpstream.Request
 
@@ -211,7 +212,7 @@ func (m numberedRequest) answer(p part) (any, error) {
 	return &otlpstream.Response{ID: m.ID, Rejected: uint64(p.items), Message: p.message}, nil
 }
 
-// plainRequest is standard OTLP's, and stays encoded until there is room for what it holds.
+// plainRequest is a request of standard OTLP, which stays encoded until there is room for its content.
 type plainRequest struct {
 	*otlpstream.Request
 
@@ -229,7 +230,7 @@ func (m plainRequest) UnmarshalProto(buf []byte) error {
 	return nil
 }
 
-// answer is an empty message where all was taken.
+// answer returns an empty message if all was accepted.
 func (m plainRequest) answer(p part) (any, error) {
 	if p.items == 0 {
 		return new(otlpstream.Raw), nil
@@ -266,7 +267,7 @@ func (r *otlpReceiver) unaryHandler(method string, signal otlpstream.Signal, fre
 	}
 }
 
-// takeUnary sees one request through from its bytes to the pipeline's answer.
+// takeUnary handles one request from its bytes to the pipeline's answer.
 func (r *otlpReceiver) takeUnary(ctx context.Context, signal otlpstream.Signal, t transport, f format, request *otlpstream.Request) (st *status.Status, rejected part, refused bool) {
 	held, st := r.pipelines.admit(ctx, signal, r.counts.obs[t], len(request.Data), request.Items)
 	if st != nil {

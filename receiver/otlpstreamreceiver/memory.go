@@ -18,17 +18,18 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
-// Memory that nobody has configured follows what there is.
+// Defaults of memory limits, which depend on the available memory.
 var (
-	// arrivalShare is for messages on their way.
+	// arrivalShare is for incomplete messages.
 	arrivalShare = memlimit.Share{Part: 8, Least: 32 << 20, Most: 1 << 30}
 	// inFlightShare is for encoded requests in flight, which take several times as much decoded.
 	inFlightShare = memlimit.Share{Part: 16, Least: 16 << 20, Most: 128 << 20}
-	// streamShare is for what streams remember.
+	// streamShare is for the state of streams.
 	streamShare = memlimit.Share{Part: 3, Least: 16 << 20, Most: 256 << 20}
 )
 
-// roomForArrivals is that share, or as much as a message of the largest size takes, as it is sent and unpacked.
+// roomForArrivals returns that share, or at least twice the size of the largest message, for its compressed and
+// decompressed form.
 func roomForArrivals(cfg *Config) int {
 	room := int(arrivalShare.Of(memlimit.Available()))
 	if cfg.Protocols.GRPC.HasValue() {
@@ -40,14 +41,14 @@ func roomForArrivals(cfg *Config) int {
 	return room
 }
 
-// counted are credentials of a server that have its connections counted.
+// counted are credentials of a server that also count its connections.
 type counted struct {
 	credentials.TransportCredentials
 
 	by *arrivals.Arrivals
 }
 
-// credentials returns those of the gRPC server, as it would make them itself.
+// credentials returns the credentials of the gRPC server, as it would make them itself.
 func (r *otlpReceiver) credentials(ctx context.Context, cfg *configgrpc.ServerConfig) (credentials.TransportCredentials, error) {
 	inner := insecure.NewCredentials()
 	if cfg.TLS.HasValue() {
@@ -70,21 +71,21 @@ func (c counted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 
 type arrivalKey struct{}
 
-// arrivalOf is where a request comes from, nil if that is not counted.
+// arrivalOf returns the sender of a request, nil if it is not counted.
 func arrivalOf(ctx context.Context) *arrivals.Arrival {
 	x, _ := ctx.Value(arrivalKey{}).(*arrivals.Arrival)
 	return x
 }
 
-// TagConn has the requests on a connection know it.
+// TagConn stores the connection's sender in the context of its requests.
 func (*traffic) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	return context.WithValue(ctx, arrivalKey{}, arrivals.At(info.LocalAddr))
 }
 
-// counting counts what comes over HTTP, before it is decompressed, and has it wait where there is too much.
+// counting counts what is received over HTTP before it is decompressed, and makes it wait if there is too much.
 func (r *otlpReceiver) counting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method != http.MethodPost { // a stream begins so, and counts itself
+		if req.Method != http.MethodPost { // a stream begins like this, and counts itself
 			next.ServeHTTP(w, req)
 			return
 		}
@@ -92,7 +93,7 @@ func (r *otlpReceiver) counting(next http.Handler) http.Handler {
 		defer x.Leave()
 		body := countedBody{ReadCloser: req.Body, n: &r.pipelines.traffic.wire}
 		switch req.Header.Get("Content-Encoding") {
-		case zstd, "snappy": // all of it is read before any is decompressed
+		case zstd, "snappy": // it is read completely before it is decompressed
 			body.held = x
 		}
 		req = req.WithContext(context.WithValue(req.Context(), arrivalKey{}, x))

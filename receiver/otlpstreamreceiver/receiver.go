@@ -38,10 +38,10 @@ type otlpReceiver struct {
 	arrivals  *arrivals.Arrivals
 	clients   seen.Clients
 	requests  sync.Pool // of *otlpstream.Request, whose Buffer is reused
-	// propagates tells that traces go on from clients to the pipelines.
+	// propagates reports whether traces continue from clients to the pipelines.
 	propagates bool
 
-	// Tests have less patience.
+	// Shorter in tests.
 	noticeInterval, sendTimeout, pingEvery, pingPatience time.Duration
 
 	grpc     *grpc.Server
@@ -51,11 +51,11 @@ type otlpReceiver struct {
 	frames   *otlpstream.Frames
 	servers  sync.WaitGroup
 
-	// hardStop ends when streams took too long to drain.
+	// hardStop ends when streams take too long to drain.
 	hardStop context.Context
 	kill     context.CancelFunc
 
-	unregister func() // of what is shown
+	unregister func() // of the inspection
 }
 
 func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
@@ -82,7 +82,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 	return r, nil
 }
 
-// Start listens. Requests are served from then on.
+// Start starts the servers. They serve requests from then on.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	if r.pipelines.metrics != nil {
 		r.pipelines.again.decide(host, r.settings)
@@ -116,8 +116,8 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown takes no new requests, answers those that are in, lets clients end their streams, and cuts off what has
-// not ended when the drain timeout has passed, or ctx has ended.
+// Shutdown accepts no new requests, answers pending ones, lets clients end their streams, and aborts what has not ended
+// when the drain timeout has passed or ctx has ended.
 func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 	if !r.places.stop() {
 		return nil
@@ -166,7 +166,8 @@ func (r *otlpReceiver) fatal(host component.Host, err error) {
 	componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 }
 
-// greet returns what a stream is granted, and what it is capable of. What it may keep is given back by its session.
+// greet returns the limits of a stream and the server's capabilities for it. The session releases the memory in the
+// limits.
 func (r *otlpReceiver) greet(signal otlpstream.Signal, client otlpstream.Caps, maxMessage int) (otlpstream.Limits, otlpstream.Caps) {
 	keep, caps := r.memory.Grant(signal, client)
 	return otlpstream.Limits{
@@ -182,7 +183,7 @@ func (r *otlpReceiver) request() *otlpstream.Request {
 }
 
 func (r *otlpReceiver) recycle(request *otlpstream.Request) {
-	const maxRetained = 5 << 18 // one huge request must not hold memory for ever
+	const maxRetained = 5 << 18 // a huge request must not hold memory for ever
 	if cap(request.Buffer) <= maxRetained {
 		r.requests.Put(request)
 	}

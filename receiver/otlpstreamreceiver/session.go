@@ -28,20 +28,21 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/seen"
 )
 
-// conn is a stream as its transport has it. One goroutine receives, another sends.
+// conn is a stream of a transport. One goroutine receives, another sends.
 type conn interface {
-	// Recv reads the next request, into one that it asks for when there is something to read: a stream that waits takes no memory for it.
-	// io.EOF is the client's half-close. A request that cannot be parsed is an errMalformed, and the stream can go on.
+	// Recv reads the next request. It calls fresh when there is something to read, so that a waiting stream takes no
+	// memory for a request. io.EOF is the client's half-close. A request that cannot be parsed gives an errMalformed,
+	// after which the stream may continue.
 	Recv(fresh func() *otlpstream.Request) (*otlpstream.Request, error)
 	Send(response *otlpstream.Response) error
 }
 
-// errMalformed is wrapped by the error of a request that no parser understands. The request's ID, where it was read
-// before the fault, is set.
+// errMalformed is wrapped by the error of a request that cannot be parsed. The request's ID is set if it was read
+// before the error.
 var errMalformed = errors.New("malformed request")
 
-// session is one stream. Three kinds of goroutines work for it: receive reads, take works on one request each, and
-// serve, which is the transport's own, sends all there is to send.
+// session is one stream. Three kinds of goroutines work for it: receive reads requests, take handles one request each,
+// and serve, which is the transport's own goroutine, sends everything.
 type session struct {
 	standing
 
@@ -51,56 +52,57 @@ type session struct {
 	caps      otlpstream.Caps
 	transport transport
 	obs       *receiverhelper.ObsReport
-	parented  *receiverhelper.ObsReport // of requests that bring their parent span
+	parented  *receiverhelper.ObsReport // of requests with a parent span
 
-	// slots holds a token for each request that is read and whose answer is not sent.
+	// slots holds a token for each request that was read but whose answer is not sent.
 	slots   chan struct{}
 	answers outbox
 
-	// quit tells receive to leave what else arrives unread: the client will send it again.
+	// quit tells receive to leave further requests unread: the client will send them again.
 	quit     chan struct{}
 	received chan struct{} // closed when receive has returned; err is set before
 	err      error
-	full     chan struct{} // closed when the stream has had as many requests as it may
+	full     chan struct{} // closed when the stream has reached its maximum of requests
 
-	// late fires when an answer cannot be sent because the client does not read; stuck is closed then.
+	// late fires when an answer cannot be sent because the client does not read; then stuck is closed.
 	late  *time.Timer
 	stuck chan struct{}
-	cut   func() // nil where another way is found to end the sending
-	// arrival counts what is read and not admitted yet, with that of others on its connection.
+	cut   func() // nil if the transport ends sending in another way
+	// arrival counts what is read but not admitted yet, together with that of other streams on the connection.
 	arrival *arrivals.Arrival
-	large   int // what it counts of this stream
+	large   int // what it counts for this stream
 
-	// work is what has been taken and not answered.
+	// work is what was accepted but not answered.
 	work inWork
 
-	// seen is what the client has sent on this stream and others; nil where nobody remembers.
+	// seen records what the client has sent on this and other streams; nil if that is not recorded.
 	seen *seen.Slot
 
-	// order belongs to receive; nil where requests may overtake each other.
+	// order is used by receive only; nil if requests may overtake each other.
 	order *order.Order
 
-	// unpacker belongs to receive: packed payloads have to be unpacked in the order they come. It keeps no more than that.
+	// unpacker is used by receive only, because packed payloads must be unpacked in the order in which they come. keep
+	// limits its memory.
 	unpacker   *otlpstream.Unpacker
 	keep       otlpstream.Keep
 	maxMessage int
 }
 
-// standing is what others see of a stream: those who look at it, and those who want its place.
+// standing is the part of a stream that others use: those that show it, and those that need its place.
 type standing struct {
 	since    time.Time
 	client   net.Addr
 	host     string       // of the client
-	active   atomic.Int64 // when it last took or answered a request
+	active   atomic.Int64 // when it last accepted or answered a request
 	answered [len(results)]atomic.Int64
 	resent   atomic.Int64
 
-	// retire is closed when another stream is to have its place, and retired tells so; the lock of the places guards it.
+	// retire is closed when another stream gets its place, and retired reports that; guarded by the lock of the places.
 	retire  chan struct{}
 	retired bool
 }
 
-// Why streams end, as counted.
+// Reasons for the end of streams, as counted.
 const (
 	endBroken   = "broken"
 	endClient   = "client"
@@ -114,7 +116,7 @@ const (
 type answer struct {
 	id     uint64
 	status *status.Status
-	// refused tells that there was no room for the request, and rejected what the pipeline did not take of it.
+	// refused reports that there was no room for the request. rejected is what the pipeline rejected of it.
 	refused  bool
 	rejected part
 }
@@ -142,7 +144,7 @@ func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstr
 	return s
 }
 
-// run serves a stream to its end and returns the status to end it with; nil is the end the client asked for.
+// run serves a stream until it ends, and returns the status to end it with, nil if the client ended it.
 func (s *session) run(ctx context.Context) *status.Status {
 	s.r.counts.opened(ctx, s.transport)
 	s.since, s.client = time.Now(), client.FromContext(ctx).Addr
@@ -162,13 +164,13 @@ func (s *session) run(ctx context.Context) *status.Status {
 }
 
 func (s *session) serve(ctx context.Context) (end *status.Status, reason string) {
-	// What is taken in is seen through even when the stream breaks: to stop half-way would only make duplicates.
+	// Accepted requests are completed even if the stream breaks: stopping would only cause duplicates.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(s.r.hardStop, cancel)()
 	s.r.places.streams.Go(func() { s.receive(ctx) })
 
-	// Streams that were opened together do not end together.
+	// Streams that were opened together must not end together.
 	jitter := 0.95 + rand.Float64()/10 //nolint:gosec // it is no secret
 	age := newTimer(time.Duration(float64(s.r.cfg.Streams.MaxAge) * jitter))
 	defer age.Stop()
@@ -179,7 +181,7 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	stopping, full, retire := s.r.places.stopping, s.full, s.retire
 	reason = endClient
 
-	// drain lets the client end the stream, where it knows how; then nothing has to be sent twice.
+	// drain lets the client end the stream, if it is able to: then nothing must be sent twice.
 	drain := func(why string) (over bool) {
 		stopping, full, retire = nil, nil, nil
 		reason = why
@@ -197,7 +199,7 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 		case <-s.answers.some:
 			a, ok := s.answers.take()
 			if !ok {
-				continue // it was sent with another
+				continue // it was sent together with another
 			}
 			if err := s.send(a); err != nil {
 				end, reason, over = status.Convert(err), endBroken, true
@@ -239,7 +241,8 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	return end, reason
 }
 
-// answerRest sends the answers to all that was read, before the stream goes. Those to a broken stream it only waits for.
+// answerRest sends the answers to all requests that were read, before the stream ends. If the stream is broken, it only
+// waits for them.
 func (s *session) answerRest(notices <-chan time.Time, broken bool) error {
 	var failed error
 	for len(s.slots) > 0 {
@@ -248,7 +251,7 @@ func (s *session) answerRest(notices <-chan time.Time, broken bool) error {
 		case <-s.answers.some:
 			a, ok := s.answers.take()
 			switch {
-			case !ok: // it was sent with another
+			case !ok: // it was sent together with another
 			case broken:
 				<-s.slots
 			default:
@@ -275,13 +278,13 @@ func (s *session) clientIsDone() bool {
 	}
 }
 
-// receive reads requests until the client is done, the stream breaks, or it is told to quit.
+// receive reads requests until the client ends, the stream breaks, or quit is closed.
 func (s *session) receive(ctx context.Context) {
 	defer close(s.received)
 	defer s.forget()
 	for requests := 0; ; {
 		request, err := s.conn.Recv(s.r.request)
-		// What is packed needs all that came before it.
+		// Packed requests depend on all earlier ones.
 		broken := err != nil && (!errors.Is(err, errMalformed) || request.ID == 0 || s.unpacker.Used())
 		if err == nil {
 			err = s.comes(request)
@@ -300,7 +303,7 @@ func (s *session) receive(ctx context.Context) {
 			}
 			return
 		}
-		// quit first: what is read after it would be taken in and never be answered.
+		// quit first: a request read after it would be accepted and never answered.
 		select {
 		case <-s.quit:
 			s.err = context.Canceled
@@ -323,7 +326,7 @@ func (s *session) receive(ctx context.Context) {
 			}
 		}
 		if err == nil && request.Items > 0 && len(request.Data) == 0 {
-			// To answer that all is well would lose what the client has somewhere else in its message.
+			// Acknowledging it would lose what the client has elsewhere in its message.
 			err = fmt.Errorf("%w: it says that it has %d items, and has none", errMalformed, request.Items)
 		}
 		if err != nil {
@@ -335,7 +338,7 @@ func (s *session) receive(ctx context.Context) {
 	}
 }
 
-// comes has the memory of a large request, with what it is unpacked to, counted until it is admitted or refused.
+// comes counts the memory of a large request, including its unpacked form, until it is admitted or refused.
 func (s *session) comes(request *otlpstream.Request) error {
 	size := len(request.Buffer) + int(min(request.Packed, uint64(s.maxMessage)))
 	if size <= arrivals.Own {
@@ -348,7 +351,7 @@ func (s *session) comes(request *otlpstream.Request) error {
 	return nil
 }
 
-// arrived ends that.
+// arrived uncounts the memory of a request.
 func (s *session) arrived() {
 	if s.large > 0 {
 		s.arrival.Done(s.large)
@@ -356,13 +359,13 @@ func (s *session) arrived() {
 	}
 }
 
-// unwrap makes the payload of a request what standard OTLP has.
+// unwrap converts the payload of a request to standard OTLP.
 func unwrap(signal otlpstream.Signal, request *otlpstream.Request) (err error) {
 	request.Data, err = signal.OTLPRequest(request.Data)
 	return err
 }
 
-// forget frees what the stream keeps from message to message.
+// forget frees the state of the stream.
 func (s *session) forget() {
 	s.arrived()
 	s.unpacker.Close()
@@ -374,7 +377,7 @@ func (s *session) malformed(ctx context.Context, err error) {
 	s.r.pipelines.traffic.fail(ctx, http.StatusBadRequest, 0, err.Error())
 }
 
-// take lets a request in, or refuses it.
+// take admits or refuses a request.
 func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	if request.Attempt > 0 {
 		s.r.counts.resend(s.transport)
@@ -403,7 +406,7 @@ func (s *session) take(ctx context.Context, request *otlpstream.Request) {
 	})
 }
 
-// deliver hands a request on, unless the pipeline has it already.
+// deliver passes a request on, unless the pipeline has it already.
 func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, request *otlpstream.Request, held *admission.Hold) (*status.Status, part) {
 	if s.seen == nil {
 		return s.r.pipelines.deliver(ctx, s.signal, obs, formatProto, request, held)
@@ -422,7 +425,7 @@ func (s *session) deliver(ctx context.Context, obs *receiverhelper.ObsReport, re
 
 func (s *session) reply(a answer) { s.answers.put(a) }
 
-// send sends an answer, and with it those that are ready by now and say no more than that all went well.
+// send sends an answer, together with others that are ready and only report success.
 func (s *session) send(a answer) error {
 	response := otlpstream.Response{ID: a.id, Rejected: uint64(a.rejected.items), Message: a.rejected.message}
 	n := 1
@@ -432,7 +435,7 @@ func (s *session) send(a answer) error {
 		response.Message = a.status.Message()
 		response.Delay, _ = otlpstream.RetryDelay(a.status)
 	} else if a.rejected.items == 0 && s.caps&otlpstream.CapCoalesce != 0 {
-		runtime.Gosched() // requests that are about to finish may do so
+		runtime.Gosched() // lets requests finish that are about to
 		response.IDs, other = s.ready()
 		n += len(response.IDs)
 	}
@@ -448,13 +451,13 @@ func (s *session) send(a answer) error {
 		return err
 	}
 	if err != nil {
-		<-s.slots // nobody hears the other either
+		<-s.slots // the other cannot be sent either
 		return err
 	}
 	return s.send(*other)
 }
 
-// say sends a response, for as long as a client may take that reads what it is sent.
+// say sends a response, and limits the time for that.
 func (s *session) say(response *otlpstream.Response) error {
 	s.late.Reset(s.r.sendTimeout)
 	defer s.late.Stop()
@@ -469,7 +472,7 @@ func (s *session) unread() {
 	}
 }
 
-// ready takes the answers that wait, up to the first that says more.
+// ready takes the waiting answers, up to the first that is not a plain success.
 func (s *session) ready() (ids []uint64, other *answer) {
 	for {
 		a, ok := s.answers.take()
@@ -483,7 +486,7 @@ func (s *session) ready() (ids []uint64, other *answer) {
 	}
 }
 
-// newTimer makes a timer that never fires where there is no limit.
+// newTimer returns a timer, which never fires if d is 0.
 func newTimer(d time.Duration) *time.Timer {
 	if d > 0 {
 		return time.NewTimer(d)

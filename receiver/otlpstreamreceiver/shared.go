@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 )
 
-// One receiver serves the pipelines of all signals, as they share its ports. The Collector asks for one component per
-// signal and hands out the same configuration each time, so that is what the receiver is found by.
+// One receiver serves the pipelines of all signals, since they share its ports. The Collector makes one component for
+// each signal, with the same configuration object, by which they find the receiver.
 var (
 	receiversMu sync.Mutex
 	receivers   = map[*Config]*sharedReceiver{}
@@ -42,13 +42,13 @@ func shared(cfg *Config, set receiver.Settings, attach func(*otlpReceiver)) (*sh
 	return s, nil
 }
 
-// Start starts the receiver the first time, when all signals are attached.
+// Start starts the receiver on the first call, when all signals are attached.
 func (s *sharedReceiver) Start(ctx context.Context, host component.Host) error {
 	s.start.Do(func() { s.startErr = s.otlpReceiver.Start(ctx, host) })
 	return s.startErr
 }
 
-// Shutdown stops the receiver the first time, before any pipeline behind it stops.
+// Shutdown stops the receiver on the first call, before any of its pipelines stop.
 func (s *sharedReceiver) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() {
 		receiversMu.Lock()

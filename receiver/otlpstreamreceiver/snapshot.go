@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// Snapshot is what the receiver is doing, for people. Counters begin when the receiver, or the stream, does.
+// Snapshot is the state of the receiver, for display. Counters begin with the receiver or the stream.
 type Snapshot struct {
-	// GRPC and HTTP are the addresses it listens on, empty where it does not.
+	// GRPC and HTTP are the addresses it listens on, empty if it does not.
 	GRPC string `json:"grpc"`
 	HTTP string `json:"http"`
-	// Stopping tells that it is being shut down.
+	// Stopping reports that it is being shut down.
 	Stopping bool `json:"stopping"`
 
 	Streams          int `json:"streams"` // open
 	MaxStreams       int `json:"max_streams"`
-	InFlightBytes    int `json:"in_flight_bytes"` // taken in and not answered
+	InFlightBytes    int `json:"in_flight_bytes"` // accepted and not answered
 	MaxInFlightBytes int `json:"max_in_flight_bytes"`
 
 	Requests []RequestCount `json:"requests"`
 	Resent   int64          `json:"resent_requests"`
 
-	// Clients are those that have streams open, by address.
+	// Clients are the hosts with open streams, by address.
 	Clients []Client `json:"clients"`
 }
 
-// RequestCount is how many requests came over a transport and had a result, as in the receiver's metrics.
+// RequestCount is the number of requests by transport and result, as in the receiver's metrics.
 type RequestCount struct {
 	Transport string `json:"transport"`
 	Result    string `json:"result"`
@@ -51,17 +51,17 @@ type Stream struct {
 	Address   string    `json:"address"` // of the client, with its port
 	Transport string    `json:"transport"`
 	Signal    string    `json:"signal"`
-	Caps      string    `json:"caps"` // what the client has announced
+	Caps      string    `json:"caps"` // as announced by the client
 	Since     time.Time `json:"since"`
 }
 
-// Answers counts what was sent on streams by what became of it.
+// Answers counts requests on streams by result.
 type Answers struct {
-	InFlight int   `json:"in_flight"` // read, and not answered
+	InFlight int   `json:"in_flight"` // read and not answered
 	Acked    int64 `json:"acked"`
-	Failed   int64 `json:"failed"`    // for good
-	Retry    int64 `json:"retryable"` // for now
-	Refused  int64 `json:"refused"`   // because there was no room
+	Failed   int64 `json:"failed"`    // permanently
+	Retry    int64 `json:"retryable"` // temporarily
+	Refused  int64 `json:"refused"`   // for lack of room
 	Resent   int64 `json:"resent"`
 }
 
@@ -74,7 +74,7 @@ func (a *Answers) add(b Answers) {
 	a.Resent += b.Resent
 }
 
-// Snapshot tells what the receiver is doing, once it has started.
+// Snapshot returns the state of the receiver, once it has started.
 func (r *otlpReceiver) Snapshot() Snapshot {
 	s := Snapshot{
 		GRPC: r.grpcAddr, HTTP: r.httpAddr,

@@ -23,23 +23,23 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
-// reasonPipeline is why items are lost that the pipeline refuses for good.
+// reasonPipeline is the reason for items that the pipeline refuses permanently.
 const reasonPipeline = "pipeline"
 
-// traffic is what came in since the start, and what became of it. What goes well is counted without a lock.
+// traffic counts what was received since the start, by result. Success is counted without a lock.
 type traffic struct {
-	// wire is bytes of requests as they came, and raw the same decompressed.
+	// wire is the size of requests as received, and raw the decompressed size.
 	wire, raw atomic.Int64
 	signals   [otlpstream.SignalCount]struct{ in, out atomic.Int64 }
 
 	mu      sync.Mutex
 	refused int64
 	dropped int64
-	failed  map[string]int64 // requests, by the status that OTLP/HTTP has for it, whatever they came over
+	failed  map[string]int64 // requests by their OTLP/HTTP status, whatever the transport
 	last    inspect.Fault
 }
 
-// count records what the pipeline made of a request, or that it could not be decoded.
+// count records the pipeline's result for a request, or that it could not be decoded.
 func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int, st *status.Status) {
 	s := &t.signals[signal]
 	s.in.Add(int64(items))
@@ -49,12 +49,12 @@ func (t *traffic) count(ctx context.Context, signal otlpstream.Signal, items int
 	}
 	lost := items
 	if retryable(st) {
-		lost = 0 // it comes again
+		lost = 0 // it will be sent again
 	}
 	t.fail(ctx, httpCode(st), lost, st.Message())
 }
 
-// countPart records that the pipeline has taken a request but for a part of it, which nobody has any more.
+// countPart records that the pipeline accepted a request except for a part, which is lost.
 func (t *traffic) countPart(ctx context.Context, signal otlpstream.Signal, items int, refused part) {
 	s := &t.signals[signal]
 	s.in.Add(int64(items))
@@ -66,7 +66,7 @@ func (t *traffic) countPart(ctx context.Context, signal otlpstream.Signal, items
 	t.last.Text = fmt.Sprintf("took all but %d items from %s: %s", refused.items, clientOf(ctx), refused.message)
 }
 
-// fail records a request that was answered with an error, and how many of its items nobody has any more.
+// fail records a request that was answered with an error, and how many of its items are lost.
 func (t *traffic) fail(ctx context.Context, code, lost int, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *traffic) flow() inspect.Flow {
 		one := inspect.SignalFlow{Out: s.out.Load()}
 		one.In = s.in.Load()
 		if signal == otlpstream.Profiles && one.In == 0 {
-			continue // few have them
+			continue // few clients send them
 		}
 		f.In, f.Out = f.In+one.In, f.Out+one.Out
 		f.Signals[signal.String()] = one
@@ -121,13 +121,13 @@ func (t *traffic) fault() inspect.Fault {
 	return t.last
 }
 
-// TagRPC and HandleConn are for other handlers of gRPC's.
+// TagRPC and HandleConn are required by gRPC's interface.
 func (*traffic) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleConn does nothing.
 func (*traffic) HandleConn(context.Context, stats.ConnStats) {}
 
-// HandleRPC counts what comes over gRPC.
+// HandleRPC counts what is received over gRPC.
 func (t *traffic) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	x := arrivalOf(ctx)
 	switch s := s.(type) {
@@ -147,12 +147,12 @@ func (t *traffic) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// countedBody counts what comes, and what of it is held until all is there.
+// countedBody counts what is read, and how much of it is held until it is complete.
 type countedBody struct {
 	io.ReadCloser
 
 	n    *atomic.Int64
-	held *arrivals.Arrival // nil where none is
+	held *arrivals.Arrival // nil if nothing is held
 }
 
 func (b countedBody) Read(p []byte) (int, error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
-// pingEvery is how long a client may be silent before it is asked whether it is there, and pingPatience how long it has then. The
-// gRPC server asks as often, with its own keepalive.
+// pingEvery is how long a client may be silent before it is pinged, and pingPatience how long it then has to answer.
+// The gRPC server's keepalive is as frequent.
 const pingEvery, pingPatience = time.Minute, 20 * time.Second
 
 // serveWebSocket serves a stream over WebSocket.
@@ -42,12 +42,12 @@ func (r *otlpReceiver) serveWebSocket(w http.ResponseWriter, req *http.Request, 
 	for i := 0; i < len(headers); i += 2 {
 		w.Header().Set(headers[i], headers[i+1])
 	}
-	// A page in a browser is let in only from where the receiver is. One more than the limit, for the byte before a
+	// A page in a browser is only accepted from the receiver's own host. The limit is one more, for the byte before a
 	// message.
 	ws, err := websocket.Accept(w, req, limit+1)
 	if err != nil {
 		r.memory.Release(limits.Keep)
-		return // it has answered
+		return // it has sent the answer
 	}
 	defer context.AfterFunc(r.hardStop, ws.CloseNow)()
 	c := &wsConn{ws: ws, frames: r.frames, wire: &r.pipelines.traffic.wire, arrival: r.arrivals.Enter(func() { go ws.CloseNow() })}
@@ -66,10 +66,10 @@ type wsConn struct {
 	ws     *websocket.Conn
 	frames *otlpstream.Frames
 	wire   *atomic.Int64 // of all streams
-	// arrival has what came of a message that is not there yet.
+	// arrival counts incomplete messages.
 	arrival *arrivals.Arrival
 
-	spare []byte // to decompress into
+	spare []byte // memory for decompression
 	out   []byte
 }
 
@@ -112,7 +112,7 @@ func (c *wsConn) Send(response *otlpstream.Response) error {
 	return c.ws.Flush()
 }
 
-// end closes the connection. WebSocket has no status, so what there is to say is said in a last message.
+// end closes the connection. WebSocket has no status, so it is sent in a last message.
 func (c *wsConn) end(st *status.Status) {
 	if st == nil {
 		c.ws.Close(websocket.StatusNormalClosure, "")

@@ -1,9 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arrivals bounds the memory of messages that are on their way: begun, and not there yet. Nothing is known of them, so nobody could refuse
-// them. Together they have a budget. When it is spent, whoever sends on waits, those from whom nothing comes any more are cut off, and one at a
-// time goes on beyond it, up to twice the budget, so that something gets done.
+// Package arrivals limits the memory of messages that are being received. Until a message is complete, nothing is known
+// about it, so it cannot be refused. All of them share a budget. When that is used up, senders wait, those that pause
+// are cut off, and one at a time may continue beyond the budget, up to twice the budget, so that there is progress.
 package arrivals
 
 import (
@@ -16,38 +16,39 @@ import (
 )
 
 const (
-	// Own is what each may have on its way whatever others do.
+	// Own is the number of bytes that each sender may always have incomplete.
 	Own = 64 << 10
-	// patience is how long a sender may pause while others wait, and how often these look for someone to cut off.
+	// patience is how long a sender may pause while others wait.
 	patience = time.Second
-	// pause is how long one may pause that goes on beyond the budget.
+	// pause is how long the sender that continues beyond the budget may pause, and the minimum time between two checks
+	// for slow senders.
 	pause = patience / 10
-	// turn is how long a sender may take to get something done while others wait.
+	// turn is how long a sender may take to complete a message while others wait.
 	turn = 10 * time.Second
 )
 
 // ErrCut is the error of a sender that was cut off.
 var ErrCut = errors.New("memory for messages on their way is short, and this one is slow to come: send it again")
 
-// Arrivals are all there are of a receiver.
+// Arrivals are all senders of a receiver.
 type Arrivals struct {
 	limit int
 
 	mu       sync.Mutex
-	held     int // beyond what is each one's own
+	held     int // bytes beyond Own of each sender
 	all      map[*Arrival]struct{}
 	waiting  int
-	favoured *Arrival      // who goes on beyond the limit
-	looked   time.Time     // when it was last looked for someone to cut off
-	changed  chan struct{} // closed when who waits may go on
+	favoured *Arrival      // the one that may continue beyond the limit
+	looked   time.Time     // time of the last check for slow senders
+	changed  chan struct{} // closed when waiting senders may continue
 }
 
-// New returns arrivals that may have so many bytes on their way, and a little for each of them.
+// New returns arrivals with a budget in bytes.
 func New(limit int) *Arrivals {
 	return &Arrivals{limit: limit, all: map[*Arrival]struct{}{}, changed: make(chan struct{})}
 }
 
-// Held is how many bytes are on their way.
+// Held returns the number of bytes in incomplete messages.
 func (a *Arrivals) Held() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,26 +58,26 @@ func (a *Arrivals) Held() (n int) {
 	return n
 }
 
-// Arrival is a sender: a connection, or a request that comes on its own. Nil counts nothing.
+// Arrival is a sender: a connection, or a request counted separately. A nil Arrival counts nothing.
 type Arrival struct {
 	of   *Arrivals
-	cut  func()        // has its reading fail
-	gone chan struct{} // closed when it is cut off, or leaves
+	cut  func()        // makes its reads fail
+	gone chan struct{} // closed when the sender is cut off or leaves
 
-	// The lock of all guards these.
+	// Guarded by the lock of the arrivals.
 	held  int
-	begun time.Time // when it last had no more than its own
-	last  time.Time // when some of it came
-	done  time.Time // when something last got done, or began, and later by what it has waited since
-	came  int       // since then
-	waits int       // of its goroutines
-	since time.Time // when the first of them began to
-	ended int       // how often something got done
+	begun time.Time // when it last had at most Own
+	last  time.Time // when the last bytes came
+	done  time.Time // when it last completed or began a message, plus the time that it has waited since
+	came  int       // bytes since then
+	waits int       // number of its waiting goroutines
+	since time.Time // when the first of them began to wait
+	ended int       // number of completed messages
 	over  bool
-	calls int // at a time, where its messages belong to some
+	calls int // open calls, if messages belong to calls
 }
 
-// Enter notes a sender, and how it is cut off, which must not take long.
+// Enter adds a sender. cut cuts it off, and must return quickly.
 func (a *Arrivals) Enter(cut func()) *Arrival {
 	x := &Arrival{of: a, cut: cut, gone: make(chan struct{})}
 	a.mu.Lock()
@@ -85,7 +86,7 @@ func (a *Arrivals) Enter(cut func()) *Arrival {
 	return x
 }
 
-// Leave forgets a sender, and all that it had on its way.
+// Leave removes a sender with all its incomplete messages.
 func (x *Arrival) Leave() {
 	a := x.of
 	a.mu.Lock()
@@ -95,7 +96,7 @@ func (x *Arrival) Leave() {
 	x.shrink(x.held, time.Now())
 }
 
-// Come notes that n bytes more have come. It waits for room, and fails when the sender is cut off meanwhile.
+// Come counts n more bytes. It waits for room, and fails if the sender is cut off.
 func (x *Arrival) Come(n int) error {
 	if x == nil {
 		return nil
@@ -118,7 +119,7 @@ func (x *Arrival) Come(n int) error {
 	return x.wait()
 }
 
-// Done notes that n bytes are on their way no more: they are a message, which others account for, or nothing.
+// Done uncounts n bytes: they are now a complete message, which others count, or were discarded.
 func (x *Arrival) Done(n int) {
 	if x == nil {
 		return
@@ -128,11 +129,11 @@ func (x *Arrival) Done(n int) {
 	x.shrink(min(n, x.held), time.Now())
 }
 
-// DoneAll notes that nothing is on its way.
+// DoneAll uncounts all bytes.
 func (x *Arrival) DoneAll() { x.Done(math.MaxInt) }
 
-// Begin and End note a call on a connection. What a call leaves unread when it ends is nothing that anybody tells, so it counts until the connection
-// has no calls.
+// Begin and End count the calls on a connection. Nothing reports what a call leaves unread when it ends, so that is
+// counted until the connection has no calls.
 func (x *Arrival) Begin() {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -148,14 +149,14 @@ func (x *Arrival) End() {
 	}
 }
 
-// IsOver tells whether a sender was cut off.
+// IsOver reports whether a sender was cut off.
 func (x *Arrival) IsOver() bool {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
 	return x.over
 }
 
-// What follows is done with the lock held.
+// The caller of the methods below must hold the lock.
 
 func (x *Arrival) grow(n int) {
 	before := max(0, x.held-Own)
@@ -190,7 +191,7 @@ func (a *Arrivals) wake() {
 	a.changed = make(chan struct{})
 }
 
-// end has whoever waits for it know that it is cut off, or leaves.
+// end tells goroutines waiting for the sender that it is cut off or leaves.
 func (x *Arrival) end() {
 	if !x.over {
 		x.over = true
@@ -198,12 +199,12 @@ func (x *Arrival) end() {
 	}
 }
 
-// fits tells whether a sender may go on. Who has more begun than there is for all is to end some of it first.
+// fits reports whether a sender may continue. The favoured one may not have more incomplete than the limit.
 func (a *Arrivals) fits(x *Arrival) bool {
 	return a.held <= a.limit || x.held <= Own || a.favoured == x && a.held <= 2*a.limit && x.held <= a.limit
 }
 
-// wait gives the lock back meanwhile.
+// wait waits until the sender may continue. It releases the lock meanwhile.
 func (x *Arrival) wait() error {
 	a, begun := x.of, time.Now()
 	again := time.NewTicker(pause)
@@ -225,12 +226,12 @@ func (x *Arrival) wait() error {
 		a.mu.Lock()
 		a.look(now)
 		if now.Sub(begun) >= patience && x.held > a.limit {
-			x.end() // what it has begun cannot end while it waits
+			x.end() // its messages cannot be completed while it waits
 		}
 	}
 	a.waiting--
 	now := time.Now()
-	x.last = now // nothing could come meanwhile
+	x.last = now // nothing could be received meanwhile
 	if x.waits--; x.waits == 0 {
 		x.done = x.done.Add(now.Sub(x.since))
 	}
@@ -240,7 +241,7 @@ func (x *Arrival) wait() error {
 	return nil
 }
 
-// look has another one favoured if nothing comes of who is, and cuts off the slow, not more often than every pause.
+// look favours another sender if the favoured one pauses, and cuts off slow ones, at most once in every pause.
 func (a *Arrivals) look(now time.Time) {
 	if now.Sub(a.looked) < pause {
 		return
@@ -253,7 +254,8 @@ func (a *Arrivals) look(now time.Time) {
 	a.favour()
 }
 
-// favour has one of those that wait go on if none does: of those that have got something done before, if there are any, the one that comes fastest.
+// favour lets a waiting sender continue if no one is favoured: the fastest, preferably one that has completed a message
+// before.
 func (a *Arrivals) favour() {
 	if a.favoured != nil {
 		return
@@ -272,7 +274,7 @@ func (a *Arrivals) favour() {
 	}
 }
 
-// busy is for how long it has got nothing done, without what it has waited.
+// busy returns the time since the last progress, without the time of waiting.
 func (x *Arrival) busy(now time.Time) time.Duration {
 	if x.waits > 0 {
 		now = x.since
@@ -280,13 +282,13 @@ func (x *Arrival) busy(now time.Time) time.Duration {
 	return now.Sub(x.done)
 }
 
-// rate is how many bytes have come in a second of that.
+// rate returns the bytes received per second in that time.
 func (x *Arrival) rate(now time.Time) float64 {
 	return float64(x.came) / max(x.busy(now), time.Millisecond).Seconds()
 }
 
-// cutSlow cuts off senders from whom nothing comes though there is room, or who get nothing done, the slowest first, until there is room. Where there is
-// none even beyond the limit, it may be anybody: all wait for each other.
+// cutSlow cuts off senders that pause although there is room, or that make no progress, the slowest first, until there
+// is room. If there is none even beyond the limit, any sender may be cut off, because all wait for each other.
 func (a *Arrivals) cutSlow(now time.Time) {
 	missing := a.held - a.limit
 	var slow []*Arrival
@@ -294,7 +296,7 @@ func (a *Arrivals) cutSlow(now time.Time) {
 		switch {
 		case x.held <= Own:
 		case x.over:
-			missing -= x.held - Own // it is about to go
+			missing -= x.held - Own // it is leaving
 		case x.waits == 0 && now.Sub(x.last) >= patience, x.busy(now) >= turn, a.held > 2*a.limit && now.Sub(x.begun) >= patience:
 			slow = append(slow, x)
 		}

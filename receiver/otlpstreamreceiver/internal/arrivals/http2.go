@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// Conn is a connection of HTTP/2 whose messages on their way are counted. What gRPC has read of one that is not there yet is told by nobody: so the
-// frames with data are counted as they are read, and whoever learns that a message is there says so.
+// Conn is an HTTP/2 connection whose incomplete messages are counted. gRPC does not report what it has read of them, so
+// data frames are counted as they are read, and uncounted when a message is reported as complete.
 type Conn struct {
 	net.Conn
 
@@ -17,12 +17,12 @@ type Conn struct {
 	frames  frames
 }
 
-// NewConn counts what comes on a connection, which ends with raw.
+// NewConn counts what is received on a connection. Closing raw ends it.
 func (a *Arrivals) NewConn(c, raw net.Conn) *Conn {
 	return &Conn{Conn: c, arrival: a.Enter(func() { _ = raw.Close() }), frames: frames{skip: len(preface)}}
 }
 
-// Arrival is the connection as a sender.
+// Arrival returns the connection as a sender.
 func (c *Conn) Arrival() *Arrival { return c.arrival }
 
 func (c *Conn) Read(b []byte) (int, error) {
@@ -41,7 +41,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// LocalAddr is the address, which tells of what connection it is: nothing else does that gRPC shows of one.
+// LocalAddr returns the address, which also identifies the connection: it is all that gRPC shows of one.
 func (c *Conn) LocalAddr() net.Addr { return place{c.Conn.LocalAddr(), c.arrival} }
 
 type place struct {
@@ -56,18 +56,18 @@ func At(local net.Addr) *Arrival {
 	return at.of
 }
 
-// preface is what a client says first.
+// preface is the first data that a client sends.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// frames tells where in a connection the data of messages is.
+// frames finds the data of messages in a connection.
 type frames struct {
-	skip   int // bytes of what is no header
+	skip   int // bytes until the next header
 	isData bool
 	header [9]byte
-	have   int // of it
+	have   int // bytes of the header
 }
 
-// data is how many of the bytes that come next are data of messages.
+// data returns how many of the next bytes are data of messages.
 func (f *frames) data(b []byte) (n int) {
 	const typeData = 0
 	for len(b) > 0 {
