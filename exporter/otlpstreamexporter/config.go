@@ -112,7 +112,7 @@ type EndpointConfig struct {
 	_ struct{}
 }
 
-// Unmarshal begins with the defaults of a client, which an element of a list would lack.
+// Unmarshal starts from the defaults of a client, which elements of a list would lack.
 func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	c.Client = defaultClient()
 	if err := conf.Unmarshal(c); err != nil {
@@ -124,10 +124,10 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
-// destinations lists all there are.
+// destinations returns all destinations.
 func (c *Config) destinations() []EndpointConfig {
 	if len(c.Endpoints) > 0 {
 		return c.Endpoints
@@ -160,7 +160,7 @@ type Rebalance struct {
 	_ struct{}
 }
 
-// The most of each: a goroutine, or a connection, is there for each one.
+// Maxima, since each one takes a goroutine or a connection.
 const (
 	mostStreams     = 1024
 	mostConnections = 1024
@@ -221,7 +221,7 @@ type QueueConfig struct {
 	_ struct{}
 }
 
-// Unmarshal has batches measured as the queue is, unless they say otherwise.
+// Unmarshal sets the sizer of batches to that of the queue, unless they have their own.
 func (c *QueueConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (c *QueueConfig) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
-// queue is the queue there is, nil where whoever sends waits.
+// queue returns the queue's configuration, nil if callers wait for the result.
 func (c *Config) queue() *QueueConfig {
 	if !c.Queue.HasValue() || c.Queue.Get().WaitForResult {
 		return nil
@@ -241,7 +241,7 @@ func (c *Config) queue() *QueueConfig {
 	return c.Queue.Get()
 }
 
-// The values of Scope. Those of Transport and Mode are of their packages.
+// Values of Scope. Those of Transport and Mode are in their packages.
 const (
 	scopeStream     = "stream"
 	scopeConnection = "connection"

@@ -45,7 +45,7 @@ type HTTPConfig struct {
 	_ struct{}
 }
 
-// endpoint is the URL that a signal has of its own.
+// endpoint returns the URL of a signal, if it has its own.
 func (c *HTTPConfig) endpoint(signal otlpstream.Signal) string {
 	switch signal {
 	case otlpstream.Traces:
@@ -59,7 +59,7 @@ func (c *HTTPConfig) endpoint(signal otlpstream.Signal) string {
 	}
 }
 
-// client is what a client is made with.
+// client returns the settings of the HTTP client.
 func (c *HTTPConfig) client() confighttp.ClientConfig {
 	return confighttp.ClientConfig{
 		ProxyURL: c.ProxyURL, MaxConnsPerHost: c.MaxConnsPerHost, IdleConnTimeout: c.IdleConnTimeout, DisableKeepAlives: c.DisableKeepAlives,

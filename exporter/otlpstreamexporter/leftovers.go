@@ -18,20 +18,21 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
 )
 
-// A queue on disk is known by the ID of the exporter, and with `endpoints` by the name of one of them, too. When these change, a queue with data in it would never be
-// opened again. So the names that there were are stored, and what is left under one that is there no more is delivered: to the destination with the same
-// endpoint, or else to the first.
+// A queue on disk is identified by the exporter's ID and, with `endpoints`, by the name of one of them. If these
+// change, a queue with data would never be opened again. So the names are stored, and what is left under one that no
+// longer exists is delivered to the destination with the same endpoint, or else to the first.
 
-// stored is what is known of a destination that has a queue on disk. Without a name it is the only one.
+// stored identifies a destination that has a queue on disk. Without a name, it is the only one.
 type stored struct {
 	Name     string `json:"name"`
 	Endpoint string `json:"endpoint"`
 }
 
-// storedKey is beside the queue of an exporter with one destination, among whose keys it is none.
+// storedKey is stored beside the queue of an exporter with one destination, which does not use that key.
 const storedKey = "godwit.destinations"
 
-// left finds what other destinations have left on disk. It comes before any queue is opened: a storage may have one client at a time.
+// left finds what former destinations have left on disk. It must be called before any queue is opened, because a
+// storage may have one client at a time.
 func (e *streamExporter) left(ctx context.Context, host component.Host) []stored {
 	configured := e.cfg.queue()
 	if configured == nil || configured.Storage == nil {
@@ -39,7 +40,7 @@ func (e *streamExporter) left(ctx context.Context, host component.Host) []stored
 	}
 	disk, ok := host.GetExtensions()[*configured.Storage].(storage.Extension)
 	if !ok {
-		return nil // the queue says so
+		return nil // the queue reports it
 	}
 	left, err := e.leftOn(ctx, disk)
 	if err != nil {
@@ -48,7 +49,7 @@ func (e *streamExporter) left(ctx context.Context, host component.Host) []stored
 	return left
 }
 
-// ofNow are the destinations as they are stored.
+// ofNow returns the current destinations, as they are stored.
 func (e *streamExporter) ofNow() (now []stored) {
 	for _, d := range e.dests {
 		one := stored{Endpoint: d.client.Endpoint}
@@ -60,7 +61,7 @@ func (e *streamExporter) ofNow() (now []stored) {
 	return now
 }
 
-// queueOf is the ID that a queue is known by.
+// queueOf returns the ID of a destination's queue.
 func (e *streamExporter) queueOf(d stored) component.ID {
 	if d.Name == "" {
 		return e.set.ID
@@ -68,7 +69,7 @@ func (e *streamExporter) queueOf(d stored) component.ID {
 	return component.NewIDWithName(e.set.ID.Type(), e.set.ID.Name()+"@"+d.Name)
 }
 
-// leftOn finds the destinations that are there no more and have something on disk, and stores those of now with them.
+// leftOn finds former destinations with data on disk, and stores these together with the current ones.
 func (e *streamExporter) leftOn(ctx context.Context, disk storage.Extension) (left []stored, err error) {
 	own, err := disk.GetClient(ctx, component.KindExporter, e.set.ID, e.signal.String())
 	if err != nil {
@@ -90,7 +91,7 @@ func (e *streamExporter) leftOn(ctx context.Context, disk storage.Extension) (le
 		return slices.ContainsFunc(all, func(d stored) bool { return d.Name == name })
 	}
 	if !has(before, "") {
-		before = append(before, stored{}) // of a version that did not store it
+		before = append(before, stored{}) // from a version that did not store it
 	}
 	for _, d := range before {
 		if has(now, d.Name) {
@@ -121,7 +122,8 @@ func (e *streamExporter) leftOn(ctx context.Context, disk storage.Extension) (le
 	return left, own.Set(ctx, storedKey, after)
 }
 
-// hasRequests tells whether the helper's queue in a storage has any, or did not end in order. See persistent_queue.go there.
+// hasRequests reports whether the helper's queue in a storage contains requests, or was not closed properly. See
+// persistent_queue.go there.
 func hasRequests(ctx context.Context, client storage.Client) (bool, error) {
 	const key, fieldRead, fieldWrite, fieldDispatched = "qmv0", 3, 4, 5
 	metadata, err := client.Get(ctx, key)
@@ -132,7 +134,7 @@ func hasRequests(ctx context.Context, client storage.Client) (bool, error) {
 	for rest := metadata; len(rest) > 0; {
 		number, kind, tag := protowire.ConsumeTag(rest)
 		if tag < 0 {
-			return true, nil // the queue is to say what is wrong
+			return true, nil // the queue will report the error
 		}
 		size := protowire.ConsumeFieldValue(number, kind, rest[tag:])
 		if size < 0 {
@@ -152,7 +154,7 @@ func hasRequests(ctx context.Context, client storage.Client) (bool, error) {
 	return read != write, nil
 }
 
-// deliverFrom has a destination deliver what is in a queue that is no more one's own.
+// deliverFrom makes a destination deliver the content of a former destination's queue.
 func (e *streamExporter) deliverFrom(ctx context.Context, host component.Host, from stored) error {
 	to := e.dests[0]
 	for _, d := range e.dests {

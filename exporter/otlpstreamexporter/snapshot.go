@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 )
 
-// Snapshot is the state of an exporter at a moment, for people to look at.
+// Snapshot is the state of an exporter at a moment, for display.
 type Snapshot struct {
 	Signal       string
 	Transport    string
@@ -24,42 +24,42 @@ type DestinationSnapshot struct {
 	Endpoint string
 	// Healthy is false from a fault until the next answer, and Streaming while requests are sent one by one.
 	Healthy, Streaming bool
-	// MaxMessage is the size of the largest message that the server takes, 0 where it has not said.
+	// MaxMessage is the size of the largest message that the server accepts, 0 if it has not announced that.
 	MaxMessage int64
 
-	// Items are what became of all items of this run. Received is the sum of all others.
+	// Items counts all items since the start by what happened to them. Received is the sum of all others.
 	Items Items
-	// InFlightRequests and InFlightBytes are what is sent and not acknowledged.
+	// InFlightRequests and InFlightBytes are sent but not acknowledged.
 	InFlightRequests, InFlightBytes int64
 
-	// Open is the streams that take requests, Draining those that are only read to their end.
+	// Open is the number of streams that accept requests, Draining of those that are only read until they end.
 	Open, Draining int
 	Opened         int64
 	Closed         map[string]int64 // by reason
 
 	AckLatency     Latency
 	Resent         int64 // requests
-	Retryable      int64 // answers that asked to send a request again
-	Divided        int64 // requests that were sent in parts
+	Retryable      int64 // answers that asked for a retry
+	Divided        int64 // requests sent in parts
 	UnexpectedAcks int64
-	// HeldFor is how much longer the destination is to be left alone, and Throttled how long it was in all.
+	// HeldFor is how much longer the destination must not be sent anything, and Throttled the total of such times.
 	HeldFor, Throttled time.Duration
 }
 
-// Latency is how long answers took lately.
+// Latency is the recent time to an answer.
 type Latency struct {
-	Count    int // of the answers that the others are about
+	Count    int // number of answers in the percentiles
 	P50, P99 time.Duration
 }
 
-// Items counts spans, data points or log records by where they are.
+// Items counts spans, data points or log records by their state.
 type Items struct {
 	Received, Queued, Pending, Acked int64
 
 	Dropped map[string]int64 // by reason
 }
 
-// Snapshot may be called at any time, from any goroutine.
+// Snapshot returns the state of the exporter. It may be called at any time, from any goroutine.
 func (e *streamExporter) Snapshot() Snapshot {
 	s := Snapshot{Signal: e.signal.String(), Transport: e.cfg.Transport, Mode: e.cfg.Mode}
 	for _, d := range e.dests {

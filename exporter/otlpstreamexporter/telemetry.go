@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 )
 
-// observe lets accounts and tallies be read as metrics.
+// observe registers callbacks that report accounts and tallies as metrics.
 func (e *streamExporter) observe() error {
 	each := func(value func(*destination) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
@@ -57,8 +57,8 @@ func (e *streamExporter) observe() error {
 	return nil
 }
 
-// observeAccounts reads each account once for all metrics that are made of it, so that they add up on every page. A
-// callback for each of them would see each at another moment.
+// observeAccounts reads each account once for all of its metrics, so that they are consistent. Separate callbacks would
+// read them at different moments.
 func (e *streamExporter) observeAccounts() error {
 	t := e.telemetry
 	accounts, err := metadata.Meter(e.set.TelemetrySettings).RegisterCallback(func(_ context.Context, o metric.Observer) error {

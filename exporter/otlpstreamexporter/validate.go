@@ -154,7 +154,7 @@ func (c *Config) validateMetadata() error {
 	return errors.Join(errs...)
 }
 
-// isHeader reports whether requests may have a header of that name, which is in lower case, for what a client says of itself.
+// isHeader reports whether a name, in lower case, may be a header for client metadata.
 func isHeader(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-_."
 	if name == "" || strings.Trim(name, letters) != "" || strings.HasSuffix(name, "-bin") {
@@ -171,7 +171,7 @@ func isHeader(name string) bool {
 }
 
 func (c *Config) validateTransport() error {
-	// What belongs to gRPC, and to WebSocket where that has it too.
+	// Settings of gRPC, and of WebSocket if it has them, too.
 	foreign := map[string]func(*configgrpc.ClientConfig) bool{
 		"authority":      func(c *configgrpc.ClientConfig) bool { return c.Authority != "" },
 		"wait_for_ready": func(c *configgrpc.ClientConfig) bool { return c.WaitForReady },

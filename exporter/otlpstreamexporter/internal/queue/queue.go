@@ -3,8 +3,8 @@
 
 // Package queue keeps encoded requests until they are delivered: in memory or on disk, one by one or in batches.
 //
-// The queue is that of the Collector's helper. Helpers expect telemetry and encode it themselves, once for each destination. To
-// avoid that, they get nothing to encode, and the request beside it.
+// The queue is the one of the Collector's helper. Helpers expect telemetry and encode it themselves, once for each
+// destination. To avoid that, they get empty telemetry, with the request in the context.
 package queue
 
 import (
@@ -29,44 +29,44 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Settings are what a queue has to know.
+// Settings are the parameters of a queue.
 type Settings struct {
 	Exporter exporter.Settings
 	Signal   otlpstream.Signal
-	// Queue is none where whoever sends waits until the data is delivered.
+	// Queue is empty if callers wait for delivery.
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig]
 
-	// Unary tells that requests are sent in OTLP form. A run of another mode may have stored what is read in stream form,
-	// or the other way round: it has to be sent as it is now, or the server would see no data in it.
+	// Unary means that requests are sent in OTLP form. A run in another mode may have stored requests in stream form,
+	// or the other way round: they must be converted to the current form, or the server would see no data in them.
 	Unary bool
-	// Keys are those of the client's metadata that are kept; without any, all are that are there, if anybody may look at them.
+	// Keys are the keys of client metadata to keep. Without any, All says whether all of it is kept.
 	Keys []string
 	All  bool
-	// Auth tells that an authenticator may ask who a client is.
+	// Auth reports whether an authenticator may ask who a client is.
 	Auth bool
 
-	// Epoch is the run of the exporter.
+	// Epoch identifies the run of the exporter.
 	Epoch   uint64
 	Account *account.Account
-	// Line gives requests their numbers where they are sent in order, else nil.
+	// Line numbers requests if they are sent in order, and is nil otherwise.
 	Line *order.Line
 
-	// Start is called before there is anything to deliver, Deliver from as many goroutines as there are consumers, and Close when
-	// nothing is under way any more. Start and Close may both be nil.
+	// Start is called before anything is delivered, Deliver from as many goroutines as there are consumers, and Close
+	// when no delivery is running any more. Start and Close may be nil.
 	Start   component.StartFunc
 	Deliver func(context.Context, *Request) error
 	Close   component.ShutdownFunc
 }
 
-// Queue is that of one destination.
+// Queue is the queue of one destination.
 type Queue struct {
 	Settings
 
 	helper component.Component
-	// enqueue gives the helper the request that a context carries.
+	// enqueue passes the request in a context to the helper.
 	enqueue   func(context.Context) error
 	joining   sync.Mutex
-	lastBatch atomic.Int64 // the size of the last request that was merged, with a little more
+	lastBatch atomic.Int64 // size of the last merged request, plus a margin
 }
 
 // New returns a queue that is not started.
@@ -74,8 +74,8 @@ func New(ctx context.Context, settings *Settings) (*Queue, error) {
 	q := &Queue{Settings: *settings}
 	options := []exporterhelper.Option{
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
-		// The destination retries; all that is left for the helper is what is undelivered when it shuts down. A
-		// queue on disk keeps exactly what the helper was about to retry then.
+		// The destination retries. The helper only retries what is undelivered when it shuts down, and a queue on disk
+		// keeps exactly that.
 		exporterhelper.WithRetry(configretry.BackOffConfig{
 			Enabled: true, InitialInterval: time.Hour, MaxInterval: time.Hour, Multiplier: 1,
 		}),
@@ -110,7 +110,7 @@ func New(ctx context.Context, settings *Settings) (*Queue, error) {
 	}
 }
 
-// Start begins to deliver.
+// Start starts delivery.
 func (q *Queue) Start(ctx context.Context, host component.Host) error {
 	return q.helper.Start(ctx, host)
 }
@@ -118,26 +118,26 @@ func (q *Queue) Start(ctx context.Context, host component.Host) error {
 // Shutdown drains the queue, for as long as deliveries take.
 func (q *Queue) Shutdown(ctx context.Context) error { return q.helper.Shutdown(ctx) }
 
-// Stored reports whether it is on disk.
+// Stored reports whether the queue is on disk.
 func (q *Queue) Stored() bool { return q.Queue.HasValue() && q.Queue.Get().StorageID != nil }
 
-// Take is Offer for a destination that is the only one: what it refuses is still the caller's.
+// Take is Offer for the only destination: what it refuses stays with the caller.
 func (q *Queue) Take(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	err := q.Offer(ctx, memory, items)
-	// Without a queue an error is the outcome of a delivery, and counted there.
+	// Without a queue, an error is the result of a delivery, which is counted there.
 	if err != nil && q.Queue.HasValue() {
 		q.Account.Refuse(items)
 	}
 	return err
 }
 
-// Offer queues encoded data, and leaves it to the caller what becomes of the account if that fails.
+// Offer queues encoded data. If that fails, the caller must adjust the account.
 func (q *Queue) Offer(ctx context.Context, memory *otlpstream.Memory, items int) error {
 	q.Account.Receive(items)
 	memory.Retain()
 	r := &Request{Data: memory.Bytes(), Memory: memory, Items: items, epoch: q.Epoch, queue: q}
 	if q.Line != nil && q.Queue.HasValue() && !q.Stored() {
-		q.joining.Lock() // numbers are in the order of the queue
+		q.joining.Lock() // numbers must be in the order of the queue
 		defer q.joining.Unlock()
 		r.Number = q.Line.Join()
 	}
@@ -146,12 +146,12 @@ func (q *Queue) Offer(ctx context.Context, memory *otlpstream.Memory, items int)
 		q.Line.Pass(r.Number)
 	}
 	if err != nil && q.Queue.HasValue() {
-		memory.Release() // the queue has not taken it
+		memory.Release() // the queue did not accept it
 	}
 	return err
 }
 
-// push sees a request through.
+// push delivers a request.
 func (q *Queue) push(ctx context.Context, request xexporterhelper.Request) error {
 	r := request.(*Request)
 	r.queue = q
@@ -168,10 +168,10 @@ func (q *Queue) push(ctx context.Context, request xexporterhelper.Request) error
 	}
 	err := q.Deliver(ctx, r)
 	if err == nil {
-		r.Memory.Release() // nobody comes back for it
+		r.Memory.Release() // it is not needed any more
 	}
 	return err
 }
 
-// batchSize is how large batches are, as the last one was: nothing is copied twice then.
+// batchSize returns the size of a batch, estimated from the last one, so that nothing is copied twice.
 func (q *Queue) batchSize() int { return int(q.lastBatch.Load()) }

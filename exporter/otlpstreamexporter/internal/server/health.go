@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// health is whether a server answers. It is said when that changes.
+// health records whether a server answers. Changes are reported.
 type health struct {
 	host component.Host
 
@@ -20,10 +20,11 @@ type health struct {
 	sick  bool
 	heard time.Time // the last answer
 	err   error     // the first since then
-	since time.Time // when that was
+	since time.Time // when that error was
 }
 
-// Fault records that what began then has failed. If there was an answer since, it says nothing about the server now.
+// Fault records that something begun at a time has failed. If there was an answer since then, it says nothing about the
+// server's present state.
 func (s *Server) Fault(begun time.Time, err error) {
 	h := &s.health
 	h.mu.Lock()
@@ -53,14 +54,14 @@ func (s *Server) Answered(now time.Time) {
 	}
 }
 
-// Well reports whether it has answered what was sent last, as far as is known.
+// Well reports whether the server answers, as far as is known.
 func (s *Server) Well() bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return !s.health.sick
 }
 
-// Trouble is since when it does not answer, and why, nil while it does.
+// Trouble returns since when the server does not answer, and why, nil while it does.
 func (s *Server) Trouble() (since time.Time, why error) {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()

@@ -16,26 +16,27 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// connection is a gRPC connection that streams and unary requests share. It may lead to several addresses, and notes of each when
-// it was last heard.
+// connection is a gRPC connection that streams and unary requests share. It may connect to several addresses, and
+// records when each was last heard from.
 type connection struct {
 	*grpc.ClientConn
 
-	wire      *atomic.Int64 // the bytes of all that is sent
+	wire      *atomic.Int64 // bytes sent
 	begun     time.Time
 	mu        sync.Mutex
-	addresses map[string]*address // that it is connected to
+	addresses map[string]*address // connected ones
 
-	// The transport's lock guards how many calls use it, and whether it is closed when the last of them ends.
+	// Guarded by the transport's lock: the number of calls that use it, and whether it is closed when the last of them
+	// ends.
 	users    int
 	replaced bool
 }
 
-// address is one that a connection leads to.
+// address is an address of a connection.
 type address struct {
 	begun time.Time
-	heard atomic.Int64 // nanoseconds since it begun
-	conns int          // of the transport; the connection's lock guards it
+	heard atomic.Int64 // nanoseconds since begun
+	conns int          // number of transport connections; guarded by the connection's lock
 }
 
 func (a *address) hears() { a.heard.Store(int64(time.Since(a.begun))) }
@@ -44,18 +45,18 @@ func (a *address) silentSince(moment time.Time) bool {
 	return time.Duration(a.heard.Load()) < moment.Sub(a.begun)
 }
 
-// call is what a connection knows of one: where it went, once it has.
+// call records the address to which a call went.
 type call struct{ to atomic.Pointer[address] }
 
 type callKey struct{}
 
-// calling is the context of a call that is to be known.
+// calling returns a context that records a call's address.
 func calling(ctx context.Context) (context.Context, *call) {
 	c := &call{}
 	return context.WithValue(ctx, callKey{}, c), c
 }
 
-// at returns what is known of an address, to which there are so many more connections now.
+// at returns an address, and changes its number of connections.
 func (c *connection) at(remote net.Addr, more int) *address {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,10 +72,10 @@ func (c *connection) at(remote net.Addr, more int) *address {
 	return a
 }
 
-// TagRPC and the others let gRPC tell what it sends and hears.
+// TagRPC and the other methods let gRPC report what it sends and receives.
 func (*connection) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC records where a call goes, and that the server there has said something, and counts what is sent.
+// HandleRPC records the address of a call and when the server there was heard from, and counts what is sent.
 func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	k, _ := ctx.Value(callKey{}).(*call)
 	switch s := s.(type) {
@@ -96,12 +97,12 @@ func (c *connection) HandleRPC(ctx context.Context, s stats.RPCStats) {
 
 type remoteKey struct{}
 
-// TagConn has the end of a connection known.
+// TagConn stores the address for HandleConn.
 func (*connection) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	return context.WithValue(ctx, remoteKey{}, info.RemoteAddr)
 }
 
-// HandleConn records that somebody is there at the other end.
+// HandleConn records the beginning and the end of a connection to an address.
 func (c *connection) HandleConn(ctx context.Context, s stats.ConnStats) {
 	remote, ok := ctx.Value(remoteKey{}).(net.Addr)
 	if !ok {
@@ -115,7 +116,7 @@ func (c *connection) HandleConn(ctx context.Context, s stats.ConnStats) {
 	}
 }
 
-// use returns the connection of a slot for one call, dialled anew if the last one was replaced. Who is done with it leaves it.
+// use returns the connection of a slot for one call, a new one if the last was replaced. The caller must call leave.
 func (t *grpcTransport) use(slot int) (*connection, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +132,8 @@ func (t *grpcTransport) use(slot int) (*connection, error) {
 	return t.shared(slot % len(t.conns))
 }
 
-// useShared returns the connection for a unary request. Where streams have connections of their own, requests share one, which is dialled anew as often as a
-// stream is opened: to dial for each request would cost more than the request.
+// useShared returns the connection for a unary request. If streams have connections of their own, requests share one,
+// which is replaced as often as streams are: dialling for each request would cost more than the request.
 func (t *grpcTransport) useShared() (*connection, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +146,7 @@ func (t *grpcTransport) useShared() (*connection, error) {
 	return t.shared(0)
 }
 
-// shared is one of those that calls share. The lock is held.
+// shared returns one of the connections that calls share. The caller must hold the lock.
 func (t *grpcTransport) shared(n int) (*connection, error) {
 	if t.conns[n].replaced {
 		next, err := t.dial()
@@ -168,10 +169,10 @@ func (t *grpcTransport) leave(c *connection) {
 	}
 }
 
-// giveUp makes the next calls dial anew if a call has had no answer since then, and nothing else has come from the address that
-// it went to either. A proxy between may confirm all bytes and forward none, so the kernel finds nothing wrong. Other
-// addresses of the connection are dialled with it: gRPC gives up none alone. Calls that are on the connection stay. One that is not
-// established is left to gRPC, which dials with a backoff.
+// giveUp makes the next calls dial again if a call has had no answer since a time, and nothing else was received from
+// its address either. A proxy may acknowledge all bytes and forward none, so the kernel does not notice. gRPC cannot
+// give up a single address, so the other addresses of the connection are dialled again, too. Calls stay on the old
+// connection. A connection that is not established is left to gRPC, which dials with a backoff.
 func (t *grpcTransport) giveUp(c *connection, k *call, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,19 +34,20 @@ type grpcTransport struct {
 	dial   func() (*connection, error)
 	mu     sync.Mutex
 	conns  []*connection
-	// alone gives each stream a connection of its own, and renew is how old that of unary requests becomes then, 0 being for ever.
+	// alone means that each stream has its own connection. renew is then the maximum age of the connection for unary
+	// requests, 0 for ever.
 	alone bool
 	renew time.Duration
-	// caps are what this end is capable of.
+	// caps are this side's capabilities.
 	caps     otlpstream.Caps
 	identity string
-	// authenticated tells that an authenticator sets headers, and with its own those of the origin.
+	// authenticated means that an authenticator sets headers, and the origin's together with its own.
 	authenticated bool
-	// compression is what calls have unless they say otherwise.
+	// compression is the default of calls.
 	compression configcompression.Type
 }
 
-// shuffled connects to one address of those that a name resolves to, any of them.
+// shuffled is a configuration that connects to a random address of those that a name resolves to.
 const shuffled = `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`
 
 func newGRPC(ctx context.Context, s *Settings, host component.Host) (*grpcTransport, error) {
@@ -92,7 +93,7 @@ func newGRPC(ctx context.Context, s *Settings, host component.Host) (*grpcTransp
 	return t, nil
 }
 
-// options are those of a call.
+// options returns the options of a call.
 func (t *grpcTransport) options(c configcompression.Type) []grpc.CallOption {
 	options := []grpc.CallOption{grpc.ForceCodecV2(otlpstream.Codec())}
 	switch {
@@ -115,7 +116,7 @@ func (t *grpcTransport) Open(ctx context.Context, slot int, c configcompression.
 	ctx, known := calling(ctx)
 	stream, err := shared.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
 		t.signal.StreamMethod(),
-		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // we resend; the library need not keep what it has sent
+		append(t.options(c), grpc.MaxRetryRPCBufferSize(0))...) // this package sends again; the library need not keep what it has sent
 	if err != nil {
 		t.leave(shared)
 		return nil, serversOwn(err)
@@ -123,7 +124,7 @@ func (t *grpcTransport) Open(ctx context.Context, slot int, c configcompression.
 	return grpcConn{stream, t, shared, known}, nil
 }
 
-// outgoing is the context of a call whose headers tell its origin.
+// outgoing returns the context of a call with headers for its origin.
 func (t *grpcTransport) outgoing(ctx context.Context) context.Context {
 	if t.authenticated {
 		return ctx
@@ -147,15 +148,15 @@ func (t *grpcTransport) Unary(ctx context.Context, p otlpstream.Payload, c confi
 	return response, serversOwn(err)
 }
 
-// What the library says where no status came from the server: a proxy between has ended the call.
+// Messages of the library for calls without a status from the server, because a proxy has ended them.
 const (
 	saidOfHTTP    = "unexpected HTTP status code received from server: "
 	saidOfReset   = "stream terminated by RST_STREAM with error code: "
 	saidOfSilence = "server closed the stream without sending trailers"
 )
 
-// serversOwn leaves an error that the server gave as it is. One that the library made of what a proxy did has nothing to do
-// with the request: it says so in an HTTP status, or else no more than that the server is away.
+// serversOwn returns errors of the server unchanged. An error that the library made because of a proxy is unrelated to
+// the request: it is replaced by the error for the HTTP status, or by one that says that the server is unavailable.
 func serversOwn(err error) error {
 	st, ok := status.FromError(err)
 	if !ok || err == nil {
@@ -165,7 +166,7 @@ func serversOwn(err error) error {
 	if _, said, found := strings.Cut(message, saidOfHTTP); found {
 		said, _, _ = strings.Cut(said, " ")
 		code, _ := strconv.Atoi(said)
-		if code == http.StatusInternalServerError || code == http.StatusBadRequest || code == http.StatusOK { // a web page, for example
+		if code == http.StatusInternalServerError || code == http.StatusBadRequest || code == http.StatusOK { // for example, a web page
 			code = http.StatusBadGateway
 		}
 		return httpStatus(&http.Response{StatusCode: code}, errors.New(message))
@@ -179,7 +180,7 @@ func serversOwn(err error) error {
 func (t *grpcTransport) Close() error {
 	var errs []error
 	for _, c := range t.conns {
-		if !c.replaced { // else the last of its calls has closed it
+		if !c.replaced { // otherwise the last of its calls closes it
 			errs = append(errs, c.Close())
 		}
 	}

@@ -36,14 +36,14 @@ type httpSender struct {
 func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error) {
 	data := p.Data
 	if c.IsCompressed() {
-		const mostly = 8 // it becomes less than one part in so many
+		const mostly = 8 // it shrinks to less than this part
 		frame, err := framesOf(c).AppendFrame(make([]byte, 0, 1<<10+len(data)/mostly), data)
 		if err != nil {
 			return nil, err
 		}
 		data = frame[1:]
 	} else {
-		p.Memory.Retain() // for good: the client may not be done with it when the answer is there
+		p.Memory.Retain() // never released: the client may still use it when the answer is there
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(data))
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configco
 	return body, nil
 }
 
-// sameRequest follows a server that leads elsewhere where the same request is made there. Where a page would be asked for in its place, as one
-// to log in at is, whatever answers that has taken nothing.
+// sameRequest follows redirects that repeat the same request. If a page would be requested instead, such as one to log
+// in, whatever answers has not accepted anything.
 func sameRequest(next *http.Request, before []*http.Request) error {
 	const most = 10
 	if next.Method != before[0].Method || len(before) == most {
@@ -88,17 +88,17 @@ func sameRequest(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// refusal is what an answer says of a request that was not taken, and where it leads to.
+// refusal returns the error for an answer that refuses a request, with its redirect location.
 func refusal(response *http.Response) error {
 	at, err := response.Location()
 	if err != nil {
 		return errors.New(response.Status)
 	}
-	at.User, at.RawQuery, at.Fragment = nil, "", "" // there may be secrets in these
+	at.User, at.RawQuery, at.Fragment = nil, "", "" // these may be secret
 	return fmt.Errorf("%s: the server leads to %s", response.Status, at)
 }
 
-// baseOf is the URL that an endpoint stands for. One without a scheme is https, unless it is insecure.
+// baseOf returns the base URL for an endpoint. The default scheme is https, unless the endpoint is insecure.
 func baseOf(client *configgrpc.ClientConfig) string {
 	scheme, address, found := strings.Cut(client.Endpoint, "://")
 	if !found {
@@ -111,7 +111,7 @@ func baseOf(client *configgrpc.ClientConfig) string {
 	return scheme + "://" + strings.TrimSuffix(address, "/")
 }
 
-// header is that of each request to the destination.
+// header returns the headers of each request to the destination.
 func (s *Settings) header() http.Header {
 	header := http.Header{"User-Agent": {s.userAgent()}}
 	for name, value := range s.Client.Headers.Iter {
@@ -136,7 +136,7 @@ func newHTTP(ctx context.Context, s *Settings, host component.Host) (*httpTransp
 	if asks := withKeepalive(client.Keepalive, HTTP); asks.HasValue() { // of HTTP/2
 		settings.HTTP2ReadIdleTimeout, settings.HTTP2PingTimeout = asks.Get().Time, asks.Get().Timeout
 	}
-	// Requests have spans of their own, so there is nothing for the client to tell.
+	// Requests have spans of their own, so the client needs none.
 	made, err := settings.ToClient(ctx, host.GetExtensions(), component.TelemetrySettings{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the client of %q: %w", client.Endpoint, err)

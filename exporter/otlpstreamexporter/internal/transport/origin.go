@@ -18,14 +18,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/origin"
 )
 
-// anonymous is a client that has been authenticated as nobody. Some authenticators do not expect that there is none.
+// anonymous is a client authenticated as nobody, because some authenticators do not expect a missing one.
 type anonymous struct{}
 
 func (anonymous) GetAttribute(string) any { return nil }
 
 func (anonymous) GetAttributeNames() []string { return nil }
 
-// WithAuth returns a context whose client has been authenticated, if only as nobody.
+// WithAuth returns a context with an authenticated client, as nobody if there is none.
 func WithAuth(ctx context.Context) context.Context {
 	info := client.FromContext(ctx)
 	if info.Auth != nil {
@@ -37,7 +37,7 @@ func WithAuth(ctx context.Context) context.Context {
 
 type originKey struct{}
 
-// WithOrigin returns the context of a stream or request that tells its origin in headers.
+// WithOrigin returns the context of a stream or request with headers for its origin.
 func WithOrigin(ctx context.Context, o origin.Origin) context.Context {
 	if o == "" {
 		return ctx
@@ -50,14 +50,14 @@ func headersOf(ctx context.Context) []origin.Header {
 	return o.Headers()
 }
 
-// addOrigin sets the headers of a request over HTTP. An authenticator comes after it, and may set others.
+// addOrigin sets the origin's headers of an HTTP request. An authenticator comes later, and may replace them.
 func addOrigin(ctx context.Context, to http.Header) {
 	for _, h := range headersOf(ctx) {
 		to.Add(h.Key, h.Value)
 	}
 }
 
-// outgoing sets those of a call over gRPC, where no authenticator does.
+// outgoing sets the origin's headers of a gRPC call, if no authenticator does.
 func outgoing(ctx context.Context) context.Context {
 	var pairs []string
 	for _, h := range headersOf(ctx) {
@@ -69,12 +69,12 @@ func outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// originators are extensions of which the authenticator sets headers of the origin, too. gRPC would send a header twice
-// that is set by both.
+// originators returns extensions in which the authenticator also sets the origin's headers. gRPC would send a header
+// twice if both set it.
 func originators(extensions map[component.ID]component.Component, id component.ID) map[component.ID]component.Component {
 	authenticator, ok := extensions[id].(extensionauth.GRPCClient)
 	if !ok {
-		return extensions // and its absence is reported by who looks for it
+		return extensions // a missing one is reported elsewhere
 	}
 	extensions = maps.Clone(extensions)
 	extensions[id] = originator{extensions[id], authenticator}
@@ -120,7 +120,7 @@ func (c originCredentials) GetRequestMetadata(ctx context.Context, uri ...string
 		switch first, ok := all[h.Key]; {
 		case !ok:
 			all[h.Key] = h.Value
-		case ok && !contains(set, h.Key): // the same header, again: a list, as HTTP has it
+		case ok && !contains(set, h.Key): // repeated header: a list, as in HTTP
 			all[h.Key] = first + "," + h.Value
 		}
 	}

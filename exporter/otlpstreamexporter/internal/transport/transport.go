@@ -3,7 +3,8 @@
 
 // Package transport carries streams and unary requests to one address: over gRPC, over WebSocket, or as OTLP/HTTP.
 //
-// It handles connections, headers and the effects of proxies. The content of requests, and what becomes of them, is left to its users.
+// It handles connections, headers and the effects of proxies. The content of requests and their results are up to its
+// users.
 package transport
 
 import (
@@ -33,52 +34,52 @@ const (
 
 // Transport carries streams and unary requests to one address. Its errors have gRPC statuses.
 type Transport interface {
-	// Open opens a stream for the slot of that number. It ends when ctx ends.
+	// Open opens a stream for a slot. It ends when ctx ends.
 	Open(ctx context.Context, slot int, c configcompression.Type) (Conn, error)
 	// Unary sends a payload in OTLP form and returns the encoded response.
 	Unary(ctx context.Context, p otlpstream.Payload, c configcompression.Type) ([]byte, error)
 	Close() error
 }
 
-// Conn is a stream as its transport has it. One goroutine sends, another receives.
+// Conn is a stream of a transport. One goroutine sends, another receives.
 type Conn interface {
 	Send(*otlpstream.Request) error
 	CloseSend() error
-	// Greeting waits for what the server grants and knows; all is 0 where it does not say.
+	// Greeting waits for the server's limits and capabilities; all are 0 if it does not announce them.
 	Greeting() (otlpstream.Limits, otlpstream.Caps)
 	// Recv reads the next response. io.EOF is the regular end.
 	Recv(*otlpstream.Response) error
 }
 
-// Holding is a Conn that may keep back what is sent until Flush, to write several requests at once. gRPC does so by
-// itself.
+// Holding is a Conn that may hold back data until Flush, to write several requests at once. gRPC does so by itself.
 type Holding interface{ Flush() error }
 
-// Sharing is a Conn that may share its connection with others. Silent says that it has received nothing since then.
+// Sharing is a Conn that may share its connection with others. Silent reports that it has received nothing since a
+// time.
 type Sharing interface{ Silent(since time.Time) }
 
-// Settings are what a transport has to know.
+// Settings are the parameters of a transport.
 type Settings struct {
 	Signal otlpstream.Signal
 	Client configgrpc.ClientConfig
-	// HTTP is what only OTLP/HTTP has, and URL where it sends to, in place of a path of the endpoint.
+	// HTTP are the settings that only OTLP/HTTP has. URL replaces the path of the endpoint.
 	HTTP confighttp.ClientConfig
 	URL  string
 
 	Connections int  // of gRPC
-	Alone       bool // each stream has a connection of its own
-	// Renew is how old the connection of unary requests becomes where streams have their own, 0 being for ever.
+	Alone       bool // each stream has its own connection
+	// Renew is the maximum age of the connection for unary requests if streams have their own, 0 for ever.
 	Renew    time.Duration
-	Requests int // in flight at most
+	Requests int // maximum in flight
 	// Reconnect is the longest pause before a connection is dialled again.
 	Reconnect time.Duration
 
-	Caps     otlpstream.Caps // that streams are opened with
-	Identity string          // of the slots' names, for servers to know them by
+	Caps     otlpstream.Caps // announced when streams are opened
+	Identity string          // part of the slots' names, by which servers recognise them
 
 	Build     component.BuildInfo
 	Telemetry component.TelemetrySettings
-	Wire      *atomic.Int64 // counts the bytes that are sent
+	Wire      *atomic.Int64 // counts bytes sent
 }
 
 // New returns a transport of a kind.
@@ -93,11 +94,11 @@ func New(ctx context.Context, kind string, s *Settings, host component.Host) (Tr
 	}
 }
 
-// keepalive is how long the other end may be silent before it is asked whether it is there, where the configuration does not
-// say. A gRPC server of a library's defaults ends a connection on which it is asked more than once in five minutes without
-// having sent anything; on Linux, bytes that the other end's kernel does not confirm end a connection after the timeout of
-// keepalive in any case, and one on which nothing is heard while streams wait for answers is dialled anew. Over WebSocket nobody
-// minds, and proxies take a stream that is silent for a minute for dead.
+// keepalive returns how long the other side may be silent before it is pinged, unless the configuration says so. A gRPC
+// server with default settings ends a connection that is pinged more than once in five minutes without data. On Linux,
+// unacknowledged bytes end a connection after the keepalive timeout in any case, and one that is silent while streams
+// wait for answers is dialled again. Over WebSocket, pings do no harm, and proxies consider a stream dead after a
+// minute of silence.
 func keepalive(transport string) time.Duration {
 	if transport == GRPC {
 		return 5*time.Minute + 10*time.Second
@@ -105,7 +106,7 @@ func keepalive(transport string) time.Duration {
 	return 10 * time.Second
 }
 
-// withKeepalive completes what is configured for a transport.
+// withKeepalive adds the default to the configuration for a transport.
 func withKeepalive(configured configoptional.Optional[configgrpc.KeepaliveClientConfig], transport string) configoptional.Optional[configgrpc.KeepaliveClientConfig] {
 	if !configured.HasValue() {
 		return configured
@@ -115,7 +116,7 @@ func withKeepalive(configured configoptional.Optional[configgrpc.KeepaliveClient
 	return configoptional.Some(asks)
 }
 
-// nameOfSlot is what servers know a slot by: numbers of requests are its own, on all streams that it has.
+// nameOfSlot returns the name by which servers know a slot: it numbers its requests on all of its streams.
 func nameOfSlot(identity string, slot int) string { return identity + "-" + strconv.Itoa(slot) }
 
 func (s *Settings) userAgent() string {
