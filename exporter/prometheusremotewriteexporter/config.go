@@ -114,7 +114,7 @@ const (
 // serviceAttributes identify a service; they are the labels job and instance already.
 var serviceAttributes = []string{"service.name", "service.namespace", "service.instance.id"}
 
-// reserved headers are the protocol's.
+// reserved are headers of the protocol.
 var reserved = []string{"Content-Encoding", "Content-Type", "User-Agent", "X-Prometheus-Remote-Write-Version"}
 
 func createDefaultConfig() component.Config {
@@ -140,7 +140,7 @@ func defaultClient() confighttp.ClientConfig {
 	return client
 }
 
-// ownKeys are those at the top that are not the client's.
+// ownKeys are the top-level keys that do not belong to the client.
 var ownKeys = func() map[string]bool {
 	keys := map[string]bool{}
 	for i := range reflect.TypeFor[Config]().NumField() {
@@ -152,14 +152,14 @@ var ownKeys = func() map[string]bool {
 	return keys
 }()
 
-// Unmarshal lets the block `http` win over the keys at the top.
+// Unmarshal decodes the configuration. The block `http` takes precedence over the keys at the top.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := confkeys.Unmarshal(conf, c); err != nil {
 		return err
 	}
 	if gates.Enabled(gateRemoveTopLevel) {
 		for key := range conf.ToStringMap() {
-			if !ownKeys[key] { // it is known, so it is the client's
+			if !ownKeys[key] { // known, so it belongs to the client
 				return fmt.Errorf("`%s` must be under `http`: the feature gate %s is enabled", key, gateRemoveTopLevel)
 			}
 		}
@@ -200,7 +200,7 @@ func (c *Config) Validate() error {
 			fault("`include_metadata_keys` must not have %q: the protocol says what that header is", key)
 		}
 	}
-	if len(errs) == 0 { // what is left has the same names there
+	if len(errs) == 0 { // the remaining keys have the same names there
 		errs = append(errs, c.translate().Validate())
 	}
 	return errors.Join(errs...)

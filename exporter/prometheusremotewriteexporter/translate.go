@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// maxTenants is how many values of `include_metadata_keys` there may be at a time, where contrib's exporter has no bound.
+	// maxTenants is the maximum number of combinations of `include_metadata_keys`, which contrib's exporter does not
+	// limit.
 	maxTenants = 10_000
-	// maxQueueGrowth is how many times the bytes of the default may be queued in memory for a longer `queue_size`.
+	// maxQueueGrowth is the maximum factor by which a longer `queue_size` increases the bytes queued in memory.
 	maxQueueGrowth = 16
 )
 
-// translate makes the configuration of the remotewrite exporter. Defaults are chosen so that the same series come out as
-// do of contrib's.
+// translate returns the equivalent configuration of the remotewrite exporter. Its defaults produce the same series as
+// contrib's exporter.
 func (c *Config) translate() *remotewriteexporter.Config {
 	cfg := remotewriteexporter.NewDefaultConfig()
 	cfg.HTTP = c.HTTP
@@ -42,12 +43,12 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	cfg.Retry.Multiplier = c.Retry.Multiplier
 	cfg.Retry.MaxInterval = c.Retry.MaxInterval
 	cfg.Retry.MaxElapsedTime = c.Retry.MaxElapsedTime
-	cfg.Retry.StatusCodes = nil // contrib drops what any 4xx refuses
+	cfg.Retry.StatusCodes = nil // contrib drops what is refused with any 4xx
 	if !c.Retry.Enabled {
 		retry := configretry.NewDefaultBackOffConfig()
 		cfg.Retry.InitialInterval, cfg.Retry.MaxInterval = time.Millisecond, retry.MaxInterval
 		cfg.Retry.Multiplier = retry.Multiplier
-		cfg.Retry.MaxElapsedTime = time.Nanosecond // it has passed before the second attempt
+		cfg.Retry.MaxElapsedTime = time.Nanosecond // shorter than the time to a second attempt
 	}
 	cfg.Queue.OnFull = "drop_newest"
 	switch {
@@ -65,7 +66,7 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	if c.MaxBatchSizeBytes > 0 {
 		cfg.Batch.MaxRawBytes = c.MaxBatchSizeBytes
 	}
-	cfg.Batch.MaxBytes = cfg.Batch.MaxRawBytes // contrib does not know a limit after compression
+	cfg.Batch.MaxBytes = cfg.Batch.MaxRawBytes // contrib has no limit after compression
 	cfg.Shards.Max = c.parallelism()
 	cfg.Tenant.MetadataKeys = c.IncludeMetadataKeys
 	cfg.Tenant.Max = maxTenants
@@ -98,7 +99,8 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	return cfg
 }
 
-// keys are those that errors name. The queue of a `wal`, and of those who wait for the result, has a bound without a key.
+// keys are the keys that errors name. With `wal`, and if callers wait for the result, the queue has a limit without a
+// key.
 func (c *Config) keys() remotewriteexporter.Keys {
 	if c.WAL.HasValue() || !c.Queue.Enabled {
 		return remotewriteexporter.Keys{}
@@ -106,7 +108,7 @@ func (c *Config) keys() remotewriteexporter.Keys {
 	return remotewriteexporter.Keys{QueueSize: "remote_write_queue.queue_size"}
 }
 
-// parallelism is the most requests at a time.
+// parallelism returns the maximum number of requests at a time.
 func (c *Config) parallelism() int {
 	n := c.Queue.NumConsumers
 	if p := c.MaxBatchRequestParallelism; p != nil {
@@ -119,7 +121,7 @@ func (c *Config) speaksV1() bool {
 	return c.ProtobufMessage == "" || c.ProtobufMessage == messageV1 || c.ProtobufMessage == "1.0"
 }
 
-// warnings say what happens in place of what some keys ask for.
+// warnings returns what happens instead of what some keys request.
 func (c *Config) warnings() []string {
 	var list []string
 	if wal := c.WAL.Get(); wal != nil && *wal != (WALConfig{Directory: wal.Directory}) {

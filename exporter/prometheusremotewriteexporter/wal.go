@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// walSize limits the queue on disk. Contrib's log has no bound.
+	// walSize limits the queue on disk. Contrib's log has no limit.
 	walSize = 10 << 30
-	// contribLog is where contrib's exporter keeps its log, in `wal.directory`.
+	// contribLog is the directory in `wal.directory` that contains the log of contrib's exporter.
 	contribLog = "prom_remotewrite"
 )
 
-// warnOfContribs says what an earlier run of contrib's exporter has left, which nobody else can read.
+// warnOfContribs logs a warning if contrib's exporter has left a log, which only it can read.
 func (c *WALConfig) warnOfContribs(log *zap.Logger) {
 	path := filepath.Join(c.Directory, contribLog)
 	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {

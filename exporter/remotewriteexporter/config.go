@@ -100,10 +100,10 @@ type Config struct {
 	_ struct{}
 }
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c, contribs) }
 
-// contribs are keys of contrib's exporter, and what is here for them. The exporter prometheus_remote_write has contrib's own.
+// contribs maps keys of contrib's exporter to advice. The exporter prometheus_remote_write has contrib's own keys.
 var contribs = map[string]string{
 	"sending_queue":                    "it is `queue`, whose `size` counts bytes",
 	"remote_write_queue":               "it is `queue`, whose `size` counts bytes",
@@ -276,12 +276,12 @@ type DeltaConfig struct {
 
 func defaultClient() confighttp.ClientConfig {
 	client := confighttp.NewDefaultClientConfig()
-	// One request at a time on each connection is what shards are; HTTP/2 would put them all on one.
+	// Each shard has one request at a time on its own connection; HTTP/2 would put them all on one.
 	client.ForceAttemptHTTP2 = false
 	return client
 }
 
-// NewDefaultConfig is the configuration before the user's.
+// NewDefaultConfig returns the default configuration.
 func NewDefaultConfig() *Config {
 	return &Config{
 		HTTP:             defaultClient(),

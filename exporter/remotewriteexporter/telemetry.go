@@ -29,17 +29,17 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
 
-// anyDestination takes the place of a destination's name where nobody knows of which of several something was lost.
+// anyDestination replaces a destination's name if it is not known which of several has lost something.
 const anyDestination = "unknown"
 
-// telemetry counts what the encoder, the queue and the senders tell it. The metrics that every exporter has bear the
-// exporter's ID and sum up the destinations; our own bear the destination.
+// telemetry counts what the encoder, the queue and the senders report. The metrics that all exporters have carry the
+// exporter's ID and sum up the destinations; the others carry the destination.
 type telemetry struct {
 	builder      *metadata.TelemetryBuilder
 	log          *zap.Logger
 	id           attribute.KeyValue
 	exporter     metric.MeasurementOption
-	queue        metric.MeasurementOption // as exporterhelper's: with data_type too
+	queue        metric.MeasurementOption // with data_type, as exporterhelper has it
 	destinations []*destinationTelemetry
 
 	damaged atomic.Int64 // bytes of the queue on disk that could not be read at the start
@@ -47,10 +47,10 @@ type telemetry struct {
 	host component.Host // to report the status to; set by Start
 
 	mu   sync.Mutex
-	down int // destinations that take no data
-	// untranslated is what the encoder left out, by reason; nil while that is nothing.
+	down int // destinations that do not accept data
+	// untranslated counts what the encoder left out, by reason; nil while there is nothing.
 	untranslated map[string]int64
-	storage      bool // whether the log says that the storage fails
+	storage      bool // whether it was logged that the storage fails
 }
 
 func newTelemetry(set exporter.Settings) (*telemetry, error) {
@@ -64,21 +64,21 @@ func newTelemetry(set exporter.Settings) (*telemetry, error) {
 	return t, nil
 }
 
-// with makes the attributes of a metric: which exporter, and what else there is to tell.
+// with returns the attributes of a metric: the exporter, and more.
 func (t *telemetry) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(more, t.id)...))
 }
 
 func (t *telemetry) shutdown() { t.builder.Shutdown() }
 
-// refused counts points that were not taken from the pipeline.
+// refused counts points that were refused to the pipeline.
 func (t *telemetry) refused(points int) {
 	t.builder.ExporterEnqueueFailedMetricPoints.Add(context.Background(), int64(points), t.exporter)
 }
 
 // Dropped counts what the encoder left out.
 func (t *telemetry) Dropped(reason loss.Reason, n int) {
-	if reason == loss.Relabelled { // nothing is wrong with it
+	if reason == loss.Relabelled { // that is intended
 		t.builder.ExporterRemotewriteRelabelDroppedPoints.Add(context.Background(), int64(n), t.exporter)
 		return
 	}
@@ -92,19 +92,19 @@ func (t *telemetry) Dropped(reason loss.Reason, n int) {
 		t.with(attribute.String("reason", string(reason))))
 }
 
-// First logs what the encoder left out for a reason that is new.
+// First logs the first point that the encoder left out for a reason.
 func (t *telemetry) First(reason loss.Reason, name string) {
 	t.log.Warn("cannot send some points; more of the same are counted, not logged",
 		zap.String("reason", string(reason)), zap.String("metric", name))
 }
 
-// Panicked logs a defect that some data met; the encoder went on without that data.
+// Panicked logs a defect of the encoder, which continued without the data that caused it.
 func (t *telemetry) Panicked(cause any, stack []byte, n int) {
 	t.log.Error("lost points to a defect in the encoder; please report it",
 		zap.Any("panic", cause), zap.Int("points", n), zap.ByteString("stack", stack))
 }
 
-// queueDropped counts a block that the queue dropped, and logs that it does, for each reason once a minute.
+// queueDropped counts a block that the queue dropped, and logs that once a minute for each reason.
 func (t *telemetry) queueDropped(destination int, reason string, h block.Header) {
 	d := t.destinations[destination]
 	d.Dropped(h, reason)
@@ -112,13 +112,13 @@ func (t *telemetry) queueDropped(destination int, reason string, h block.Header)
 		return
 	}
 	fields := []zap.Field{zap.String("reason", reason), zap.String("destination", d.name)}
-	if h.Version != 0 { // else nobody knows what was in it
+	if h.Version != 0 { // otherwise its content is not known
 		fields = append(fields, zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))
 	}
 	t.log.Warn("the queue dropped a block; more of the same are counted, not logged", fields...)
 }
 
-// blocked records that the queue began, or ceased, to make the pipeline wait.
+// blocked logs that the queue started or stopped making the pipeline wait.
 func (t *telemetry) blocked(is bool) {
 	if is {
 		t.log.Warn("The queue is full: the pipeline waits for room")
@@ -127,7 +127,7 @@ func (t *telemetry) blocked(is bool) {
 	}
 }
 
-// storageFailed counts a failure of the storage, and logs the first.
+// storageFailed counts a failure of the storage, and logs the first one.
 func (t *telemetry) storageFailed(err error) {
 	t.builder.ExporterRemotewriteStorageFailures.Add(context.Background(), 1, t.exporter)
 	t.mu.Lock()
@@ -139,7 +139,7 @@ func (t *telemetry) storageFailed(err error) {
 	}
 }
 
-// storageWorks ends what storageFailed began.
+// storageWorks logs that the storage works again after a failure.
 func (t *telemetry) storageWorks() {
 	t.mu.Lock()
 	failed := t.storage
@@ -150,7 +150,7 @@ func (t *telemetry) storageWorks() {
 	}
 }
 
-// storageDamaged records what cannot be read of the queue on disk.
+// storageDamaged records damage of the queue on disk.
 func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.damaged.Add(d.Bytes)
 	file, bytes := zap.String("file", d.File), zap.Int64("bytes", d.Bytes)
@@ -169,7 +169,7 @@ func (t *telemetry) storageDamaged(d segments.Damage) {
 	t.log.Error("a part of the queue on disk cannot be read: its blocks are lost, and counted as dropped if their number is known; everything else is sent", file, bytes)
 }
 
-// lost counts blocks of which damage left nothing, not even for which destination they were, unless there is only one.
+// lost counts blocks that were destroyed completely. Their destination is not known, unless there is only one.
 func (t *telemetry) lost(blocks int) {
 	destination := anyDestination
 	if len(t.destinations) == 1 {
@@ -190,21 +190,21 @@ type destinationTelemetry struct {
 	codes   map[int]metric.MeasurementOption
 	outcome Outcome
 	status  int                  // of the last answer; 0 without one
-	said    string               // what went wrong, or the answer's text unless it was a success
-	drops   map[string]time.Time // of the queue's that the log has, by reason
+	said    string               // the error, or the text of an answer that was not a success
+	drops   map[string]time.Time // last logged drop of the queue, by reason
 }
 
-// Outcome sums up what became of a destination's data.
+// Outcome sums up what happened to a destination's data.
 type Outcome struct {
 	Samples, Histograms, Exemplars int64            // delivered
 	Dropped                        map[string]int64 // samples and histograms dropped, by reason
-	Requests                       map[int]int64    // by status code; 0 is none
+	Requests                       map[int]int64    // by status code; 0 means no answer
 	Retries, WireBytes, RawBytes   int64
-	Busy                           time.Duration // that answers took, all together
+	Busy                           time.Duration // total time of answers
 }
 
-// addDestination makes the telemetry of a further destination. One whose name another has, too, has a number, or the metrics of one
-// would take the place of the other's.
+// addDestination adds the telemetry of a destination. If another one has the same name, it gets a number, because their
+// metrics would collide otherwise.
 func (t *telemetry) addDestination(endpoint string) {
 	name := destinationName(endpoint)
 	for n := 2; slices.ContainsFunc(t.destinations, func(d *destinationTelemetry) bool { return d.name == name }); n++ {
@@ -220,7 +220,7 @@ func (t *telemetry) addDestination(endpoint string) {
 	t.destinations = append(t.destinations, d)
 }
 
-// destinationName is an endpoint without what may be secret: credentials and query.
+// destinationName returns an endpoint without parts that may be secret: credentials and query.
 func destinationName(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -289,7 +289,7 @@ func (d *destinationTelemetry) Dropped(h block.Header, reason string) {
 	d.lost(reason, h.Samples, h.Histograms, h.Exemplars)
 }
 
-// Down implements send.Telemetry: the component is well while every destination is.
+// Down implements send.Telemetry: the component is healthy while all destinations are.
 func (d *destinationTelemetry) Down(reason error) {
 	t := d.t
 	t.mu.Lock()
@@ -305,7 +305,7 @@ func (d *destinationTelemetry) Down(reason error) {
 	}
 }
 
-// isNews reports whether the log has had nothing of a reason for which the queue drops blocks for a while.
+// isNews reports whether no drop for a reason was logged recently.
 func (d *destinationTelemetry) isNews(reason string) bool {
 	const interval = time.Minute
 	d.mu.Lock()
@@ -339,7 +339,7 @@ func (d *destinationTelemetry) with(more ...attribute.KeyValue) metric.Measureme
 	return d.t.with(append(more, attribute.String("destination", d.name))...)
 }
 
-// observe reports the state of e whenever somebody reads the metrics.
+// observe registers callbacks that report the state of e when metrics are read.
 func (t *telemetry) observe(e *remoteWrite) error {
 	b := t.builder
 	each := func(f func(destination int) int64) metric.Int64Callback {

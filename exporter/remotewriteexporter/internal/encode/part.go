@@ -351,7 +351,7 @@ func (w *walk) addPlain(n *knownPart, at *pdataslab.Stretch, from int) (next int
 	return len(n.points)
 }
 
-// partMetric adds the points of a metric, which are all recognised.
+// addPartMetric adds the points of a metric, which are all recognised.
 func (w *walk) addPartMetric(m *partMetric, known []partPoint, points []*pdataslab.Number, all pmetric.MetricSlice, at int) {
 	time, millisOf := uint64(0), int64(0)
 	for i, q := range points {

@@ -5,10 +5,10 @@ package frame
 
 import "math/bits"
 
-// codeMask keeps a code within arrays of 64, of which the largest code takes up 53.
+// codeMask keeps codes within arrays of 64 elements; the largest code is below 53.
 const codeMask = 63
 
-// literalCode is the code of a number of literals.
+// literalCode returns the code of a number of literals.
 func literalCode(n uint32) uint8 {
 	if n < uint32(len(literalCodes)) {
 		return literalCodes[n]
@@ -16,7 +16,7 @@ func literalCode(n uint32) uint8 {
 	return uint8(bits.Len32(n) - 1 + 19)
 }
 
-// matchCode is the code of the length of a match, less 3.
+// matchCode returns the code of a match length, which is given less 3.
 func matchCode(n uint32) uint8 {
 	if n < uint32(len(matchCodes)) {
 		return matchCodes[n]
@@ -24,7 +24,7 @@ func matchCode(n uint32) uint8 {
 	return uint8(bits.Len32(n) - 1 + 36)
 }
 
-// How many more bits follow each code.
+// The number of extra bits after each code.
 var (
 	literalBits = [64]uint8{
 		16: 1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
@@ -53,7 +53,7 @@ func fill(codes []uint8, more *[64]uint8) {
 	}
 }
 
-// The tables that need not be sent.
+// Predefined tables, which are not sent.
 var (
 	predefinedLiterals = predefined(6, 4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1,
 		-1, -1, -1, -1)

@@ -51,13 +51,13 @@ func (cfg *Config) checkStrategy() error {
 	}
 }
 
-// CheckExternalLabels says what is wrong with their names.
+// CheckExternalLabels returns an error if a name of theirs cannot be used.
 func (cfg *Config) CheckExternalLabels() error {
 	_, err := cfg.externalLabels()
 	return err
 }
 
-// externalLabels are those of a value, translated and sorted by name.
+// externalLabels returns the external labels that have a value, with translated names, sorted.
 func (cfg *Config) externalLabels() ([]Label, error) {
 	namer := cfg.labelNamer()
 	var list []Label
@@ -79,7 +79,7 @@ func (cfg *Config) externalLabels() ([]Label, error) {
 	return list, nil
 }
 
-// Translator makes names and labels as a configuration says.
+// Translator makes names and labels according to a configuration.
 type Translator struct {
 	cfg      Config
 	metrics  otlptranslator.MetricNamer
@@ -88,7 +88,7 @@ type Translator struct {
 	External []Label // sorted by name
 }
 
-// New checks a configuration.
+// New checks a configuration, and returns its translator.
 func New(cfg Config) (*Translator, error) {
 	external, err := cfg.externalLabels()
 	if err := errors.Join(cfg.checkStrategy(), err); err != nil {
@@ -103,5 +103,5 @@ func New(cfg Config) (*Translator, error) {
 	}, nil
 }
 
-// Label is the name of a label.
+// Label returns the translated name of a label.
 func (t *Translator) Label(name string) (string, error) { return t.labels.Build(name) }
