@@ -104,7 +104,7 @@ func (c *ReplicasConfig) validate() error {
 // minMemory is the least that can be configured: enough for requests of a few thousand samples.
 const minMemory = 16 << 20
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // Validate reports all faults of the configuration.

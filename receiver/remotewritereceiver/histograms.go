@@ -131,21 +131,21 @@ func (b *bucketScratch) load(h *promwrite.Histogram) (err error) {
 	switch apart := max(total, b.count) - min(total, b.count); {
 	case apart == 0, total < b.count && math.IsNaN(h.Sum):
 	case h.Count.IsFloat && apart <= b.rounding():
-		b.count = total // each part was rounded by itself
+		b.count = total // each part was rounded separately
 	default:
 		return errTotal
 	}
 	return nil
 }
 
-// rounding is how far the parts of a histogram of floats may be from its count: a half for each, and what computing with
-// floats leaves.
+// rounding is the maximum difference between the count of a float histogram and the sum of its parts: one half for
+// each, and the error of floats.
 func (b *bucketScratch) rounding() uint64 {
 	return uint64(len(b.positive.sparse)+len(b.negative.sparse))/2 + 1 + b.count/1000
 }
 
-// Schemas of exponential histograms: minSchema to maxSchema are those in use, up to maxReserved those that Prometheus keeps for later. It
-// accepts them at the resolution of maxSchema.
+// Schemas of exponential histograms: from minSchema to maxSchema in use, up to maxReserved reserved by Prometheus.
+// Reserved ones are accepted at the resolution of maxSchema.
 const (
 	minSchema   = -4
 	maxSchema   = 8
@@ -292,8 +292,7 @@ func (s *side) copyTo(dst pmetric.ExponentialHistogramDataPointBuckets) {
 	dst.BucketCounts().FromRaw(s.counts)
 }
 
-// whole is a count as OTLP has it. The floats of a histogram that was computed, by a recording rule for example, are
-// rounded.
+// whole returns a count as an integer. Floats of a computed histogram, from a recording rule for example, are rounded.
 func whole(n promwrite.Number) (uint64, error) {
 	if !n.IsFloat {
 		return n.Int, nil

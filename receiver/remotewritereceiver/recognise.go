@@ -13,23 +13,23 @@ import (
 
 // recognition recognises series.
 //
-// Labels of a series are first compared with one set: the one that followed the set of the last series, when that last
-// came. Only if that fails they are hashed, and only if they are not known they are decoded.
+// The labels of a series are first compared with one set: the one that followed the previous series' set the last time.
+// Only if that fails, they are hashed, and only if they are not known, they are decoded.
 type recognition struct {
 	decoder *promwrite.Decoder
 	version promwrite.Version
 
-	before *labelSet    // of the series before, if that is known
-	near   targetFields // of 1.0, of the series before
-	nearOf *target      // whose these are
-	set    labelSet     // of the series at hand, where it is not known
-	// fault says why the request is refused as a whole: labels are none, or memory is short.
+	before *labelSet    // set of the previous series, if that is known
+	near   targetFields // target fields of the previous series, for 1.0
+	nearOf *target      // target of near
+	set    labelSet     // set of the current series if it is not known
+	// fault is the reason to refuse the whole request: invalid labels, or a lack of memory.
 	fault error
 
 	// Of the current series, for the functions below, which are made once.
 	encoded       string
 	found         targetFields
-	same          bool // found is near
+	same          bool // found equals near
 	job, instance string
 	isV1, isV2    func(*labelSet) bool
 }
@@ -45,7 +45,7 @@ func (r *recognition) reset() {
 	*r = recognition{set: labelSet{own: r.set.own[:0]}, isV1: r.isV1, isV2: r.isV2}
 }
 
-// matchV1 reports whether the current series, of 1.0, is of a set and some target, which it finds.
+// matchV1 reports whether the current series, of 1.0, belongs to a set. It finds the target, too.
 func (r *recognition) matchV1(s *labelSet) (ok bool) {
 	if s.raw == nil {
 		return false
@@ -54,7 +54,7 @@ func (r *recognition) matchV1(s *labelSet) (ok bool) {
 	return ok
 }
 
-// matchV2 does the same with one of 2.0.
+// matchV2 is matchV1 for a series of 2.0.
 func (r *recognition) matchV2(s *labelSet) bool {
 	if s.raw != nil {
 		return false
@@ -83,7 +83,7 @@ func (r *recognition) matchV2(s *labelSet) bool {
 	return at == len(s.labels) && jobs < 2 && instances < 2
 }
 
-// recognise returns the set for the labels of a series, which may be valid only until the next one, and the target.
+// recognise returns the set of a series' labels, which may be valid only until the next series, and the target.
 func (t *translator) recognise(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	switch {
 	case s.Encoded == "":
@@ -95,7 +95,7 @@ func (t *translator) recognise(s *promwrite.Series) (set *labelSet, of *target, 
 	}
 }
 
-// guess returns the set that followed the one before last time, if the series is of that.
+// guess returns the set that followed the previous one the last time, if the series belongs to it.
 func (t *translator) guess(is func(*labelSet) bool) *labelSet {
 	if t.before == nil {
 		return nil
@@ -107,7 +107,7 @@ func (t *translator) guess(is func(*labelSet) bool) *labelSet {
 	return set
 }
 
-// follow records that the set with a hash follows, for the next time.
+// follow records that the set with a hash follows the previous one.
 func (t *translator) follow(set *labelSet, hash uint64) {
 	if t.before != nil {
 		t.before.next.Store(hash)
@@ -133,7 +133,7 @@ func (t *translator) recogniseV1(s *promwrite.Series) (set *labelSet, of *target
 	return set, of, err
 }
 
-// findV1 returns the set, which it makes by decoding the labels if needed.
+// findV1 returns the set of a series, which it makes by decoding the labels if needed.
 func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 	raw, found, usual := cutLabels(s.Encoded)
 	usual = usual && len(s.Encoded) <= maxKnownText
@@ -169,7 +169,7 @@ func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
 	return set, nil
 }
 
-// keepV1 adds a valid set to the known ones; nil if there is no room.
+// keepV1 adds a valid set to the known ones, and returns it, nil if there is no room.
 func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
 	if t.known.sets.Full() {
 		return nil
@@ -203,7 +203,7 @@ func (t *translator) recogniseV2(s *promwrite.Series) (set *labelSet, of *target
 	return t.recogniseLabels(s.Labels)
 }
 
-// recogniseLabels does the same with decoded labels.
+// recogniseLabels is recognise for decoded labels.
 func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, of *target, err error) {
 	o := t.known.outline(labels)
 	is := func(s *labelSet) bool { return s.is(labels, o.others) }
@@ -237,7 +237,7 @@ func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, o
 	return set, of, err
 }
 
-// last copies the texts of a set.
+// last makes the texts of a set independent of the request.
 func (s *labelSet) last(text *borrow.Text) {
 	s.name = text.Lasting(s.name)
 	s.replica = replicas.Key{Cluster: text.Lasting(s.replica.Cluster), Replica: text.Lasting(s.replica.Replica)}

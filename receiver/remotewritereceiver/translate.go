@@ -23,61 +23,61 @@ import (
 // translator turns the series of one request into metrics. Points are grouped by resource, then by the metric they
 // belong to, each in order of first appearance; the points of a series keep their order.
 //
-// Texts of a request are borrowed: what goes into metrics is known, or made to last.
+// Texts of a request are borrowed: metrics contain known texts or copies.
 type translator struct {
 	batch
 	recognition
 	runLearning
 
 	known    *known
-	replicas *replicas.Rules // nil unless they are told apart
-	scoped   bool            // whether labels say what a series' scope is
-	asker    asker           // for what target_info says of targets
+	replicas *replicas.Rules // nil unless replicas are told apart
+	scoped   bool            // whether labels identify the scope of a series
+	asker    asker           // for the content of target_info
 	text     *borrow.Text    // of the request
-	held     *admission.Hold // what targets and metrics take memory from; nil if there is no limit
-	measured bool            // the request was, and has memory for its points
-	room     int             // of what is held, for what is to come
-	index    int             // of the series at hand
-	// What a decoder calls for each series, made once.
+	held     *admission.Hold // memory for targets and metrics; nil if there is no limit
+	measured bool            // whether the request was measured, and has memory for its points
+	room     int             // unused part of held
+	index    int             // index of the current series
+	// Functions that a decoder calls for each series, made once.
 	each, collect func(*promwrite.Series) error
 
 	targets   map[resourceKey]*target
 	resources map[resourceKey]pmetric.ScopeMetricsSlice // without a scope
 	roster    roster
-	metrics   map[metricKey]numbers // those that the roster has no room for
-	crowded   bool                  // there are such, of numbers
+	metrics   map[metricKey]numbers // metrics for which the roster has no room
+	crowded   bool                  // whether there are such metrics with numbers
 	exemplars exemplars
 	buckets   bucketScratch
 	slabs     slab.Slabs
 
-	// Of the series at hand.
+	// Of the current series.
 	last    pmetric.ExemplarSlice
-	hasLast bool // whether last is the place for exemplars on its last point
+	hasLast bool // whether last is where exemplars of its last point belong
 
 	lastTarget *target
-	// A series mostly belongs to the metric of the one before it, which saves the look-up.
+	// A series mostly belongs to the metric of the previous one, which saves a look-up.
 	lastFamily *family
 	lastMetric numbers // of lastTarget
-	// unkept are families that there is no room to know.
+	// unkept are families that are not known for lack of room.
 	unkept map[unkeptFamily]*family
 }
 
-// resourceKey is a resource and, where labels say what that is, a scope of it.
+// resourceKey identifies a resource and, if labels identify it, a scope.
 type resourceKey struct{ job, instance, scope string }
 
-// last makes the texts of a resource last.
+// last returns the texts of a resource, independent of the request.
 func (key *resourceKey) last(text *borrow.Text) (job, instance string) {
 	return text.Lasting(key.job), text.Lasting(key.instance)
 }
 
-// target is a resource, and a scope of it, in the request at hand.
+// target is a resource, and one of its scopes, in the current request.
 type target struct {
 	key     resourceKey
-	number  int // of it in the request
+	number  int // its number in the request
 	metrics pmetric.MetricSlice
-	next    *target   // which came after it last time: senders may go through targets for each metric
-	numbers []numbers // by the number that the roster has for their family
-	loose   bool      // it has numbers
+	next    *target   // the target that followed it the last time: senders may go through all targets for each metric
+	numbers []numbers // by their families' numbers in the roster
+	loose   bool      // whether it has numbers
 }
 
 type metricKey struct {
@@ -91,7 +91,7 @@ type unkeptFamily struct {
 	typ              promwrite.MetricType
 }
 
-// prepare makes what all requests need.
+// prepare makes what all requests use.
 func (t *translator) prepare() {
 	t.each = t.series
 	t.collect = func(s *promwrite.Series) error {
@@ -101,26 +101,27 @@ func (t *translator) prepare() {
 	t.recognition.prepare()
 }
 
-// batch is what became of one request.
+// batch is the result of a request.
 type batch struct {
 	metrics pmetric.Metrics
-	tree    *tree             // metrics are in
-	written promwrite.Written // what metrics holds
-	left    promwrite.Written // what another replica sends
-	learnt  promwrite.Written // what became attributes of resources
+	tree    *tree             // that contains metrics
+	written promwrite.Written // the content of metrics
+	left    promwrite.Written // left out because another replica sends it
+	learnt  promwrite.Written // turned into attributes of resources
 	rejects rejects
 	plain   int              // bytes of its body, decoded
-	ballot  *replicas.Ballot // nil where replicas are not told apart
+	ballot  *replicas.Ballot // nil if replicas are not told apart
 }
 
-// translate borrows a request and its text. It was measured, and size says what it has; or else it is translated as long as it is as most are,
-// and held has memory for its points. The batch holds nothing of the translator.
+// translate translates a request, and only borrows it and its text. size is the measured content of the request, or
+// nil: then it is translated as long as it has the usual form, and held has memory for its points. The batch does not
+// refer to the translator.
 func (t *translator) translate(
 	text *borrow.Text, d *promwrite.Decoder, version promwrite.Version, size *promwrite.Size, held *admission.Hold, b *replicas.Ballot, into *tree,
 ) (batch, error) {
 	t.reset()
 	defer t.reset()
-	defer d.Reset() // what it refers to is borrowed
+	defer d.Reset() // its data is borrowed
 	t.text, t.held, t.ballot, t.tree, t.measured = text, held, b, into, size != nil
 	t.batch.metrics, into.slabs = into.metrics, &t.slabs
 	t.begin(d, version)
@@ -146,7 +147,7 @@ func (t *translator) all(d *promwrite.Decoder, version promwrite.Version, size *
 		}
 		return d.Each(version, msg, *size, t.each)
 	}
-	// What target_info says is for all of the request.
+	// target_info applies to the whole request.
 	if err := d.DecodeMeasured(version, msg, *size); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (t *translator) all(d *promwrite.Decoder, version promwrite.Version, size *
 	return nil
 }
 
-// series translates one. The error is for the request as a whole.
+// series translates a series. An error refuses the request as a whole.
 func (t *translator) series(s *promwrite.Series) error {
 	i := t.index
 	t.index++
@@ -190,7 +191,7 @@ func (t *translator) series(s *promwrite.Series) error {
 			return t.fault
 		}
 	}
-	if len(t.exemplars) > 0 && s.Labels == nil { // some may be of this series
+	if len(t.exemplars) > 0 && s.Labels == nil { // some may belong to this series
 		if err := t.decoder.DecodeLabels(t.version, s); err != nil {
 			return err
 		}
@@ -219,17 +220,17 @@ func (t *translator) series(s *promwrite.Series) error {
 }
 
 const (
-	// targetLabels are those of a series that are no attributes of its own: its name, its job and its instance.
+	// targetLabels is the number of labels that do not become attributes of a series' points: name, job and instance.
 	targetLabels = 3
-	// someRoom is how much is taken at a time for points to come.
+	// someRoom is how much memory is taken at a time for further points.
 	someRoom = 16 << 10
 )
 
-// errShort is of a request that has to be measured, to wait for memory.
+// errShort is the error of a request that must be measured first, to wait for memory.
 var errShort = errors.New("memory is short")
 
-// take takes memory for what the request turns out to have. Where that is not free at once the request cannot go on: who holds some and waited
-// for more would hold up others who do the same.
+// take takes memory for the request's further content. If it is not free at once, the request must stop: waiting for
+// more while holding some would block others that do the same.
 func (t *translator) take(n int) {
 	if t.room < n && t.held != nil {
 		more := max(n, someRoom)
@@ -245,7 +246,7 @@ func (t *translator) take(n int) {
 	t.room -= n
 }
 
-// knownType is a type that there is.
+// knownType returns the type, or Unknown for an undefined one.
 func knownType(t promwrite.MetricType) promwrite.MetricType {
 	if t < 0 || int(t) >= types {
 		return promwrite.Unknown
@@ -280,8 +281,8 @@ func emptyMap[M ~map[K]V, K comparable, V any](m M) M {
 	return m
 }
 
-// target finds or makes a resource and a scope of it. Unless labels say what that is, the scope has no name: an
-// exporter would add it to each series as a label that the sender never wrote.
+// target returns a resource with a scope, which it makes if needed. Unless labels identify the scope, it has no name:
+// an exporter would add that to each series as a label that the sender never wrote.
 func (t *translator) target(key resourceKey) (*target, error) {
 	before := t.lastTarget
 	if before != nil {
@@ -311,15 +312,15 @@ func (t *translator) target(key resourceKey) (*target, error) {
 	return of, nil
 }
 
-// turnTo makes a target the one whose series come.
+// turnTo makes a target the one of the current series.
 func (t *translator) turnTo(of *target) { t.lastTarget, t.lastFamily = of, nil }
 
-// resource finds or makes a resource.
+// resource returns a resource, which it makes if needed.
 func (t *translator) resource(known *knownTarget, key resourceKey) pmetric.ScopeMetricsSlice {
 	key.scope = ""
 	scopes, ok := t.resources[key]
 	if !ok {
-		if t.asker.infos != nil { // its attributes are others each time
+		if t.asker.infos != nil { // its attributes change from request to request
 			known = nil
 		}
 		scopes = t.tree.resource(known, &key, t.text, &t.asker)
@@ -349,7 +350,7 @@ func (t *translator) samples(index int, s *promwrite.Series, set *labelSet, of *
 		}
 		n := t.numbers(of, t.family(set, s))
 		if math.Float64bits(sample.Value) == promwrite.StaleNaN {
-			last = n.Points.AppendEmpty() // without the memory of a value
+			last = n.Points.AppendEmpty() // without memory for a value
 			set.put(&t.slabs, last.Attributes())
 			last.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		} else {
@@ -366,7 +367,8 @@ func (t *translator) samples(index int, s *promwrite.Series, set *labelSet, of *
 	}
 }
 
-// leave leaves a series out that another replica sends. It counts as written: that is where it will be found.
+// leave leaves out a series that another replica sends. It counts as written, because it is available from that
+// replica.
 func (t *translator) leave(s *promwrite.Series) {
 	t.left.Samples += len(s.Samples)
 	t.left.Histograms += len(s.Histograms)
@@ -394,7 +396,7 @@ func shapeOf(name string, typ promwrite.MetricType) pmetric.MetricType {
 	return pmetric.MetricTypeGauge
 }
 
-// family is that of a series, mostly as it was last time.
+// family returns the family of a series, which is mostly the same as last time.
 func (t *translator) family(set *labelSet, s *promwrite.Series) *family {
 	if f := set.family.Load(); f != nil && f.is(s) { // fast path
 		return f
@@ -412,7 +414,7 @@ func (t *translator) family(set *labelSet, s *promwrite.Series) *family {
 	return f
 }
 
-// numbers finds or makes the metric that a series' float samples belong to. The target is the last one.
+// numbers returns the metric of a series' float samples, which it makes if needed. The target is the last one.
 func (t *translator) numbers(of *target, f *family) numbers {
 	if f == t.lastFamily { // fast path
 		return t.lastMetric
@@ -439,7 +441,7 @@ func (t *translator) numbers(of *target, f *family) numbers {
 	return *place
 }
 
-// histogram finds or makes the metric that a series' native histograms of a shape belong to.
+// histogram returns the metric of a series' native histograms of a shape, which it makes if needed.
 func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) pmetric.Metric {
 	key := metricKey{of, f, shape}
 	n, ok := t.metrics[key]
@@ -460,13 +462,14 @@ func (t *translator) histogram(of *target, f *family, shape pmetric.MetricType) 
 
 var errTimestamp = errors.New("timestamp is not between 1970 and 2262")
 
-// timeOf is the time of a point. Zero is no time in OTLP: exporters would leave such a point out, which the sender had been told is written.
+// timeOf returns the time of a point. Zero is not valid in OTLP: exporters would drop such a point after the sender was
+// told that it is written.
 func timeOf(ms int64) (at pcommon.Timestamp, ok bool) {
 	at, ok = nanoseconds(ms)
 	return at, ok && at != 0
 }
 
-// nanoseconds converts what OTLP can hold: unsigned, and within the signed range that others compute in.
+// nanoseconds converts a time that fits into OTLP's unsigned range and the signed range in which others compute.
 func nanoseconds(ms int64) (pcommon.Timestamp, bool) {
 	if ms < 0 || ms > math.MaxInt64/1_000_000 {
 		return 0, false
