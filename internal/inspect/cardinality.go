@@ -8,32 +8,32 @@ import "time"
 // Cardinality answers questions about the series that a processor sees. It reads counters and a sample of series: an
 // answer may take milliseconds, and never holds up data.
 type Cardinality interface {
-	// Overview is the state of the processor, its limits and what they did.
+	// Overview returns the state of the processor, its limits and their effects.
 	Overview() CardinalityOverview
-	// Top lists what has the most of something.
+	// Top lists the metrics, labels, pairs or groups with the most of something.
 	Top(query TopQuery) Top
-	// Metric tells all about one metric, by its name; false if it has not been seen.
+	// Metric returns all that is known about a metric, false if it has not been seen.
 	Metric(name string) (MetricDetail, bool)
-	// WhatIf estimates how many series there would be.
+	// WhatIf estimates the effect of a change on the number of series.
 	WhatIf(change Change) (Projection, error)
 }
 
-// CardinalityOverview sums up.
+// CardinalityOverview is the state of a processor.
 type CardinalityOverview struct {
 	Mode        string    `json:"mode"` // enforce, dry_run
 	Series      int64     `json:"series"`
 	MaxSeries   int64     `json:"max_series"`
 	Metrics     int       `json:"metrics"` // distinct names
 	Rejected    Estimate  `json:"rejected_series"`
-	Admitted    int64     `json:"admitted_total"` // series ever let in, and since gone
+	Admitted    int64     `json:"admitted_total"` // series ever admitted, and expired since
 	Expired     int64     `json:"expired_total"`
 	Memory      int64     `json:"memory_bytes"`
 	Groups      int       `json:"groups"`
-	SampleSize  int       `json:"sample_size"` // series that estimates are made from
+	SampleSize  int       `json:"sample_size"` // series in the sample for estimates
 	SampleSince time.Time `json:"sample_since"`
-	RulesFault  string    `json:"rules_fault"` // why the rules file is not in force
+	RulesFault  string    `json:"rules_fault"` // why the rules file cannot be used
 
-	// What rules have to respect: labels of resources that tenants are told by, and how long a series may be silent.
+	// What rules must respect: the resource labels that identify tenants, and how long a series may be silent.
 	TenantLabels []string      `json:"-"`
 	IdleTimeout  time.Duration `json:"-"`
 
@@ -43,12 +43,12 @@ type CardinalityOverview struct {
 	Events   []Event    `json:"events"`   // latest first
 }
 
-// A Limit is a bound and how far it is used. Groups of a rule have the same bound each; the fullest are listed.
+// A Limit is a limit and its use. Each group of a rule has this limit; the fullest groups are listed.
 type Limit struct {
 	Rule     string     `json:"rule"`
 	What     string     `json:"what"` // series, new series per minute, points per second, values of a label
 	Label    string     `json:"label"`
-	Match    string     `json:"match"` // of the rule, for people
+	Match    string     `json:"match"` // of the rule, as text
 	Owner    []Label    `json:"owner,omitempty"`
 	Max      int64      `json:"max"`
 	Used     int64      `json:"used"` // in the fullest group
@@ -57,18 +57,18 @@ type Limit struct {
 	Rejected Estimate   `json:"rejected_series"`
 	Points   int64      `json:"rejected_points"`
 	Last     time.Time  `json:"last_rejection"`       // zero if never
-	Matched  *time.Time `json:"last_match,omitempty"` // of the rule, none if it never matched anything
+	Matched  *time.Time `json:"last_match,omitempty"` // of the rule, absent if it never matched anything
 	Fullest  []GroupUse `json:"fullest"`
 }
 
-// GroupUse is how far one group has used a limit.
+// GroupUse is the use of a limit by one group.
 type GroupUse struct {
 	Group []Label `json:"group"`
 	Used  int64   `json:"used"`
 	Max   int64   `json:"max"`
 }
 
-// A Reject is an example of a series that a limit kept out.
+// A Reject is an example of a series that a limit rejected.
 type Reject struct {
 	At     time.Time `json:"at"`
 	Rule   string    `json:"rule"`
@@ -79,7 +79,7 @@ type Reject struct {
 	Labels []Label   `json:"labels"`
 }
 
-// Overflow is a series that was made here of others.
+// Overflow is a series that the processor made of others.
 type Overflow struct {
 	Rule    string  `json:"rule"`
 	Metric  string  `json:"metric"`
@@ -87,7 +87,7 @@ type Overflow struct {
 	Members int     `json:"members"`
 }
 
-// An Event is something that happened once.
+// An Event is a one-time event.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // first_rejection, limit_reached, release, rule_silent, rules_applied, rules_failed
@@ -95,7 +95,7 @@ type Event struct {
 	Text string    `json:"text"`
 }
 
-// What a list is of, and by what it is sorted.
+// The subject of a list, and its order.
 const (
 	TopMetrics = "metrics"
 	TopLabels  = "labels"
@@ -104,7 +104,7 @@ const (
 
 	BySeries   = "series"
 	ByNew      = "new"  // new series per minute
-	ByGone     = "gone" // expired ones
+	ByGone     = "gone" // expired series
 	ByPoints   = "points"
 	ByRejected = "rejected"
 	ByValues   = "values" // distinct values of a label
@@ -114,19 +114,19 @@ const (
 type TopQuery struct {
 	Of     string // one of the Top constants
 	By     string // one of the By constants; BySeries if it does not apply
-	N      int    // at most; 1000 at most
-	Match  string // only what contains this
-	Metric string // only of this metric, of labels and pairs
-	Label  string // only of this label, of pairs; the label to group by, of groups
+	N      int    // number of rows, at most 1000
+	Match  string // only names that contain this
+	Metric string // only this metric, for labels and pairs
+	Label  string // only this label, for pairs; the label to group by, for groups
 }
 
-// Top is a list, and what it is a part of.
+// Top is a list, with the total of which it is a part.
 type Top struct {
-	// Total is the series that rows are of: those there are and, where more of them ended lately, these as well; of labels
-	// also those that are rejected.
+	// Total is the number of series that rows are parts of: the existing ones and, if more have ended recently, those
+	// as well; for labels, also the rejected ones.
 	Total float64 `json:"total_series"`
 	Rows  []Row   `json:"rows"`
-	More  bool    `json:"more"` // there are rows beyond
+	More  bool    `json:"more"` // there are more rows
 }
 
 // A Row is a metric, a label, a pair or a group. Fields that do not apply are empty.
@@ -141,8 +141,8 @@ type Row struct {
 	GonePerMinute   Estimate `json:"gone_per_minute"`
 	PointsPerSecond Estimate `json:"points_per_second"`
 	Rejected        Estimate `json:"rejected_series"`
-	Limit           int64    `json:"limit"`       // the tightest on its series, 0 for none
-	Used            int64    `json:"used"`        // of that
+	Limit           int64    `json:"limit"`       // the lowest limit on its series, 0 for none
+	Used            int64    `json:"used"`        // of this limit
 	WorstLabel      string   `json:"worst_label"` // of a metric: the label with the most values
 	Values          Estimate `json:"values"`      // of a label: distinct values
 	Metrics         int      `json:"metrics"`     // of a label: metrics that have it
@@ -150,7 +150,7 @@ type Row struct {
 	Examples        []string `json:"examples"`
 }
 
-// MetricDetail is all about one metric.
+// MetricDetail is all that is known about one metric.
 type MetricDetail struct {
 	Row
 
@@ -158,7 +158,7 @@ type MetricDetail struct {
 	Examples [][]Label `json:"example_series"`
 }
 
-// A Change is what one might do.
+// A Change is a possible change.
 type Change struct {
 	Metric string   `json:"metric"` // empty: all metrics
 	Drop   []string `json:"drop"`   // labels to remove
@@ -166,11 +166,11 @@ type Change struct {
 	Max    int64    `json:"max"`    // a limit on series, 0 for none
 }
 
-// A Projection says what a change would do.
+// A Projection is the estimated effect of a change.
 type Projection struct {
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
-	// Merged are series that would be added up with others, by a limit or for want of a label.
+	// Merged are the series that would be added up with others, because of a limit or a removed label.
 	Merged Estimate `json:"merged"`
-	Note   string   `json:"note"` // what to be careful about
+	Note   string   `json:"note"` // what to note
 }

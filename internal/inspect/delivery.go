@@ -5,45 +5,46 @@ package inspect
 
 import "time"
 
-// Delivery is what an exporter does for its destinations.
+// Delivery is the state of an exporter's deliveries.
 type Delivery struct {
 	Destinations []Destination
-	Shards       int // how many requests are built at a time; 0 where it does not apply
-	CacheSeries  int // whose encoding is remembered
+	Shards       int // requests built at a time; 0 if not applicable
+	CacheSeries  int // series whose encoding is cached
 	CacheHits    uint64
 	CacheMisses  uint64
-	// Split says that destinations share the data. Otherwise each gets all of it.
+	// Split means that destinations share the data. Otherwise each gets all of it.
 	Split bool
 }
 
-// A Destination is one place that data is sent to.
+// A Destination is one destination of an exporter.
 type Destination struct {
 	Name        string // without credentials and query
-	Protocol    string // as it is spoken now: "remote write 2.0", "otlp stream", "otlp unary"
+	Protocol    string // as currently used: "remote write 2.0", "otlp stream", "otlp unary"
 	Transport   string // http, grpc, websocket
 	Compression string
-	Fallback    int // better formats that the destination turned down
+	Fallback    int // better formats that the destination refused
 	LastError   string
 
 	Queue    Queue
 	InFlight InFlight
 
-	// Taken are samples, histograms, spans or records that were queued for it, and is the sum of Sent, Dropped and Waiting.
+	// Taken counts samples, histograms, spans or records that were queued for it. It is the sum of Sent, Dropped and
+	// Waiting.
 	Taken     int64
-	Waiting   int64            // those in the queue and in flight
-	Sent      int64            // those that were acknowledged
-	Dropped   map[string]int64 // those that were lost, by reason
+	Waiting   int64            // in the queue and in flight
+	Sent      int64            // acknowledged
+	Dropped   map[string]int64 // lost, by reason
 	Requests  int64
 	Responses map[string]int64 // requests by status
 	Retries   int64
-	Resent    int64 // requests that were sent again on another stream
-	RawBytes  int64 // of what was acknowledged, before compression; negative if it is not known
-	WireBytes int64 // of all requests; negative if it is not known
+	Resent    int64 // requests sent again on another stream
+	RawBytes  int64 // of acknowledged requests before compression; negative if unknown
+	WireBytes int64 // of all requests; negative if unknown
 
-	// AckSeconds is the sum of the times that Acks requests took to be answered.
+	// AckSeconds is the total time until the answers to Acks requests.
 	AckSeconds float64
 	Acks       int64
-	// AckP50 and AckP99 are lately, where they are known.
+	// AckP50 and AckP99 are recent percentiles, if known.
 	AckP50, AckP99 time.Duration
 
 	BreakerOpen    bool
@@ -51,7 +52,7 @@ type Destination struct {
 	Streams        []Stream
 }
 
-// A Queue is what waits for a destination.
+// A Queue is the queue of a destination.
 type Queue struct {
 	Items    int64 // requests or blocks
 	Bytes    int64
@@ -61,7 +62,7 @@ type Queue struct {
 	OnDisk   bool
 }
 
-// InFlight is what was sent and is not acknowledged.
+// InFlight is what was sent but not acknowledged.
 type InFlight struct {
 	Requests    int64
 	Bytes       int64
@@ -77,7 +78,7 @@ type Stream struct {
 	Acked   int64
 }
 
-// Intake is what a receiver takes from its clients.
+// Intake is the state of a receiver's clients.
 type Intake struct {
 	Addresses     []string
 	Streams       int
@@ -88,7 +89,7 @@ type Intake struct {
 	Last          Fault            // of a request, zero if there was none
 }
 
-// A Fault is what went wrong, and when.
+// A Fault is an error with its time.
 type Fault struct {
 	At   time.Time
 	Text string

@@ -15,18 +15,18 @@ type Estimate struct {
 	Error float64 `json:"error"`
 }
 
-// Known reports whether the value says anything: an error that is as large may be all there is to it.
+// Known reports whether the value is meaningful: it is exact, or larger than its error.
 func (e Estimate) Known() bool { return e.Error == 0 || e.Error < e.Value }
 
-// AtMost is what the truth is hardly above.
+// AtMost returns a number that the true one hardly exceeds.
 func (e Estimate) AtMost() float64 { return math.Ceil(max(e.Value, 0) + 2*e.Error) }
 
-// Plus adds another estimate, which errs by itself.
+// Plus adds an independent estimate.
 func (e Estimate) Plus(o Estimate) Estimate {
 	return Estimate{Value: e.Value + o.Value, Error: math.Round(math.Hypot(e.Error, o.Error))}
 }
 
-// MarshalJSON shows a number only if it is known, and else what it is at most.
+// MarshalJSON includes the value only if it is known, and otherwise an upper bound.
 func (e Estimate) MarshalJSON() ([]byte, error) {
 	type shown struct {
 		Value  float64 `json:"value"`

@@ -12,19 +12,19 @@ import (
 
 const (
 	shownPoints = 20 // of a batch
-	// maxCompared is how many points of a batch are compared with those that were seen before.
+	// maxCompared is the number of points of a batch that are compared with those recorded before.
 	maxCompared = 20_000
 )
 
-// Passing is a batch on its way through a processor that somebody looks at. A nil one does nothing.
+// Passing is a batch on its way through a processor that somebody observes. A nil one does nothing.
 type Passing struct {
 	waiting []chan Glance
 	glance  Glance
 	marks   []mark           // of the points of glance
-	sought  map[string][]int // these, by the metric's name
+	sought  map[string][]int // indices of these, by the metric's name
 }
 
-// A mark finds a point again.
+// A mark identifies a point.
 type mark struct {
 	name          string
 	series, value uint64 // hashes
@@ -48,14 +48,14 @@ func newPassing(waiting []chan Glance, md pmetric.Metrics, nth uint64) *Passing 
 	return p
 }
 
-// Pass shows the batch as one that nothing was done to.
+// Pass reports the batch as unchanged.
 func (p *Passing) Pass() {
 	if p != nil {
 		tell(p.waiting, p.glance)
 	}
 }
 
-// After shows the batch as it was, and what became of its points.
+// After reports the batch as it was, and what happened to its points.
 func (p *Passing) After(md pmetric.Metrics) {
 	if p == nil {
 		return
@@ -84,7 +84,7 @@ func (p *Passing) After(md pmetric.Metrics) {
 	tell(p.waiting, p.glance)
 }
 
-// match looks whether a point of the batch as it is now is one of those that were seen: of the same series and time.
+// match checks whether a point of the current batch is one of those recorded: of the same series and time.
 func (p *Passing) match(indexes []int, resource pcommon.Resource, points *points, i int, series uint64) {
 	for _, at := range indexes {
 		was, sight := &p.marks[at], &p.glance.Points[at]
@@ -100,7 +100,7 @@ func (p *Passing) match(indexes []int, resource pcommon.Resource, points *points
 	}
 }
 
-// stop leaves open what became of the points that were not found so far.
+// stop marks the points that were not found so far as unknown.
 func (p *Passing) stop() {
 	for i := range p.glance.Points {
 		if s := &p.glance.Points[i]; s.Fate == FateGone {
@@ -119,7 +119,7 @@ func seriesOf(resource uint64, points *points, i int) uint64 {
 	return resource*31 + hashOf(points.attributes(i))
 }
 
-// hashOf does not depend on the order.
+// hashOf returns a hash that does not depend on the order.
 func hashOf(attributes pcommon.Map) (sum uint64) {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -145,7 +145,7 @@ func eachMetric(md pmetric.Metrics, do func(pcommon.Resource, pmetric.Metric) bo
 	}
 }
 
-// A choice is of some things among many, evenly, and of others each time.
+// A choice selects some of many things, evenly spaced and different ones each time.
 type choice struct {
 	every, next, passed int
 	left                int
@@ -156,7 +156,7 @@ func newChoice(all int, nth uint64) choice {
 	return choice{every: every, next: int(nth % uint64(every)), left: shownPoints}
 }
 
-// within returns the next one that is chosen among so many, if there is one.
+// within returns the index of the next selected one among the next n, if there is one.
 func (c *choice) within(n int) (index int, ok bool) {
 	if c.left == 0 || c.next-c.passed >= n {
 		return 0, false
@@ -167,5 +167,5 @@ func (c *choice) within(n int) (index int, ok bool) {
 	return index, true
 }
 
-// skip goes on to what comes after so many.
+// skip skips n things.
 func (c *choice) skip(n int) { c.passed += n }

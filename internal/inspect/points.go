@@ -19,7 +19,7 @@ const (
 	shownText   = 256 // bytes of a name or a value
 )
 
-// points are those of a metric, whatever their type.
+// points gives access to the points of a metric of any type.
 type points struct {
 	n          int
 	name, kind string
@@ -98,7 +98,7 @@ func labelsOf(attributes pcommon.Map) []Label {
 	return out
 }
 
-// clip copies the beginning of a text: what it is of may be used again.
+// clip copies the beginning of a text, whose memory may be reused.
 func clip(text string) string {
 	if len(text) <= shownText {
 		return strings.Clone(text)

@@ -9,8 +9,8 @@ import "go.opentelemetry.io/collector/component"
 type Source struct {
 	Kind component.Kind
 	ID   component.ID
-	// Signal is set where each signal has an instance of its own: traces, metrics or logs. Pipeline is where each pipeline has one, and
-	// the component knows which it is.
+	// Signal is set if each signal has an instance of its own: traces, metrics or logs. Pipeline is set if each
+	// pipeline has one and the component knows which.
 	Signal, Pipeline string
 
 	// Flow must be cheap: it is called every few seconds, whether or not somebody looks.
@@ -21,11 +21,11 @@ type Source struct {
 	Intake      func() Intake
 	Cardinality Cardinality
 	Runtime     func() Runtime
-	// Tap is where one can look at data.
+	// Tap lets one look at data.
 	Tap *Tap
 }
 
-// A Registry takes sources. The extension that serves them is one.
+// A Registry accepts sources, such as the extension that serves them.
 type Registry interface {
 	// RegisterInspection shows the source until unregister is called, which may be twice.
 	RegisterInspection(source Source) (unregister func())
@@ -52,36 +52,36 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// ReasonRefused is why a receiver loses what the next component did not take and nobody will bring again.
+// ReasonRefused is the reason for data that a receiver loses because the next component refused it and nobody sends it
+// again.
 const ReasonRefused = "refused"
 
-// Flow sums up what has gone through a component since it started, in data points, spans or log records. A negative
-// number is one that is not known.
+// Flow counts what has passed through a component since it started, in data points, spans or log records. A negative
+// number is unknown.
 type Flow struct {
-	// In is what came in: samples that were scraped and kept, those about scrapes themselves included; points that were taken
-	// from the pipeline or from a client.
+	// In is what came in: samples that were scraped and kept, including those about scrapes; points accepted from the
+	// pipeline or from clients.
 	In int64
-	// Out is what went on: to the next component, or, of an exporter, what a destination has acknowledged.
+	// Out is what was passed to the next component or, for an exporter, what a destination has acknowledged.
 	Out int64
-	// Limited is what limits kept out. It was not lost by mistake.
+	// Limited is what limits rejected. That is not a loss.
 	Limited int64
 	// Dropped is what was lost, by reason.
 	Dropped map[string]int64
-	// Refused is how often the next component, or the queue, did not take what it was offered: it may come again.
+	// Refused is how often the next component, or the queue, refused data. It may be sent again.
 	Refused int64
-	// Failed counts failures that need not have lost anything, such as scrapes and requests, by reason.
+	// Failed counts failures that may have lost nothing, such as scrapes and requests, by reason.
 	Failed map[string]int64
 	// WireBytes are bytes as transferred, RawBytes the same before compression.
 	WireBytes, RawBytes int64
-	// QueuedItems, QueuedBytes and QueueCapacity say what waits now, as far as it is known; capacity is in bytes if
-	// QueuedBytes is, else in items.
+	// QueuedItems, QueuedBytes and QueueCapacity describe the queue, as far as known; the capacity is in bytes if
+	// QueuedBytes is known, otherwise in items.
 	QueuedItems, QueuedBytes, QueueCapacity int64
 	// Targets counts targets by state: healthy, failing, unknown, dropped, elsewhere.
 	Targets map[string]int
-	// Signals is the part that traces, metrics and logs have in In and Out, of a component that takes them all in one
-	// instance; nil of others.
+	// Signals splits In and Out by signal, for components that handle all signals in one instance; nil for others.
 	Signals map[string]SignalFlow
 }
 
-// SignalFlow is what one signal has in a Flow.
+// SignalFlow is the part of one signal in a Flow.
 type SignalFlow struct{ In, Out int64 }

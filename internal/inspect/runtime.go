@@ -3,15 +3,15 @@
 
 package inspect
 
-// Runtime is what Go's runtime was told, and by whom.
+// Runtime holds the settings of Go's runtime, and where they come from.
 type Runtime struct {
 	Profile      string   `json:"profile"`
-	GOGC         int      `json:"gogc"`          // -1 is off
-	MemoryLimit  int64    `json:"memory_limit"`  // 0 is none
-	MemoryBudget int64    `json:"memory_budget"` // what the process may use, 0 if it is not known
-	Cgroup       bool     `json:"cgroup"`        // the budget is a cgroup's
+	GOGC         int      `json:"gogc"`          // -1 means off
+	MemoryLimit  int64    `json:"memory_limit"`  // 0 means none
+	MemoryBudget int64    `json:"memory_budget"` // memory that the process may use, 0 if unknown
+	Cgroup       bool     `json:"cgroup"`        // the budget is a cgroup's limit
 	LimiterSoft  int64    `json:"limiter_soft"`  // bytes of heap at which the memory_limiter refuses, 0 without one
 	LimiterHard  int64    `json:"limiter_hard"`
-	FromEnv      []string `json:"from_env"` // what the environment says, and is therefore left alone
+	FromEnv      []string `json:"from_env"` // variables of the environment, which take precedence
 	Complaint    string   `json:"complaint"`
 }

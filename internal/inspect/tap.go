@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// A Tap is a place in a component where somebody can look at what passes: some points of one batch. A receiver has it
-// where it hands data on, an exporter where it takes data, and a processor has its one around what it does. While nobody
-// looks, a batch costs one atomic load. The zero value is ready.
+// A Tap is a place in a component where one can look at passing data: some points of one batch. A receiver has it where
+// it hands data on, an exporter where it accepts data, and a processor around its work. While nobody looks, a batch
+// costs one atomic load. The zero value is ready.
 type Tap struct {
 	open    atomic.Bool // somebody waits
 	mu      sync.Mutex
@@ -24,7 +24,7 @@ type Tap struct {
 	seen    uint64        // guarded by mu: batches that were looked at
 }
 
-// maxLookers bounds who may wait at a tap at a time.
+// maxLookers limits the number of observers waiting at a tap.
 const maxLookers = 8
 
 // Fates of a point in a processor.
@@ -32,19 +32,19 @@ const (
 	FatePassed  = "passed"
 	FateChanged = "changed"
 	FateGone    = "gone"
-	FateUnknown = "unknown" // the batch was too large to look for it
+	FateUnknown = "unknown" // the batch was too large to find it
 )
 
 // A Glance is what was seen of one batch.
 type Glance struct {
 	At     time.Time `json:"at"`
 	Signal string    `json:"signal"`
-	In     int       `json:"in"`  // points, spans or records that the batch had
-	Out    int       `json:"out"` // that it had after the processor; as In elsewhere
+	In     int       `json:"in"`  // points, spans or records in the batch
+	Out    int       `json:"out"` // the number after the processor; elsewhere the same as In
 	Points []Sight   `json:"points"`
 }
 
-// A Sight is one point of a batch, and what became of it.
+// A Sight is one point of a batch, and what happened to it.
 type Sight struct {
 	Point
 
@@ -52,7 +52,7 @@ type Sight struct {
 	After *Point `json:"after"` // if it was changed
 }
 
-// A Point is a data point, a span or a log record, for people. What is long is cut.
+// A Point is a data point, a span or a log record, for display. Long texts are cut.
 type Point struct {
 	Name       string    `json:"name"` // of the metric or the span; of a record its severity
 	Kind       string    `json:"kind"` // gauge, sum, histogram, span, log
@@ -62,8 +62,8 @@ type Point struct {
 	Attributes []Label   `json:"attributes"`
 }
 
-// Look waits until a batch passes, and returns some of it. It returns the context's error when none does, and false while
-// too many others wait.
+// Look waits for a batch, and returns some of it. It returns the context's error if none comes, and false if too many
+// others are waiting.
 func (t *Tap) Look(ctx context.Context) (Glance, bool, error) {
 	place := make(chan Glance, 1)
 	if !t.enter(place) {
@@ -101,7 +101,7 @@ func (t *Tap) leave(place chan Glance) {
 	t.open.Store(len(t.waiting) > 0)
 }
 
-// take returns who waits. They get this batch, so that the next one is nobody's.
+// take returns the waiting observers, and removes them: they get only this batch.
 func (t *Tap) take() (waiting []chan Glance, nth uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,18 +111,18 @@ func (t *Tap) take() (waiting []chan Glance, nth uint64) {
 	return waiting, t.seen
 }
 
-// IsOpen reports whether somebody waits. Who comes a moment later sees the next batch.
+// IsOpen reports whether somebody is waiting. Whoever comes a moment later sees the next batch.
 func (t *Tap) IsOpen() bool { return t.open.Load() }
 
-// Metrics shows a batch that passes. It only reads it.
+// Metrics shows a batch to those waiting. It only reads it.
 func (t *Tap) Metrics(md pmetric.Metrics) {
 	if t.open.Load() {
 		t.before(md).Pass()
 	}
 }
 
-// Before shows a batch to those who wait, as it comes to a processor. They see it when After is called on what this
-// returns, which is nil while nobody waits.
+// Before records a batch as it enters a processor, for those waiting. They see it when After is called on the result,
+// which is nil if nobody is waiting.
 func (t *Tap) Before(md pmetric.Metrics) *Passing {
 	if !t.open.Load() {
 		return nil
@@ -138,14 +138,14 @@ func (t *Tap) before(md pmetric.Metrics) *Passing {
 	return newPassing(waiting, md, nth)
 }
 
-// Logs shows a batch that passes. It only reads it.
+// Logs shows a batch to those waiting. It only reads it.
 func (t *Tap) Logs(ld plog.Logs) {
 	if t.open.Load() {
 		t.show(func(nth uint64) Glance { return glanceOfLogs(ld, nth) })
 	}
 }
 
-// Traces shows a batch that passes. It only reads it.
+// Traces shows a batch to those waiting. It only reads it.
 func (t *Tap) Traces(td ptrace.Traces) {
 	if t.open.Load() {
 		t.show(func(nth uint64) Glance { return glanceOfTraces(td, nth) })
@@ -161,6 +161,6 @@ func (t *Tap) show(glance func(nth uint64) Glance) {
 func tell(waiting []chan Glance, g Glance) {
 	g.At = time.Now()
 	for _, place := range waiting {
-		place <- g // it has room for one, and gets one
+		place <- g // it has room for one, and gets only one
 	}
 }

@@ -19,18 +19,18 @@ type Job struct {
 	Name      string
 	Targets   []Target
 	Dropped   []Labels // targets that relabelling dropped; no more than keep_dropped_targets
-	Drops     int      // all that were dropped
-	Elsewhere int      // targets that are other members'
+	Drops     int      // number of all dropped targets
+	Elsewhere int      // targets of other members
 	Limit     int      // target_limit, 0 for none
 	// Rules returns relabel_configs and metric_relabel_configs as YAML.
 	Rules func() (relabel, metricRelabel string)
 }
 
-// Labels are computed when asked for.
+// Labels are computed on request.
 type Labels interface {
-	// Labels are those of the series, after relabelling, without reserved ones.
+	// Labels returns the labels of series, after relabelling, without reserved ones.
 	Labels() []Label
-	// Discovered are those before relabelling.
+	// Discovered returns the labels before relabelling.
 	Discovered() []Label
 }
 
@@ -43,7 +43,7 @@ const (
 
 // A Target is the state of one target.
 type Target struct {
-	// ID tells it from all others, for as long as its labels and its URL stay the same.
+	// ID identifies the target, as long as its labels and its URL stay the same.
 	ID       string
 	URL      string // without credentials
 	Labels   Labels
@@ -52,25 +52,25 @@ type Target struct {
 
 	State        string
 	LastError    string
-	Reason       string // the kind of error, the same for the same cause
+	Reason       string // class of the error, the same for the same cause
 	LastScrape   time.Time
 	LastDuration time.Duration
-	Samples      int   // on the last page
+	Samples      int   // in the last page
 	Bytes        int64 // of the last page as transferred
-	PlanHits     int   // lines of the last page that the plan foresaw
-	PlanMisses   int   // those that it did not
-	Refused      int64 // scrapes whose metrics the pipeline did not take
-	Skipped      int64 // scrapes that were due and not made
+	PlanHits     int   // lines of the last page that the plan predicted
+	PlanMisses   int   // lines that it did not predict
+	Refused      int64 // scrapes whose metrics the pipeline refused
+	Skipped      int64 // scrapes that were due but not made
 }
 
-// A Looker fetches a target's page as a scrape would, and counts and changes nothing by it.
+// A Looker fetches a target's page like a scrape, without counting or changing anything.
 type Looker interface {
 	// Look returns at most limit bytes of the page of a current target. It returns [ErrNoTarget] for all others: nothing
 	// else can be fetched.
 	Look(ctx context.Context, id string, limit int) (Page, error)
 }
 
-// A Page is what a target answers.
+// A Page is a target's response.
 type Page struct {
 	URL         string
 	Status      string // of an error, as code and reason
@@ -82,5 +82,5 @@ type Page struct {
 	Body        []byte
 }
 
-// ErrNoTarget says that there is no such target, or no more.
+// ErrNoTarget is returned if the target does not exist, or no longer.
 var ErrNoTarget = errors.New("there is no such target")
