@@ -77,8 +77,8 @@ func Unread(host component.Host, receiver component.ID) bool {
 	return err == nil && unread(host, roads, false)
 }
 
-// UnreadWords says whether the attributes of points may owe what they say, and nothing else ([Wording]): processors that settle these may be behind
-// the receiver, too.
+// UnreadWords reports whether the attributes of points may lack their values, and nothing else ([Wording]): processors
+// that settle these may be behind the receiver, too.
 func UnreadWords(host component.Host, receiver component.ID) bool {
 	roads, err := hostgraph.Behind(host, receiver)
 	return err == nil && unread(host, roads, true)

@@ -16,14 +16,16 @@ import (
 const (
 	limiterConfigs = "go.opentelemetry.io/collector/internal/memorylimiter"
 	nopExporters   = "go.opentelemetry.io/collector/exporter/nopexporter"
-	// batch moves resources, as they are, into other metrics, which it hands on later and does not touch again; it drops what is refused. Where it
-	// has to cut one in two, some of it is moved into a new one (batchprocessor v0.159.0, batch_processor.go and splitmetrics.go).
+	// batch moves resources unchanged into other metrics, which it passes on later and does not touch again; it drops
+	// what is refused. If it must split a resource, it moves some of it into a new one (batchprocessor v0.159.0,
+	// batch_processor.go and splitmetrics.go).
 	batchConfigs = "go.opentelemetry.io/collector/processor/batchprocessor"
 )
 
-// The processors that are known to change attributes and to keep no metrics. Both go through the metrics once, apply their
-// actions to one list of attributes after the other, and return the metrics as they came for the helper to pass on (v0.159.0, attributes_metric.go and
-// resource_processor.go). An action adds to the list, takes out of it or gives a value another content, which in pdata is a piece of its own.
+// The processors that are known to change attributes and to keep no metrics. Both visit the metrics once, apply their
+// actions to one list of attributes after the other, and return the same metrics for the helper to pass on (v0.159.0,
+// attributes_metric.go and resource_processor.go). An action adds to the list, removes from it or replaces the content
+// of a value, which in pdata is a separate object.
 var changing = map[string]Changes{
 	contrib + "attributesprocessor": {Points: true},
 	contrib + "resourceprocessor":   {Resources: true},
@@ -59,9 +61,10 @@ type factories interface {
 	GetFactory(kind component.Kind, of component.Type) component.Factory
 }
 
-// configsOf returns the package of a processor's configuration, which tells what it is: its instance is the helper's, as that of most
-// processors. Of memory_limiter it is known that its processMetrics counts the points and returns either the metrics as they came, for
-// the helper to hand on, or an error; it never stores, changes or moves them (memorylimiterprocessor v0.159.0, memorylimiter.go).
+// configsOf returns the package of a processor's configuration, which identifies it: its instance is the helper's, as
+// for most processors. memory_limiter's processMetrics is known to count the points and to return either the same
+// metrics, for the helper to pass on, or an error; it never stores, changes or moves them (memorylimiterprocessor
+// v0.159.0, memorylimiter.go).
 func configsOf(host component.Host, n hostgraph.Node) string {
 	f, ok := host.(factories)
 	if !ok {

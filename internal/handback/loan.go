@@ -22,24 +22,24 @@ import (
 type Loan struct {
 	notebook
 
-	metrics pmetric.Metrics // that are out
+	metrics pmetric.Metrics // lent
 	parts   []*Part
 	wording *Wording
-	debtor  Debtor // puts in the values that the wording stands for
+	debtor  Debtor // fills in the values of the wording
 	owes    bool
-	points  int  // of metrics that owe their values
-	asked   bool // a component has asked whether they do
+	points  int  // number of points if they owe their values
+	asked   bool // Owes was called
 	sealed  bool
 
-	scopes []pmetric.ScopeMetrics // the first of each resource that was sent, which keep their addresses
-	back   func()                 // once they have come back
-	away   int                    // points, until they have come
+	scopes []pmetric.ScopeMetrics // the first scope of each sent resource; these keep their addresses
+	back   func()                 // called once they have come back
+	away   int                    // points in flight
 	left   time.Time              // when they were sent
 }
 
 // notebook is where notes are left.
 type notebook struct {
-	times int // since the points changed
+	times int // how often the points came since they changed
 	notes []note
 }
 
@@ -62,17 +62,18 @@ type Part struct {
 // receiver forgets it when points, their order or values change.
 type Wording struct{ notebook }
 
-// A Debtor puts in values that are owed.
+// A Debtor fills in values that are owed.
 type Debtor interface{ Settle() }
 
-// Reword says that the metrics lent next, of so many points, have those that they had, each where it was and with attributes of the names that
-// these had, and that the values of attributes are those that a wording is about. They need not be there: who reads them has the debtor put
-// them in before, by [Loan.Settle]. It is for who has [UnreadWords] say so.
+// Reword declares that the metrics lent next have the same number of points as before, each in the same place with
+// attributes of the same names, and that the values of the attributes are those of a wording. The values may be
+// missing: whoever reads them calls [Loan.Settle] first, which makes the debtor fill them in. Only a receiver for which
+// [UnreadWords] reports true may use it.
 func (l *Loan) Reword(w *Wording, points int, d Debtor) {
 	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
 }
 
-// Unword says that the metrics lent next owe nothing, and have the attributes that notes are about.
+// Unword declares that the metrics lent next owe nothing, and have the attributes that notes are about.
 func (l *Loan) Unword() {
 	if l.wording != nil {
 		l.Forget() // notes may be about other values
@@ -80,16 +81,17 @@ func (l *Loan) Unword() {
 	l.owes, l.asked = false, false
 }
 
-// Wording returns what the values of attributes are, nil if notes may be about these.
+// Wording returns the wording of the attributes' values, nil if notes may be about these.
 func (l *Loan) Wording() *Wording { return l.wording }
 
-// Seal says whether nobody on the way changes attributes, for certain: [UnreadWords] says so.
+// Seal sets whether it is certain that no component on the way changes attributes, as [UnreadWords] reports.
 func (l *Loan) Seal(sealed bool) { l.sealed = sealed }
 
-// Sealed says whether a note about points holds without a look at their attributes. What else there is to know of them is to be looked at.
+// Sealed reports whether a note about points is valid without a check of their attributes. Everything else must be
+// checked.
 func (l *Loan) Sealed() bool { return l.sealed }
 
-// Forget drops all notes: the points are others from here on, and what is owed of them is owed by who has it put in.
+// Forget drops all notes: the points are different from now on, and whoever owes values must fill them in itself.
 func (l *Loan) Forget() {
 	l.wording, l.debtor = nil, nil
 	l.notebook.Forget()
@@ -103,12 +105,12 @@ func (l *Loan) Bring(parts []*Part) {
 	}
 }
 
-// Owe says that points of parts may lack their values, which are in the part's Memory. It is for receivers to which
-// [Unread] reports true, and goes with metrics of so many points.
+// Owe declares that points of parts may lack their values, which are in the part's Memory. It applies to metrics with
+// this number of points, and only a receiver for which [Unread] reports true may use it.
 func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
 
-// Owes reports whether points may lack their values, and how many points the metrics had when they were lent: if there
-// is another number now, a component on the way has done what it was not expected to.
+// Owes reports whether points may lack their values, and the number of points when the metrics were lent: if it has
+// changed, a component on the way has done something unexpected.
 func (l *Loan) Owes() (points int, ok bool) {
 	if l == nil {
 		return 0, false
@@ -141,7 +143,7 @@ func (l *Loan) Parts() []*Part {
 	return l.parts
 }
 
-// Lend returns the context to hand metrics on with. Without a loan it is the given one.
+// Lend returns the context with which to pass the metrics on. Without a loan, it is ctx.
 func Lend(ctx context.Context, l *Loan, md pmetric.Metrics) context.Context {
 	if l == nil {
 		return ctx
@@ -178,7 +180,7 @@ func (c *lent) Value(key any) any {
 // Lasts reports whether the points are the same as the last time: a note may be of use.
 func (l *notebook) Lasts() bool { return l.times > 1 }
 
-// Turn returns how often the points have come.
+// Turn returns how often the same points have been lent.
 func (l *notebook) Turn() int { return l.times }
 
 // Note returns the owner's note, nil if there is none or the points have changed since.
@@ -191,7 +193,7 @@ func (l *notebook) Note(owner any) any {
 	return nil
 }
 
-// maxNotes is how many owners may leave notes: as many as a pipeline has components that do so.
+// maxNotes is the maximum number of owners of notes: as many as a pipeline has components that leave some.
 const maxNotes = 16
 
 // Leave leaves a note, which replaces the owner's previous one. The owner is a pointer.

@@ -107,7 +107,7 @@ func overwriteNumbers(dps pmetric.NumberDataPointSlice) {
 		overwriteExemplars(dp.Exemplars())
 		dp.SetTimestamp(math.MaxUint64)
 		if dp.ValueType() == pmetric.NumberDataPointValueTypeDouble {
-			dp.SetDoubleValue(poison()) // a value that a point had none of could not be removed again
+			dp.SetDoubleValue(poison()) // a point without a value must not get one, because it could not be removed
 		}
 	}
 }

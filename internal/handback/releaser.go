@@ -27,15 +27,16 @@ type Settler interface {
 	SettlesParts()
 }
 
-// A WordSettler is a processor that reads no attribute of a point which may owe what it says before it has settled that, and changes none. Where it
-// takes points out or puts some in, it has the loan owe nothing: see [UnreadWords], [Loan.Settle] and [Loan.Unword].
+// A WordSettler is a processor that settles attributes which may lack their values before it reads any, and that
+// changes none. If it removes or adds points, it makes the loan owe nothing: see [UnreadWords], [Loan.Settle] and
+// [Loan.Unword].
 type WordSettler interface {
 	Releaser
 
 	SettlesWords()
 }
 
-// registered has the answers of processors, by the addresses of their instances.
+// registered holds the answers of processors, by the addresses of their instances.
 var registered sync.Map // of uintptr, registration
 
 type registration struct {
