@@ -13,24 +13,24 @@ import (
 	"sync"
 )
 
-// lastHead is the head of the request before, if the next may have the same but for how long its body is. That is so of nearly all that a
-// client sends again and again. A head that is the same means the same, so it is not read again: that goes through some dozen places of memory
-// and of code, which are in no cache where requests are far apart.
+// lastHead is the head of the previous request, if the next may have the same one except for the length of its body.
+// That is true for nearly all requests of a client that sends all the time. An equal head has the same meaning, so it
+// is not parsed again: parsing touches dozens of places in memory and code, which are in no cache if requests are rare.
 type lastHead struct {
-	before, behind []byte // the length of the body
+	before, behind []byte // the parts around the length of the body
 	request        *http.Request
 }
 
 const (
 	lengthLine = "\r\nContent-Length: "
 	headEnd    = "\r\n\r\n"
-	// mostHead is how long one is at the most that is kept.
+	// mostHead is the maximum length of a head that is kept.
 	mostHead = 1 << 10
-	// mostDigits is how many a length has at the most that is read here.
+	// mostDigits is the maximum number of digits of a length that is parsed here.
 	mostDigits = 15
 )
 
-// request reads a request, which is to have a context.
+// request reads a request, and sets its context.
 func (c *conn) request(ctx context.Context) (*http.Request, error) {
 	if req := c.last.read(ctx, c.in); req != nil { // fast path
 		return req, nil
@@ -39,7 +39,7 @@ func (c *conn) request(ctx context.Context) (*http.Request, error) {
 	buffered := c.in.Buffered()
 	text, _ := c.in.Peek(buffered) // it is there
 	before, behind, ok := cutHead(text)
-	if ok { // the buffer is read into again
+	if ok { // the buffer will be overwritten
 		before, behind = bytes.Clone(before), bytes.Clone(behind)
 	}
 	req, err := http.ReadRequest(c.in)
@@ -52,7 +52,8 @@ func (c *conn) request(ctx context.Context) (*http.Request, error) {
 	return req, err //nolint:wrapcheck // who asks tells one from another
 }
 
-// cutHead returns the head that buffered bytes begin with, in two parts around the digits of a length that is there once, in the usual form.
+// cutHead returns the head at the beginning of the buffered bytes, in two parts around the digits of its length. It
+// returns false unless the length is there once, in the usual form.
 func cutHead(buffered []byte) (before, behind []byte, ok bool) {
 	end := bytes.Index(buffered, []byte(headEnd))
 	if end < 0 || end > mostHead {
@@ -67,9 +68,9 @@ func cutHead(buffered []byte) (before, behind []byte, ok bool) {
 	return head[:at], head[at+bytes.IndexByte(head[at:], '\r'):], true
 }
 
-// note keeps the head of a request, which was so many bytes, for the next.
+// note keeps the head of a request for the next one. size is the length of the head.
 func (l *lastHead) note(before, behind []byte, req *http.Request, size int) {
-	if size != len(before)+len(req.Header.Get("Content-Length"))+len(behind) { // some of it is not of the head, whose lines may end otherwise
+	if size != len(before)+len(req.Header.Get("Content-Length"))+len(behind) { // the head has another form, for example other line ends
 		return
 	}
 	if code, _ := fault(req); code != 0 || req.ContentLength <= 0 || req.Close || len(req.TransferEncoding)+len(req.Trailer) > 0 || req.Header.Get("Expect") != "" {
@@ -80,7 +81,7 @@ func (l *lastHead) note(before, behind []byte, req *http.Request, size int) {
 	l.before, l.behind, l.request = before, behind, &kept
 }
 
-// read is http.ReadRequest, of a head that is as the last one was. It returns nil if that is another.
+// read is http.ReadRequest for a head that equals the last one. It returns nil if the head is different.
 func (l *lastHead) read(ctx context.Context, in *bufio.Reader) *http.Request {
 	if l.request == nil {
 		return nil
@@ -106,9 +107,9 @@ func (l *lastHead) read(ctx context.Context, in *bufio.Reader) *http.Request {
 	return req
 }
 
-// sizedBody is a body whose length was told.
+// sizedBody is a body with a known length.
 type sizedBody struct {
-	mu     sync.Mutex // whoever keeps it may read when it is closed
+	mu     sync.Mutex // a handler that keeps it may read while it is closed
 	from   io.Reader
 	left   int64
 	closed bool

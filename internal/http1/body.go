@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// body is that of a request.
+// body is the body of a request.
 type body struct {
 	io.ReadCloser
 
 	ctx      *watched
-	proceed  *conn // that is to be told so, before the first byte
+	proceed  *conn // to send 100 Continue on, before the first byte is read
 	finished bool
 }
 
-// bodyOf makes the body of a request one that says when it ends.
+// bodyOf returns the body of a request that reports when it ends.
 func (c *conn) bodyOf(req *http.Request, ctx *watched) *body {
 	b := &body{ReadCloser: req.Body, ctx: ctx}
 	if req.Body == http.NoBody {
@@ -58,7 +58,7 @@ func (b *body) end() {
 	}
 }
 
-// Close does not read what is left: the connection is closed then.
+// Close does not read the rest: the connection is closed then.
 func (b *body) Close() error {
 	if !b.finished {
 		return nil
@@ -66,5 +66,5 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isOver reports whether it was read to its end.
+// isOver reports whether the body was read completely.
 func (b *body) isOver() bool { return b.finished }

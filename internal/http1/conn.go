@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// conn is a connection. Its goroutine has all of it, but idle.
+// conn is a connection. Its goroutine owns all fields except idle.
 type conn struct {
 	server *Server
 	nc     net.Conn
 	quiet  io.ReadWriter // nc
 	in     *bufio.Reader // of the connection itself, see Read
-	last   lastHead      // that was read from it
+	last   lastHead      // last head read
 	remote string
 	base   context.Context
 	left   int64 // bytes that the head may still have
 	out    []byte
 	header http.Header // of answers
-	date   dateLine    // and their date
+	date   dateLine    // date line of answers
 	posted bool        // the last request was a POST
 
 	idle bool // it waits for a request; under the server's lock
@@ -62,7 +62,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxLineEnds is how many bytes of line ends are passed over that old clients send behind a body.
+// maxLineEnds is the number of bytes of line ends after a body that are skipped, because old clients send them.
 const maxLineEnds = 4
 
 // await waits for the first byte of a request. It returns false if none comes.
@@ -83,13 +83,13 @@ func (c *conn) await(atMost time.Duration) bool {
 	}
 }
 
-// readWithin limits how long reading takes, if that is to be bounded.
+// readWithin sets the time limit for reading, 0 for none.
 func (c *conn) readWithin(d time.Duration) {
 	until := time.Time{}
 	if d > 0 {
 		until = time.Now().Add(d)
 	}
-	_ = c.nc.SetReadDeadline(until) // who cannot has none
+	_ = c.nc.SetReadDeadline(until) // connections without deadlines have no limit
 }
 
 // exchange reads a request and answers it, and reports whether there may be another one.
@@ -119,7 +119,7 @@ func (c *conn) exchange() (again bool) {
 	return c.handle(ctx, req)
 }
 
-// handle has a request answered.
+// handle lets the handler answer a request.
 func (c *conn) handle(ctx *watched, req *http.Request) (again bool) {
 	from := c.bodyOf(req, ctx)
 	req.RemoteAddr = c.remote
@@ -135,12 +135,12 @@ func (c *conn) handle(ctx *watched, req *http.Request) (again bool) {
 	if !from.isOver() {
 		c.linger()
 	} else {
-		_ = from.Close() // who has kept it reads nothing of the next one
+		_ = from.Close() // a handler that has kept it reads nothing of the next request
 	}
 	return again
 }
 
-// fault is why a request is not taken that net/http can read, or 0.
+// fault returns the status for a request that is refused although net/http can parse it, or 0.
 func fault(req *http.Request) (code int, why string) {
 	switch {
 	case req.ProtoMajor != 1:
@@ -151,7 +151,7 @@ func fault(req *http.Request) (code int, why string) {
 	return 0, ""
 }
 
-// refuse answers what is no request.
+// refuse answers what is not a request.
 func (c *conn) refuse(err error) {
 	var network net.Error
 	switch {
@@ -163,7 +163,7 @@ func (c *conn) refuse(err error) {
 	}
 }
 
-// answerFault is the last answer of a connection, in the words of net/http.
+// answerFault sends the last answer of a connection, in the words of net/http.
 func (c *conn) answerFault(code int, why string) {
 	text := strconv.Itoa(code) + " " + http.StatusText(code)
 	if c.write([]byte("HTTP/1.1 "+text+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+text+why)) == nil {
@@ -171,7 +171,8 @@ func (c *conn) answerFault(code int, why string) {
 	}
 }
 
-// Who closes a connection while there is something to be read on it makes the client lose the answer. So it is read, for a while.
+// If a connection is closed while there is data to be read, the client loses the answer. So the data is read for a
+// while.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
@@ -183,5 +184,5 @@ func (c *conn) linger() {
 	}
 	c.left = lingerBytes
 	c.readWithin(lingerTime)
-	_, _ = io.Copy(io.Discard, c) // to its end, or not
+	_, _ = io.Copy(io.Discard, c) // a failure does not matter
 }

@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// response is the answer to a request, in the connection's memory until it is sent.
+// response is the answer to a request. It uses the connection's memory until it is sent.
 type response struct {
 	conn   *conn
 	header http.Header
-	head   bool // it is only asked what the head would be
+	head   bool // the request is a HEAD
 	old    bool // the request is of HTTP/1.0
-	closes bool // the connection, behind it
+	closes bool // the connection is closed after it
 
 	code  int
-	lines []byte // of the head, as the handler wants it
-	sized bool   // they say how long the body would be
-	typed bool   // they say what the body is
+	lines []byte // of the head, as set by the handler
+	sized bool   // they contain the length of the body
+	typed bool   // they contain the type of the body
 	body  []byte
-	sent  bool // head and all of the body so far
+	sent  bool // whether the head and the body so far were sent
 	err   error
 }
 
-// maxHeld is how long a body may become until it is sent.
+// maxHeld is the size of a body from which on it is sent in parts.
 const maxHeld = 64 << 10
 
-// maxOut is how much memory for an answer a connection keeps.
+// maxOut is the maximum memory for answers that a connection keeps.
 const maxOut = 4 << 10
 
 func (w *response) Header() http.Header { return w.header }
 
-// WriteHeader settles the head.
+// WriteHeader fixes the head.
 func (w *response) WriteHeader(code int) {
-	if w.code != 0 || code < http.StatusOK { // what comes before the answer may be left out
+	if w.code != 0 || code < http.StatusOK { // informational answers may be left out
 		return
 	}
 	w.code = code
@@ -55,7 +55,7 @@ func (w *response) WriteHeader(code int) {
 			continue
 		case "Transfer-Encoding", "Trailer":
 			continue
-		case "Content-Length": // it is counted
+		case "Content-Length": // it is computed
 			if w.sized = w.head; !w.head {
 				continue
 			}
@@ -73,7 +73,7 @@ func (w *response) WriteHeader(code int) {
 	}
 }
 
-// dateLine is the line with the date of an answer, which is made once in a second.
+// dateLine is the Date line of an answer, which is made at most once a second.
 type dateLine struct {
 	second int64
 	text   []byte
@@ -88,7 +88,7 @@ func (d *dateLine) line(now time.Time) []byte {
 	return d.text
 }
 
-// oneLine keeps values from becoming lines of their own.
+// oneLine prevents values from starting new lines.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 func appendLine(dst []byte, name, value string) []byte {
@@ -99,7 +99,7 @@ func appendLine(dst []byte, name, value string) []byte {
 	return append(append(dst, strings.TrimSpace(oneLine.Replace(value))...), "\r\n"...)
 }
 
-// hasBody reports whether there may be one with a code.
+// hasBody reports whether an answer with a status code may have a body.
 func hasBody(code int) bool { return code != http.StatusNoContent && code != http.StatusNotModified }
 
 func (w *response) Write(p []byte) (int, error) {
@@ -117,13 +117,13 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	w.body = append(w.body, p...)
 	if len(w.body) > maxHeld {
-		w.closes = true // it ends where the connection does
+		w.closes = true // the end of the connection ends it
 		w.sendAll()
 	}
 	return len(p), w.err
 }
 
-// finish sends what is left. It returns false if that could not be sent.
+// finish sends the rest. It returns false if that fails.
 func (w *response) finish() bool {
 	if w.code == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -143,7 +143,7 @@ func (w *response) sendAll() {
 	if !w.typed && len(w.body) > 0 {
 		w.lines = appendLine(w.lines, "Content-Type", http.DetectContentType(w.body))
 	}
-	switch { // what is not what the version has without a word
+	switch { // only what differs from the version's default
 	case w.closes && !w.old:
 		w.lines = appendLine(w.lines, "Connection", "close")
 	case !w.closes && w.old:
@@ -166,12 +166,12 @@ func (w *response) send(p []byte) {
 	}
 }
 
-// SetReadDeadline is for http.ResponseController.
+// SetReadDeadline is called by http.ResponseController.
 func (w *response) SetReadDeadline(at time.Time) error {
 	return w.conn.nc.SetReadDeadline(at)
 }
 
-// write writes within the time that an answer may take.
+// write writes within the time limit of an answer.
 func (c *conn) write(p []byte) error {
 	if c.server.answer > 0 {
 		_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.answer)) // who cannot has none

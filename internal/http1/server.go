@@ -17,10 +17,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/quietconn"
 )
 
-// A Server is what an http.Server says, served otherwise. Its zero value is not ready: see New.
+// A Server serves what an http.Server describes, in another way. Its zero value is not ready: see New.
 type Server struct {
 	handler                   http.Handler
-	idle, head, whole, answer time.Duration // how long each may take, 0 is for ever
+	idle, head, whole, answer time.Duration // time limits, 0 for none
 	maxHead                   int
 	keepAlive                 bool
 	log                       *log.Logger
@@ -34,10 +34,10 @@ type Server struct {
 	done      sync.WaitGroup // connections
 }
 
-// headSlop is what net/http lets a head be larger than it may be.
+// headSlop is how much larger than the limit net/http lets a head be.
 const headSlop = 4 << 10
 
-// New takes over handler, timeouts, the limit of heads and the log of a server, which is not used from then on.
+// New returns a server with the handler, timeouts, head limit and log of another one, which must not be used any more.
 func New(from *http.Server, keepAlive bool) *Server {
 	s := &Server{
 		handler: from.Handler, idle: from.IdleTimeout, head: from.ReadHeaderTimeout, whole: from.ReadTimeout, answer: from.WriteTimeout,
@@ -82,7 +82,7 @@ func (s *Server) Serve(l net.Listener) error {
 		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return fmt.Errorf("cannot accept connections: %w", err)
 		}
-		pause = min(max(5*time.Millisecond, 2*pause), time.Second) // as when there are too many open files
+		pause = min(max(5*time.Millisecond, 2*pause), time.Second) // for example with too many open files
 		s.log.Printf("http: Accept error: %v; retrying in %v", err, pause)
 		time.Sleep(pause)
 	}
@@ -117,14 +117,14 @@ func (s *Server) begin(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		_ = nc.Close() // nobody has heard of it
+		_ = nc.Close() // it is not served yet
 		return
 	}
 	s.conns[c] = struct{}{}
 	s.done.Go(c.serve)
 }
 
-// turn records whether a connection waits for a request. It returns false if there is to be none.
+// turn records whether a connection waits for a request. It returns false if no more requests may come.
 func (s *Server) turn(c *conn, idle bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 }
 
-// stop ends listening, and closes connections.
+// stop closes the listeners, and all or only idle connections.
 func (s *Server) stop(onlyIdle bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,13 +150,13 @@ func (s *Server) stop(onlyIdle bool) (err error) {
 	clear(s.listeners)
 	for c := range s.conns {
 		if c.idle || !onlyIdle {
-			_ = c.nc.Close() // whoever has it finds out
+			_ = c.nc.Close() // its goroutine notices that
 		}
 	}
 	return err
 }
 
-// Shutdown ends listening, closes connections on which there is no request, and waits for the others, within ctx.
+// Shutdown closes the listeners and idle connections, and waits for the others, within ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.stop(true)
 	ended := make(chan struct{})
@@ -173,7 +173,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close closes all connections, whatever is on them, and ends the contexts of requests.
+// Close closes all connections, whatever their state, and ends the contexts of requests.
 func (s *Server) Close() error {
 	defer s.cancel()
 	return s.stop(false)

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// watched is the context of a request. It ends when the request was answered, or when the client goes: that is looked for from when
-// somebody waits for it, and all of the request was read. What is needed to wait is made then: of nearly all requests nobody does.
+// watched is the context of a request. It ends when the request was answered or the client disconnects. The latter is
+// only watched once somebody waits for the context and the request was read completely. What is needed for that is made
+// then, because nearly all requests are never waited for.
 type watched struct {
 	conn *conn
 	own  atomic.Pointer[ending] // nil until somebody waits
@@ -21,28 +22,28 @@ type watched struct {
 
 	mu           sync.Mutex
 	wanted, read bool
-	watching     chan struct{} // closed when nobody does any more; nil if nobody did
+	watching     chan struct{} // closed when watching has ended; nil if it never began
 }
 
-// ending is what somebody waits for.
+// ending is the context that can be waited for.
 type ending struct {
 	context.Context
 
 	cancel context.CancelFunc
 }
 
-// Deadline is the connection's.
+// Deadline returns the connection's.
 func (w *watched) Deadline() (deadline time.Time, ok bool) { return w.conn.base.Deadline() }
 
-// Value is the connection's.
+// Value returns the connection's.
 func (w *watched) Value(key any) any {
-	if own := w.own.Load(); own != nil { // whoever is to end with it finds it so
+	if own := w.own.Load(); own != nil { // so that contexts derived from it find it
 		return own.Value(key)
 	}
 	return w.conn.base.Value(key)
 }
 
-// Err reports whether it has ended.
+// Err returns why the context has ended, nil if it has not.
 func (w *watched) Err() error {
 	if w.own.Load() == nil && !w.over.Load() { // fast path
 		return w.conn.base.Err() //nolint:wrapcheck // it is a context's
@@ -50,7 +51,7 @@ func (w *watched) Err() error {
 	return w.end().Err() //nolint:wrapcheck // likewise
 }
 
-// Done has the connection watched.
+// Done starts watching the connection.
 func (w *watched) Done() <-chan struct{} {
 	own := w.end()
 	w.mu.Lock()
@@ -60,7 +61,7 @@ func (w *watched) Done() <-chan struct{} {
 	return own.Done()
 }
 
-// end is what somebody waits for.
+// end returns the context that can be waited for.
 func (w *watched) end() *ending {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +76,7 @@ func (w *watched) end() *ending {
 	return own
 }
 
-// bodyEnded is called when nobody reads from the connection any more.
+// bodyEnded is called when the handler's reads from the connection have ended.
 func (w *watched) bodyEnded() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +93,7 @@ func (w *watched) begin() {
 	go w.watch()
 }
 
-// watch waits for the next request, or for the end of all. What comes stays where it is read from.
+// watch waits for the next request, or for the end of the connection. What it reads stays in the buffer.
 func (w *watched) watch() {
 	defer close(w.watching)
 	if _, err := w.conn.in.Peek(1); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -100,7 +101,7 @@ func (w *watched) watch() {
 	}
 }
 
-// finish ends the context. Nobody reads from the connection from then on.
+// finish ends the context. Nobody reads from the connection for it after that.
 func (w *watched) finish() {
 	w.mu.Lock()
 	was := w.over.Swap(true)

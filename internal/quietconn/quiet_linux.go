@@ -15,14 +15,14 @@ import (
 	"unsafe"
 )
 
-// atOnce is how much is moved by one call: while the kernel copies, the collector of garbage waits.
+// atOnce is the maximum number of bytes moved by one call: garbage collection waits while the kernel copies.
 const atOnce = 64 << 10
 
-// Of returns what reads from a connection and writes to it. Deadlines and ends are the connection's.
+// Of returns a reader and writer for a connection. Deadlines and errors are the connection's.
 func Of(nc net.Conn) io.ReadWriter {
 	var raw syscall.RawConn
 	var err error
-	switch of := nc.(type) { // any other may do more than to read from its socket
+	switch of := nc.(type) { // other types may do more than use their socket
 	case *net.TCPConn:
 		raw, err = of.SyscallConn()
 	case *net.UnixConn:
@@ -45,7 +45,7 @@ type conn struct {
 	in, out transfer
 }
 
-// Read is the connection's.
+// Read reads like the connection.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -62,7 +62,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write is the connection's.
+// Write writes like the connection.
 func (c *conn) Write(p []byte) (written int, err error) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// fault is an error as the connection tells it.
+// fault returns an error in the form of the connection's.
 func (c *conn) fault(what string, err error) error {
 	if told, ok := err.(*net.OpError); ok { //nolint:errorlint // it is the raw connection's own
 		err = told.Err
@@ -88,7 +88,7 @@ func (c *conn) fault(what string, err error) error {
 type transfer struct {
 	name string
 	call uintptr
-	try  func(fd uintptr) (done bool) // once, made once
+	try  func(fd uintptr) (done bool) // the method once as a value, made once
 
 	mu    sync.Mutex
 	bytes []byte
@@ -101,7 +101,7 @@ func (t *transfer) prepare(name string, call uintptr) {
 	t.try = t.once
 }
 
-// some moves some bytes when the socket is ready for it.
+// some moves some bytes as soon as the socket is ready.
 func (t *transfer) some(whenReady func(func(uintptr) bool) error, p []byte) (n int, err error) {
 	t.bytes = p[:min(len(p), atOnce)]
 	err = whenReady(t.try)
@@ -115,7 +115,7 @@ func (t *transfer) some(whenReady func(func(uintptr) bool) error, p []byte) (n i
 	return t.n, nil
 }
 
-// once is false if the socket is not ready.
+// once moves some bytes, and returns false if the socket is not ready.
 func (t *transfer) once(fd uintptr) (done bool) {
 	for {
 		n, _, errno := syscall.RawSyscall(t.call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.bytes))), uintptr(len(t.bytes)))
