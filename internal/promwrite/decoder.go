@@ -137,12 +137,12 @@ func since[T any](s []T, start int) []T {
 	return s[start:len(s):len(s)]
 }
 
-// at says where in the enclosing message decoding stopped.
+// at adds the place in the enclosing message to an error.
 func at(what string, index int, err error) error {
 	return fmt.Errorf("%s %d: %w", what, index, err)
 }
 
-// inField says in which field of a message decoding stopped.
+// inField adds the field of a message to an error.
 func inField(number uint32, err error) error {
 	return fmt.Errorf("field %d: %w", number, err)
 }

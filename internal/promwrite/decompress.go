@@ -33,7 +33,7 @@ func NewDecompressor(limit int) (*Decompressor, error) {
 	return &Decompressor{limit: limit, zstd: decoder}, nil
 }
 
-// Size is the size that a body claims to decompress to, or the limit if it makes no claim.
+// Size returns the size that a body claims to decompress to, or the limit if it makes no claim.
 func (d *Decompressor) Size(encoding Encoding, src []byte) int {
 	size := d.limit
 	switch encoding {

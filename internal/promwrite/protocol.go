@@ -34,13 +34,13 @@ const (
 // Version is a version of the protocol, which decides the message in the body.
 type Version uint8
 
-// The two versions there are.
+// The versions.
 const (
 	V1 Version = iota + 1 // prometheus.WriteRequest
 	V2                    // io.prometheus.write.v2.Request
 )
 
-// String is the value of HeaderVersion.
+// String returns the value of HeaderVersion.
 func (v Version) String() string {
 	switch v {
 	case V1:
@@ -51,7 +51,7 @@ func (v Version) String() string {
 	return unknown
 }
 
-// ContentType is the value of Content-Type.
+// ContentType returns the value of Content-Type.
 func (v Version) ContentType() string {
 	if v == V2 {
 		return ContentTypeV2
@@ -59,8 +59,8 @@ func (v Version) ContentType() string {
 	return ContentTypeV1
 }
 
-// ParseContentType tells which message a body holds. Only the proto parameter decides: no parameter, or no
-// header at all, means 1.0, whose senders were never asked for either.
+// ParseContentType returns the version of the message in a body. Only the proto parameter decides: without the
+// parameter, or without the header, it is 1.0, whose senders need neither.
 func ParseContentType(header string) (Version, error) {
 	switch header { // fast path
 	case "", mediaType:
@@ -94,7 +94,7 @@ const (
 	Identity                 // an extension: no compression
 )
 
-// String is the value of Content-Encoding.
+// String returns the value of Content-Encoding.
 func (e Encoding) String() string {
 	switch e {
 	case Snappy:
@@ -107,8 +107,8 @@ func (e Encoding) String() string {
 	return unknown
 }
 
-// ParseContentEncoding tells how a body is compressed. No header means snappy, as it does to Prometheus: the
-// specification knows nothing else, so senders that forget the header still compress.
+// ParseContentEncoding returns the compression of a body. No header means snappy, as for Prometheus: the specification
+// allows nothing else, so senders that forget the header still compress.
 func ParseContentEncoding(header string) (Encoding, error) {
 	switch strings.ToLower(header) {
 	case "", "snappy":
@@ -121,20 +121,20 @@ func ParseContentEncoding(header string) (Encoding, error) {
 	return 0, fmt.Errorf("cannot accept Content-Encoding %q: only snappy, zstd and identity are", header)
 }
 
-// Written is what a receiver says it stored of one request.
+// Written is what a receiver reports as stored of one request.
 type Written struct {
 	Samples, Histograms, Exemplars int
 }
 
-// SetHeaders announces w. A 2.0 receiver must, whatever its answer; a 1.0 sender does not mind.
+// SetHeaders sets the headers for w. A 2.0 receiver must send them with every answer; a 1.0 sender ignores them.
 func (w Written) SetHeaders(h http.Header) {
 	h.Set(HeaderSamplesWritten, strconv.Itoa(w.Samples))
 	h.Set(HeaderHistogramsWritten, strconv.Itoa(w.Histograms))
 	h.Set(HeaderExemplarsWritten, strconv.Itoa(w.Exemplars))
 }
 
-// ParseWritten reads what SetHeaders wrote. Without any of the headers ok is false: to a 2.0 request that says
-// that its receiver did not understand it. A header that is no count is taken as absent.
+// ParseWritten parses what SetHeaders wrote. Without any of the headers, ok is false: for a 2.0 request this means that
+// the receiver did not understand it. A header that is not a count is treated as absent.
 func ParseWritten(h http.Header) (w Written, ok bool) {
 	read := func(name string) int {
 		n, err := strconv.Atoi(h.Get(name))

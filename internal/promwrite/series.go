@@ -6,20 +6,20 @@ package promwrite
 // Series is one TimeSeries message of either version.
 type Series struct {
 	Labels []Label
-	// Encoded is the labels as they came, where [Decoder.Each] has left them so. There are no Labels then.
+	// Encoded is the encoded labels, if [Decoder.Each] has left them so. Then Labels is empty.
 	Encoded string
 	// Rest is the message from such a series on: see [Decoder.Skip].
 	Rest       string
 	Samples    []Sample
 	Histograms []Histogram
 	Exemplars  []Exemplar
-	// Type, Help and Unit come with 2.0 alone.
+	// Type, Help and Unit are sent with 2.0 only.
 	Type MetricType
 	Help string
 	Unit string
 }
 
-// Metadata is one MetricMetadata message, of which 1.0 sends its own list, mostly without series beside it.
+// Metadata is one MetricMetadata message. 1.0 sends these in a list of their own, mostly without series.
 type Metadata struct {
 	Type   MetricType
 	Family string
@@ -39,7 +39,7 @@ type Sample struct {
 	StartTimestamp int64
 }
 
-// Exemplar is an example behind a series, with labels of its own.
+// Exemplar is an example for a series, with labels of its own.
 type Exemplar struct {
 	Labels    []Label
 	Value     float64
@@ -99,10 +99,10 @@ const (
 	Stateset
 )
 
-// typeNames are those of Prometheus.
+// typeNames are the names in Prometheus.
 var typeNames = [...]string{"unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"}
 
-// String is the type's name in Prometheus.
+// String returns the type's name in Prometheus.
 func (t MetricType) String() string {
 	if t < 0 || int(t) >= len(typeNames) {
 		return typeNames[Unknown]

@@ -73,7 +73,7 @@ const usualHead = samplesTag | (usualSample-2)<<8 | (1<<3|wireFixed64)<<16
 // timeIsKnown is a bit above the seven bytes of a time with its tag.
 const timeIsKnown = 1 << 56
 
-// Next does what [SampleAt] does.
+// Next is [SampleAt].
 func (r *SampleReader) Next(msg string) (s Sample, rest string, ok bool) {
 	if len(msg) < usualSample || fixed64(msg)&0xff_ffff != usualHead {
 		return SampleAt(r.Version, msg)

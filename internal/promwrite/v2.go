@@ -54,7 +54,7 @@ func (d *Decoder) requestV2(msg string) error {
 	return nil
 }
 
-// usualRequestV2 does the same in one pass, since all senders put symbols first.
+// usualRequestV2 is requestV2 in one pass, since all senders put symbols first.
 func (d *Decoder) usualRequestV2(msg string) error {
 	var f field
 	var err error
@@ -189,7 +189,7 @@ func (d *Decoder) Spell(n int) error {
 	return nil
 }
 
-// inRefs says that decoding stopped in references to labels.
+// inRefs returns an error for invalid references to labels.
 func inRefs(err error) error { return fmt.Errorf("labels_refs: %w", err) }
 
 // symbol resolves a single reference. Reference 0 means none, so it needs no table.
