@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// None tells that nobody hears what the instrumentation of a scope says of requests: its spans and metrics go nowhere, and there are no
-// traces to carry on.
+// None reports whether nobody receives what the instrumentation of a scope records about requests: its spans and
+// metrics go nowhere, and there are no traces to continue.
 func None(set component.TelemetrySettings, scope string) bool {
 	ctx := context.Background()
-	// Neither is ever told: the span is not ended, and the counter counts nothing.
+	// Neither records anything: the span is not ended, and the counter is not incremented.
 	_, span := set.TracerProvider.Tracer(scope).Start(ctx, "probe") //nolint:spancheck // as said
 	probe, err := set.MeterProvider.Meter(scope).Int64Counter("probe")
 	silent := err == nil && !probe.Enabled(ctx) && !span.SpanContext().IsValid()

@@ -22,10 +22,10 @@ func Of(b []byte) Text {
 	return Text{text: text, lasts: lasts}
 }
 
-// String is all of it, borrowed.
+// String returns the whole text, borrowed.
 func (t *Text) String() string { return t.text }
 
-// Lasting returns a part of the text as one that lasts. What is no part of it is copied by itself.
+// Lasting returns a lasting copy of a part of the text. A string that is not a part is copied separately.
 func (t *Text) Lasting(part string) string {
 	if t.lasts || part == "" {
 		return part

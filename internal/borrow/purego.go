@@ -8,5 +8,5 @@ package borrow
 // textOf returns a copy of bytes, which lasts.
 func textOf(b []byte) (text string, lasts bool) { return string(b), true }
 
-// offset is not asked for parts of what lasts.
+// offset is never called, because the text lasts.
 func offset(string, string) (at int, ok bool) { return 0, false }

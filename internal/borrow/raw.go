@@ -8,12 +8,12 @@ package borrow
 
 import "unsafe"
 
-// textOf returns bytes as a text, and whether that lasts.
+// textOf returns bytes as a text without copying them, and false because it does not last.
 func textOf(b []byte) (text string, lasts bool) {
 	return unsafe.String(unsafe.SliceData(b), len(b)), false
 }
 
-// offset says where in a text a part of it begins.
+// offset returns where in a text a part of it begins.
 func offset(text, part string) (at int, ok bool) {
 	begin, first := uintptr(unsafe.Pointer(unsafe.StringData(text))), uintptr(unsafe.Pointer(unsafe.StringData(part)))
 	if first < begin || first-begin > uintptr(len(text)) || uintptr(len(part)) > uintptr(len(text))-(first-begin) {

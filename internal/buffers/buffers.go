@@ -13,7 +13,8 @@ import (
 // Most is the largest buffer that a connection may have. Each connection has two.
 const Most = 16 << 20
 
-// Check reports which of the sizes of a connection's buffers are too large. before stands before the keys, and ends in their separator.
+// Check returns an error for sizes of a connection's buffers that are too large. before precedes the keys, and ends in
+// their separator.
 func Check(before string, read, write int) error {
 	return errors.Join(check(before+"read_buffer_size", read), check(before+"write_buffer_size", write))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SelfSigned returns a certificate of this machine, for servers and clients, and its key, in PEM. Who is to trust it takes
-// it for an authority.
+// SelfSigned returns a certificate for this machine, for servers and clients, and its key, in PEM. To trust it, use it
+// as an authority.
 func SelfSigned(t testing.TB) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -41,7 +41,7 @@ func SelfSigned(t testing.TB) (certificate, key string) {
 	return block("CERTIFICATE", signed), block("PRIVATE KEY", secret)
 }
 
-// Pool returns the authorities that trust certificates.
+// Pool returns a pool of authorities that trusts certificates.
 func Pool(t testing.TB, certificates ...string) *x509.CertPool {
 	t.Helper()
 	pool := x509.NewCertPool()

@@ -19,8 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
-// Unmarshal reads a component's configuration, for its method of that name. An unknown key is an error that names the nearest; of
-// those that others have it says what is there for them.
+// Unmarshal decodes a component's configuration, for its method of that name. An unknown key is an error with the
+// nearest known one. others are keys of similar components, with what replaces them.
 func Unmarshal(conf *confmap.Conf, cfg any, others ...map[string]string) error {
 	err := conf.Unmarshal(cfg)
 	if err == nil {
@@ -31,7 +31,7 @@ func Unmarshal(conf *confmap.Conf, cfg any, others ...map[string]string) error {
 		match := invalidKeys.FindStringSubmatch(line)
 		var parts []string
 		within, path := "", []string(nil)
-		if match[1] != "" && !strings.Contains(match[1], ".Config") { // else it is the component's as a whole
+		if match[1] != "" && !strings.Contains(match[1], ".Config") { // otherwise it is the whole configuration of the component
 			within, path = "in `"+match[1]+"` ", typo.Steps(match[1])
 		}
 		for key := range strings.SplitSeq(match[2], ", ") {
@@ -49,7 +49,7 @@ func Unmarshal(conf *confmap.Conf, cfg any, others ...map[string]string) error {
 
 var invalidKeys = regexp.MustCompile(`'([^'\n]*)' has invalid keys: ([^\n]+)`)
 
-// fault is an error in other words.
+// fault is an error with another text.
 type fault struct {
 	error
 
@@ -60,8 +60,8 @@ func (f *fault) Error() string { return f.text }
 
 func (f *fault) Unwrap() error { return f.error }
 
-// Unknown says that there is no such key, where it is in the user's files if that is known, and which may have been meant.
-// A key that is known is at the wrong place, and not meant for itself.
+// Unknown returns the error for an unknown key: where it is in the user's files, if that is known, and which one was
+// probably meant. A known key is in the wrong place, and gets no suggestion.
 func Unknown(key string, known []string) string { return unknownAt(key, known, typo.Place(key)) }
 
 func unknownAt(key string, known []string, place string) string {
@@ -71,7 +71,7 @@ func unknownAt(key string, known []string, place string) string {
 	return fmt.Sprintf("there is no key `%s`", key) + place + typo.Meant(key, known)
 }
 
-// instead is what is there for a key that others have.
+// instead returns what replaces a key of similar components.
 func instead(key string, others []map[string]string) string {
 	for _, known := range others {
 		if there := known[key]; there != "" {
@@ -81,7 +81,7 @@ func instead(key string, others []map[string]string) string {
 	return ""
 }
 
-// unknownOf is Unknown, and says where a type has the key if it has it at another place.
+// unknownOf is Unknown, and adds where a type has the key if it has it in another place.
 func unknownOf(t reflect.Type, key string, known []string, place string) string {
 	text := unknownAt(key, known, place)
 	if parents := parentsOf(t, key); len(parents) > 0 {
@@ -90,10 +90,10 @@ func unknownOf(t reflect.Type, key string, known []string, place string) string 
 	return text
 }
 
-// maxParents limits how many places for a key are named.
+// maxParents limits the number of places that are named for a key.
 const maxParents = 3
 
-// parentsOf are the paths of the keys under which a type has a key, the shortest first.
+// parentsOf returns the paths of the keys under which a type has a key, the shortest first.
 func parentsOf(t reflect.Type, key string) []string {
 	found, within := map[string]bool{}, map[reflect.Type]bool{}
 	var look func(t reflect.Type, path string)
@@ -136,7 +136,7 @@ func parentsOf(t reflect.Type, key string) []string {
 	return parents
 }
 
-// Of are the keys of a type and of all that is in it, by the tag that names them, sorted.
+// Of returns the keys of a type and of everything in it, by the tag that names them, sorted.
 func Of(t reflect.Type, tag string) []string {
 	keys, seen := map[string]bool{}, map[reflect.Type]bool{}
 	var add func(t reflect.Type)
@@ -159,7 +159,7 @@ func Of(t reflect.Type, tag string) []string {
 			if name != "" && name != "-" {
 				keys[name] = true
 			}
-			add(f.Type) // what is optional keeps its value in a field without a name
+			add(f.Type) // optional values are in a field without a name
 		}
 	}
 	add(t)

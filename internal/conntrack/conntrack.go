@@ -16,10 +16,10 @@ import (
 // A Dial makes a connection.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// An Option says how to dial.
+// An Option sets how to dial.
 type Option func(*Dial)
 
-// DialWithDialContextFunc dials by a function.
+// DialWithDialContextFunc dials with a function.
 func DialWithDialContextFunc(dial Dial) Option { return func(d *Dial) { *d = dial } }
 
 // DialWithName names the dialer in metrics, of which there are none.
@@ -37,7 +37,7 @@ func NewDialContextFunc(options ...Option) func(ctx context.Context, network, ad
 	return dial
 }
 
-// A ListenerOption says how to show connections.
+// A ListenerOption does nothing.
 type ListenerOption func()
 
 // TrackWithName names a listener in metrics, of which there are none.

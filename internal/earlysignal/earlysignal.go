@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// every is how often a signal is raised again. A collector that ends pays no attention to more of them.
+	// every is how often a signal is raised again. A collector that is shutting down ignores further ones.
 	every = 50 * time.Millisecond
-	// patience is how long a start may go on after a signal. One that takes longer is ended by it, as it would be without this package.
+	// patience is how long a start may take after a signal. If it takes longer, the signal ends the process, as it
+	// would without this package.
 	patience = 10 * time.Second
 )
 
@@ -33,11 +34,11 @@ func Keep() {
 		s := <-signals
 		again(s, time.NewTicker(every).C, time.After(patience))
 		signal.Stop(signals)
-		raise(s) // for its own action, where nobody listens by now
+		raise(s) // for its default action, in case nobody listens by now
 	}()
 }
 
-// runs tells a collector from its commands, which have a name.
+// runs reports whether the arguments start a collector, and not a command, which has a name.
 func runs(args []string) bool { return len(args) > 1 && strings.HasPrefix(args[1], "-") }
 
 func again(s os.Signal, tick, late <-chan time.Time) {

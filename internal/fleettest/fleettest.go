@@ -25,7 +25,7 @@ type Target struct {
 	points []pmetric.NumberDataPoint
 }
 
-// New makes one of a page in Prometheus' text format, whose series move with the probability share.
+// New returns a target with a page in Prometheus' text format. Its series move with the probability share.
 func New(page string, number int, share float64) *Target {
 	t := &Target{md: pmetric.NewMetrics(), random: rand.New(rand.NewPCG(uint64(number), 2))} //nolint:gosec // it is no secret
 	rm := t.md.ResourceMetrics().AppendEmpty()
@@ -103,10 +103,10 @@ func (t *Target) mover(p pmetric.NumberDataPoint, counter, seconds bool) func() 
 	}
 }
 
-// Points is how many a scrape has.
+// Points returns the number of points in a scrape.
 func (t *Target) Points() int { return len(t.points) }
 
-// Scrape moves on, and returns the next scrape. It is the target's own, and changed by the next.
+// Scrape advances the numbers, and returns the next scrape. It belongs to the target, and the next call changes it.
 func (t *Target) Scrape(at pcommon.Timestamp) pmetric.Metrics {
 	for _, move := range t.moves {
 		move()

@@ -14,34 +14,34 @@ import (
 	"go.uber.org/zap"
 )
 
-// Gate is one of another component's.
+// Gate is a feature gate of another component.
 type Gate struct {
 	ID    string
 	Stage featuregate.Stage
-	// Description says what it does here, in the list of all gates.
+	// Description is what it does here, for the list of all gates.
 	Description string
-	// Changed is what to say where somebody has set it to other than its default; empty where there is nothing to say.
+	// Changed is the warning if it is not set to its default; empty for none.
 	Changed string
 }
 
 // Known are the gates of a component.
 type Known []Gate
 
-// Register makes gates known to the command line. Call it when a package is initialised.
+// Register registers gates for the command line. Call it when a package is initialised.
 func Register(all ...Gate) Known {
 	for _, g := range all {
-		_, _ = featuregate.GlobalRegistry().Register(g.ID, g.Stage, featuregate.WithRegisterDescription(g.Description)) // else it is there
+		_, _ = featuregate.GlobalRegistry().Register(g.ID, g.Stage, featuregate.WithRegisterDescription(g.Description)) // an error means that it is registered already
 	}
 	return all
 }
 
-// Enabled reports whether a gate is.
+// Enabled reports whether a gate is enabled.
 func Enabled(id string) (enabled bool) {
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) { enabled = enabled || g.ID() == id && g.IsEnabled() })
 	return enabled
 }
 
-// Warn says which gates that somebody has set do nothing.
+// Warn logs a warning for each gate that was changed but has no effect.
 func (k Known) Warn(log *zap.Logger) {
 	for _, g := range k {
 		if byDefault := g.Stage == featuregate.StageBeta || g.Stage == featuregate.StageStable; g.Changed != "" && Enabled(g.ID) != byDefault {

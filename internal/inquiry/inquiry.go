@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 )
 
-// Context is that of a request or stream whose client is known in part, or not at all.
+// Context is the context of a request or stream whose client is known in part, or not at all.
 type Context struct {
 	context.Context
 
@@ -28,7 +28,7 @@ type Context struct {
 	askedForAuth atomic.Bool
 }
 
-// New makes a context that answers with the metadata that is known of the client.
+// New returns a context with the known metadata of the client.
 func New(ctx context.Context, known client.Metadata) *Context {
 	return &Context{Context: ctx, known: client.Info{Metadata: known}}
 }
@@ -39,7 +39,7 @@ func (c *Context) Asked() bool { return c.asked.Load() }
 // AskedForAuth reports whether anybody has asked how the client was authenticated, which is never known.
 func (c *Context) AskedForAuth() bool { return c.askedForAuth.Load() }
 
-// clientKey is what contexts have clients under.
+// clientKey is the key of clients in contexts.
 var clientKey = func() any {
 	var k keyCatcher
 	client.FromContext(&k)
@@ -54,7 +54,7 @@ type keyCatcher struct {
 
 func (k *keyCatcher) Value(key any) any { k.key = key; return nil }
 
-// Value is the client where that is asked for.
+// Value records a request for the client, and returns what is known of it.
 func (c *Context) Value(key any) any {
 	if key != clientKey {
 		return c.Context.Value(key)
@@ -65,8 +65,8 @@ func (c *Context) Value(key any) any {
 	return info
 }
 
-// GetAttribute knows nothing.
+// GetAttribute records that it was called, and returns nothing.
 func (c *Context) GetAttribute(string) any { c.askedForAuth.Store(true); return nil }
 
-// GetAttributeNames knows nothing.
+// GetAttributeNames records that it was called, and returns nothing.
 func (c *Context) GetAttributeNames() []string { c.askedForAuth.Store(true); return nil }

@@ -22,31 +22,31 @@ import (
 type Mode string
 
 const (
-	// PullMode lists them.
+	// PullMode lists objects.
 	PullMode Mode = "pull"
-	// WatchMode follows what changes.
+	// WatchMode follows changes.
 	WatchMode Mode = "watch"
 )
 
-// Config says which objects are observed.
+// Config selects the objects to observe.
 type Config struct {
-	// Gvr is their kind.
+	// Gvr is the kind of the objects.
 	Gvr schema.GroupVersionResource
-	// Namespaces they are in. Default all.
+	// Namespaces are the namespaces of the objects. Default all.
 	Namespaces []string
-	// LabelSelector and FieldSelector pick among them.
+	// LabelSelector and FieldSelector restrict them further.
 	LabelSelector string
 	FieldSelector string
 	// ResourceVersion is the state to list, or to watch from. Default the latest.
 	ResourceVersion string
 }
 
-// An Observer runs until its context ends, or until the channel is closed that Start returns.
+// An Observer runs until its context ends, or until the channel that Start returns is closed.
 type Observer interface {
 	Start(ctx context.Context, running *sync.WaitGroup) chan struct{}
 }
 
-// A Place is where objects are: a namespace, or all of them.
+// A Place is the location of objects: a namespace, or all of them.
 type Place struct {
 	dynamic.ResourceInterface
 
@@ -54,7 +54,7 @@ type Place struct {
 	Namespace string
 }
 
-// Places are those that a configuration names.
+// Places returns the places in a configuration.
 func (c *Config) Places(client dynamic.Interface) []Place {
 	all := client.Resource(c.Gvr)
 	if len(c.Namespaces) == 0 {
@@ -67,10 +67,10 @@ func (c *Config) Places(client dynamic.Interface) []Place {
 	return places
 }
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects in one request.
 const pageSize = 500
 
-// List hands on the objects that a configuration picks, a page at a time, and returns the state that they are of.
+// List passes the selected objects to handle, a page at a time, and returns their version.
 func (p Place) List(ctx context.Context, c *Config, handle func(*unstructured.UnstructuredList)) (version string, _ error) {
 	options := metav1.ListOptions{LabelSelector: c.LabelSelector, FieldSelector: c.FieldSelector, Limit: pageSize}
 	if c.ResourceVersion != "" {
@@ -87,11 +87,11 @@ func (p Place) List(ctx context.Context, c *Config, handle func(*unstructured.Un
 		if options.Continue = page.GetContinue(); options.Continue == "" {
 			return page.GetResourceVersion(), nil
 		}
-		options.ResourceVersion, options.ResourceVersionMatch = "", "" // the token has them
+		options.ResourceVersion, options.ResourceVersionMatch = "", "" // the continue token contains them
 	}
 }
 
-// Version is the latest state of the objects that a configuration picks.
+// Version returns the latest version of the selected objects.
 func (p Place) Version(ctx context.Context, c *Config) (string, error) {
 	page, err := p.ResourceInterface.List(ctx, metav1.ListOptions{LabelSelector: c.LabelSelector, FieldSelector: c.FieldSelector, Limit: 1})
 	if err != nil {
@@ -100,7 +100,7 @@ func (p Place) Version(ctx context.Context, c *Config) (string, error) {
 	return page.GetResourceVersion(), nil
 }
 
-// Run calls a function in a goroutine for each place. Its context ends with the one given, and when the channel is closed.
+// Run calls a function in a goroutine for each place. Its context ends with ctx, and when the channel is closed.
 func Run(ctx context.Context, running *sync.WaitGroup, places []Place, do func(context.Context, Place)) chan struct{} {
 	stop := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)

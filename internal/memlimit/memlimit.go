@@ -10,17 +10,17 @@ import (
 	"runtime/debug"
 )
 
-// atStart is GOMEMLIMIT as the environment had it. Later on somebody may have changed the runtime's own limit, which is
-// then a conclusion from the same limits and no limit itself.
+// atStart is GOMEMLIMIT as set in the environment. Later, an extension may have changed the runtime's limit, which then
+// follows from the limits here and is not an independent one.
 var atStart = debug.SetMemoryLimit(-1)
 
 // Available returns how much memory the process may use, 0 if that is not known.
 func Available() int64 {
-	limits, _ := Read(os.DirFS("/")) // what cannot be read is no limit
+	limits, _ := Read(os.DirFS("/")) // an unreadable limit counts as none
 	return limits.available(atStart)
 }
 
-// Cgroup is the tighter of a cgroup's limits, 0 if there is none.
+// Cgroup returns the lower of a cgroup's limits, 0 if there is none.
 func (l Limits) Cgroup() int64 { return tighter(l.Max, l.High) }
 
 func (l Limits) available(goLimit int64) int64 {
@@ -30,15 +30,15 @@ func (l Limits) available(goLimit int64) int64 {
 	return tighter(l.Cgroup(), tighter(goLimit, l.Host))
 }
 
-// A Share is a limit that nobody has set: a part of the memory there is, within bounds.
+// A Share is a default limit: a part of the memory, within bounds.
 type Share struct {
 	// Part is the share's divisor: 4 is a quarter of the memory.
 	Part int64
-	// Least and Most bound it, in bytes. Most is the share where it is not known how much memory there is.
+	// Least and Most are its bounds in bytes. Most also applies if the memory is not known.
 	Least, Most int64
 }
 
-// Of returns the share of so much memory.
+// Of returns the share of an amount of memory.
 func (s Share) Of(memory int64) int64 {
 	if memory <= 0 {
 		return s.Most
@@ -46,7 +46,7 @@ func (s Share) Of(memory int64) int64 {
 	return min(max(memory/s.Part, s.Least), s.Most)
 }
 
-// Why says where the share of so much memory comes from, "" if it is the most that a share is.
+// Why explains the share of an amount of memory, "" if it is Most.
 func (s Share) Why(memory int64) string {
 	switch n := s.Of(memory); n {
 	case s.Most:
@@ -71,7 +71,7 @@ func fraction(part int64) string {
 	}
 }
 
-// Size writes a number of bytes as people read it: 512MiB, or in bytes if it is no whole number of KiB.
+// Size formats a number of bytes for people: 512MiB, or in bytes if it is no whole number of KiB.
 func Size(n int64) string {
 	switch {
 	case n >= 10<<30 || n >= 1<<30 && n%(1<<30) == 0:

@@ -15,23 +15,23 @@ import (
 	"strings"
 )
 
-// Limits are what bounds the memory of the process, in bytes; 0 is unknown or none.
+// Limits are the limits on the process's memory in bytes; 0 means unknown or none.
 type Limits struct {
-	// Max is the tightest hard limit (memory.max, memory.limit_in_bytes) on the way from the process's cgroup to the
-	// root, if it is below what the host has.
+	// Max is the lowest hard limit (memory.max, memory.limit_in_bytes) from the process's cgroup up to the root, if it
+	// is below the host's memory.
 	Max int64
-	// High is the tightest memory.high there, from which on the kernel slows the process down, under the same terms.
+	// High is the lowest memory.high there, above which the kernel slows the process down, under the same condition.
 	High int64
 	// Host is the memory of the host.
 	Host int64
 }
 
-// Read reads the limits below root, which is / or a test's tree. What can be read is returned even beside an error.
+// Read reads the limits below root, which is / except in tests. It returns what it could read even with an error.
 func Read(root fs.FS) (Limits, error) {
 	host, errHost := readMemTotal(root)
 	most, high, errCgroup := readCgroup(root)
 	if host > 0 && most >= host {
-		most = 0 // both "unlimited" of v1 and a limit above the machine end here
+		most = 0 // this includes "unlimited" of v1
 	}
 	if host > 0 && high >= host {
 		high = 0
@@ -39,7 +39,7 @@ func Read(root fs.FS) (Limits, error) {
 	return Limits{Max: most, High: high, Host: host}, errors.Join(errHost, errCgroup)
 }
 
-// OfMount is the hard limit at the usual mount point of cgroup v2, 0 if there is none, and whether there is that mount.
+// OfMount returns the hard limit at the usual mount point of cgroup v2, 0 if there is none, and whether it is mounted.
 func OfMount(root fs.FS) (limit int64, isV2 bool, err error) {
 	mounts, err := fs.ReadFile(root, "proc/self/mountinfo")
 	if err != nil {
@@ -75,7 +75,7 @@ func readMemTotal(root fs.FS) (int64, error) {
 	return 0, errors.New("cannot find MemTotal in /proc/meminfo")
 }
 
-// hierarchy is one kind of memory cgroup: how it is mounted and what its files of limits are called.
+// hierarchy is a version of memory cgroups: how it is mounted, and the names of its files.
 type hierarchy struct {
 	fsType, controller string
 	maxFile, highFile  string
@@ -86,8 +86,8 @@ var hierarchies = []hierarchy{
 	{fsType: "cgroup", controller: "memory", maxFile: "memory.limit_in_bytes"},
 }
 
-// readCgroup returns the tightest limits of either hierarchy, 0 if none. A machine has the memory controller in one of
-// the two; the other's files are not there and count for nothing.
+// readCgroup returns the lowest limits of either hierarchy, 0 if there are none. A machine has the memory controller in
+// one of the two; the other has no such files and does not count.
 func readCgroup(root fs.FS) (most, high int64, err error) {
 	memberships, err := fs.ReadFile(root, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,9 +158,8 @@ func unescape(field string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(field)
 }
 
-// below maps the process's cgroup path into a mount that shows only the subtree
-// mountRoot, as a container's bind mount does. A path outside is answered with
-// the mount's own root: its limits bind the process more likely than none.
+// below maps the process's cgroup path into a mount that shows only the subtree mountRoot, as a container's bind mount
+// does. For a path outside, it returns the mount's root, whose limits are more likely to apply than none.
 func below(mountRoot, member string) string {
 	member = path.Clean("/" + member)
 	if mountRoot == "/" {
@@ -187,8 +186,7 @@ func walk(root fs.FS, mountPoint, dir, file string) (int64, error) {
 	}
 }
 
-// readLimit answers 0 for "max", for v1's page-rounded maximum and for a level
-// without the file, such as v2's root.
+// readLimit returns 0 for "max", for v1's page-rounded maximum and for a level without the file, such as v2's root.
 func readLimit(root fs.FS, name string) (int64, error) {
 	text, err := fs.ReadFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +209,7 @@ func readLimit(root fs.FS, name string) (int64, error) {
 	return limit, nil
 }
 
-// tighter returns the smaller of two limits, of which 0 is none.
+// tighter returns the smaller of two limits, of which 0 means none.
 func tighter(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -16,10 +16,10 @@ import (
 	"go.opentelemetry.io/collector/client"
 )
 
-// Origin is keys and their values, encoded. It is empty where there is nothing to take along.
+// Origin is encoded keys and values. It is empty if there are none.
 type Origin string
 
-// Of takes the values of these keys. A key that the client has not sent is left out.
+// Of returns the values of these keys. Keys that the client did not send are left out.
 func Of(keys []string, md client.Metadata) Origin {
 	var b []byte
 	for _, key := range keys {
@@ -42,7 +42,7 @@ func appendText(b []byte, s string) []byte {
 
 var errMalformed = errors.New("the metadata of its client is malformed")
 
-// Metadata is what the origin was made of.
+// Metadata returns the metadata that the origin was made of.
 func (o Origin) Metadata() (client.Metadata, error) {
 	md := map[string][]string{}
 	rest := []byte(o)
@@ -74,7 +74,7 @@ func cutText(rest *[]byte) (string, bool) {
 	return s, true
 }
 
-// Headers are the metadata as headers of requests, of which those of a malformed origin are none.
+// Headers returns the metadata as headers of a request, none for a malformed origin.
 func (o Origin) Headers() []Header {
 	md, err := o.Metadata()
 	if err != nil || o == "" {
@@ -89,7 +89,8 @@ func (o Origin) Headers() []Header {
 	return all
 }
 
-// SetHeaders puts the origin into a request's headers, in place of what they said. The error says why it cannot.
+// SetHeaders replaces the headers of a request by those of the origin. It returns an error if a value cannot be a
+// header.
 func (o Origin) SetHeaders(h http.Header) error {
 	if _, err := o.Metadata(); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (o Origin) SetHeaders(h http.Header) error {
 	return nil
 }
 
-// String is for people.
+// String formats the origin for people.
 func (o Origin) String() string {
 	var parts []string
 	for _, h := range o.Headers() {
@@ -118,10 +119,10 @@ func (o Origin) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Header is one line of a request's head.
+// Header is one header of a request.
 type Header struct{ Key, Value string }
 
-// Fits reports whether a header can have the value. HTTP/2 ends the call, not only the request, where one has not.
+// Fits reports whether a header can have the value. Otherwise, HTTP/2 would end the whole call.
 func (h Header) Fits() bool {
 	return !strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' || r > '~' })
 }

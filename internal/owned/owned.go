@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 )
 
-// Metrics hands metrics to next. They are not to be used afterwards, unless they had an owner or the gate is off.
+// Metrics passes metrics to next. They must not be used afterwards, unless they had an owner or the gate is off.
 func Metrics(ctx context.Context, next interface {
 	ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error
 }, md pmetric.Metrics,

@@ -5,5 +5,5 @@
 
 package racetest
 
-// Enabled says that the race detector is built in.
+// Enabled reports whether the race detector is built in.
 const Enabled = true

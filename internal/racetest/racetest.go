@@ -8,10 +8,10 @@ package racetest
 
 import "testing"
 
-// brief says that the race detector runs, and is to find what it finds soon (-race -short).
+// brief reports whether the race detector runs and has to be quick (-race -short).
 func brief() bool { return Enabled && testing.Short() }
 
-// Sequential says that in a test one thing is done after another: there is nothing to find in it, and it is skipped in
+// Sequential declares that a test has no concurrency: the race detector would find nothing, so the test is skipped in
 // brief runs.
 func Sequential(tb testing.TB) {
 	tb.Helper()
@@ -20,7 +20,7 @@ func Sequential(tb testing.TB) {
 	}
 }
 
-// SmallerIn says that in another test the same goroutines meet over less data: the test itself is skipped in brief runs.
+// SmallerIn declares that another test has the same goroutines with less data: this test is skipped in brief runs.
 func SmallerIn(tb testing.TB, test string) {
 	tb.Helper()
 	if brief() {
@@ -28,7 +28,7 @@ func SmallerIn(tb testing.TB, test string) {
 	}
 }
 
-// Size is how large a test is: full, or of few in brief runs, where the same goroutines meet over less.
+// Size returns the size of a test: full, or few in brief runs, in which the same goroutines work on less data.
 func Size(full, few int) int {
 	if brief() {
 		return few

@@ -24,14 +24,14 @@ import (
 	"time"
 )
 
-// The command, and the word of it that there is.
+// The command and its subcommand.
 const (
 	group = "cardinality"
 	verb  = "recommend"
 )
 
 const (
-	// defaultConsole is where a console listens by default.
+	// defaultConsole is the default address of a console.
 	defaultConsole = "http://127.0.0.1:13155"
 	defaultRules   = 3
 
@@ -40,7 +40,7 @@ const (
 	maxSecret = 64 << 10
 )
 
-// A Command is what a distribution was started with.
+// A Command holds the arguments and streams that a distribution was started with.
 type Command struct {
 	// Distribution is the name of the binary.
 	Distribution   string
@@ -48,7 +48,7 @@ type Command struct {
 	Stdout, Stderr io.Writer
 }
 
-// Intercept runs the command and ends the process, if it is this one. Else it returns.
+// Intercept runs the command and ends the process if the arguments name this command. Otherwise it returns.
 func Intercept(distribution string) {
 	c := Command{Distribution: distribution, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr}
 	if exit, done := c.Run(); done {
@@ -56,7 +56,7 @@ func Intercept(distribution string) {
 	}
 }
 
-// Run runs the command if it is this one. Else it is another's, and done is false.
+// Run runs the command if the arguments name it. Otherwise done is false.
 func (c *Command) Run() (exit int, done bool) {
 	if len(c.Args) == 0 || c.Args[0] != group {
 		return 0, false
@@ -65,7 +65,7 @@ func (c *Command) Run() (exit int, done bool) {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0, true
-	case errors.Is(err, errFlags): // flag has told
+	case errors.Is(err, errFlags): // flag has printed the error
 	default:
 		_, _ = fmt.Fprintf(c.Stderr, "Error: %v\n", err)
 	}
@@ -74,7 +74,7 @@ func (c *Command) Run() (exit int, done bool) {
 
 var errFlags = errors.New("cannot use the flags")
 
-// question is what is asked, and where.
+// question holds the parameters of the request.
 type question struct {
 	console, processor    string
 	rules                 int
@@ -160,7 +160,7 @@ func (q *question) ask(ctx context.Context) (string, error) {
 	return understand(response.StatusCode, body)
 }
 
-// cause leaves out the URL, which may have a password.
+// cause removes the URL from an error, since it may contain a password.
 func cause(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -169,7 +169,7 @@ func cause(err error) error {
 	return err
 }
 
-// unreached says what to do about a console that did not answer, or that is not trusted.
+// unreached returns the error for a console that did not answer, or that is not trusted, with advice.
 func unreached(console *url.URL, err error) error {
 	advice := "see whether the collector runs with the extension `console`, and name its address by --console"
 	var untrusted *tls.CertificateVerificationError
@@ -208,7 +208,7 @@ func (q *question) client() (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: patience}, nil
 }
 
-// understand takes the rules out of an answer, or the reason why there are none.
+// understand returns the rules in an answer, or the reason why there are none.
 func understand(status int, body []byte) (string, error) {
 	var answer struct {
 		YAML  string `json:"yaml"`

@@ -19,7 +19,7 @@ const (
 	defaultPort = 8888
 )
 
-// The ways in which a Collector serves no page of its own.
+// Reasons why a Collector serves no metrics page.
 var (
 	ErrLevelNone = errors.New("`" + metricsKey + "::level` is none")
 	ErrNoReader  = errors.New("`" + metricsKey + "::readers` has no pull reader with a prometheus exporter and a fixed port")
@@ -72,7 +72,7 @@ func Endpoint(conf *confmap.Conf) (string, error) {
 func pageURL(host string, port int) string {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = defaultHost // what listens everywhere is nearest here
+		host = defaultHost // a wildcard address is reachable here
 	}
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/metrics"
 }

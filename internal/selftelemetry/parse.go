@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxLine limits one line of a page. The longest are descriptions.
+// maxLine limits the length of a line. The longest ones are descriptions.
 const maxLine = 1 << 20
 
 var (
@@ -22,9 +22,9 @@ var (
 	errValue  = errors.New("no number")
 )
 
-// Parse reads a page in the Prometheus text format, quoted names included. It
-// takes each line as it is: comments, which hold the types, and times are left
-// out. The format's own library is not used because it panics on some pages.
+// Parse parses a page in the Prometheus text format, including quoted names. It handles each line by itself: comments,
+// which contain the types, and timestamps are ignored. The format's own library is not used because it panics on some
+// pages.
 func Parse(page io.Reader, at time.Time) (*Snapshot, error) {
 	s := &Snapshot{Time: at, samples: make(map[string][]sample)}
 	lines := bufio.NewScanner(page)
@@ -69,8 +69,7 @@ func parseLine(line string) (_ string, s sample, err error) {
 	return name, s, nil
 }
 
-// parseLabels reads what stands between braces. A quoted string without a value
-// is the metric's name.
+// parseLabels parses the content of braces. A quoted string without a value is the metric's name.
 func (s *sample) parseLabels(name, in string) (_, rest string, err error) {
 	for in = trim(in); !strings.HasPrefix(in, "}"); in = trim(in) {
 		var key string
@@ -108,7 +107,7 @@ func (s *sample) parseLabels(name, in string) (_, rest string, err error) {
 	return name, in[1:], nil
 }
 
-// unquote takes a quoted string off the front of in.
+// unquote removes a quoted string from the front of in.
 func unquote(in string) (value, rest string, err error) {
 	if !strings.HasPrefix(in, `"`) {
 		return "", "", errLabels
@@ -116,7 +115,7 @@ func unquote(in string) (value, rest string, err error) {
 	for i := 1; i < len(in); i++ {
 		switch in[i] {
 		case '\\':
-			i++ // whatever it escapes does not end the string
+			i++ // an escaped character does not end the string
 		case '"':
 			return unescape.Replace(in[1:i]), in[i+1:], nil
 		}

@@ -15,14 +15,14 @@ import (
 
 const (
 	readTimeout = 5 * time.Second
-	// A page of a Collector with a hundred components has some 100 KiB.
+	// The page of a Collector with a hundred components has about 100 KiB.
 	maxPage = 16 << 20
 )
 
 var errPageTooLarge = fmt.Errorf("the page is larger than %d MiB", maxPage>>20)
 
-// The page is a neighbour's: no proxy, no compression, and between readings,
-// which are minutes apart, no idle connection with its two goroutines.
+// The page is on this machine: no proxy, no compression, and no idle connection with two goroutines between readings,
+// which are minutes apart.
 var client = &http.Client{
 	Timeout:   readTimeout,
 	Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
@@ -33,7 +33,7 @@ func Read(ctx context.Context, page string) (*Snapshot, error) {
 	s, err := read(ctx, page, maxPage)
 	if err != nil {
 		if wrapped := new(url.Error); errors.As(err, &wrapped) {
-			err = wrapped.Err // it repeats the URL
+			err = wrapped.Err // it contains the URL again
 		}
 		return nil, fmt.Errorf("cannot read own metrics from %s: %w", page, err)
 	}
@@ -56,7 +56,7 @@ func read(ctx context.Context, page string, limit int64) (*Snapshot, error) {
 	}
 	body := &io.LimitedReader{R: resp.Body, N: limit + 1}
 	s, err := Parse(body, time.Now())
-	if body.N <= 0 { // a cut page usually does not parse: say the cause, not the effect
+	if body.N <= 0 { // a truncated page usually does not parse: report the cause
 		return nil, errPageTooLarge
 	}
 	return s, err

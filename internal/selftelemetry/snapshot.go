@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// suffixes are what the page may add to a declared name: the unit, and _total
-// for counters. It does so when a reader sets without_units or
-// without_type_suffix to false, and did so by default in older Collectors.
+// suffixes are what the page may append to a declared name: the unit, and _total for counters. It does so if a reader
+// sets without_units or without_type_suffix to false, and did so by default in older Collectors.
 var suffixes = []string{
 	"", "_total",
 	"_bytes", "_bytes_total",
@@ -20,12 +19,12 @@ var suffixes = []string{
 	"_ratio",
 }
 
-// Snapshot is what a metrics page said at one time.
+// Snapshot is the content of a metrics page at one time.
 type Snapshot struct {
 	// Time is when the page was read.
 	Time time.Time
 
-	samples map[string][]sample // by name as on the page
+	samples map[string][]sample // by name in the page
 }
 
 type sample struct {
@@ -35,14 +34,14 @@ type sample struct {
 
 type label struct{ name, value string }
 
-// Matcher picks series by one label.
+// Matcher selects series by one label.
 type Matcher label
 
-// Is picks the series whose label has the value. An absent label has the value "".
+// Is selects the series whose label has the value. An absent label has the value "".
 func Is(label, value string) Matcher { return Matcher{name: label, value: value} }
 
-// Sum adds up the series of a metric that all matchers pick. It is 0 when there
-// are none. The name may be given with or without _total.
+// Sum adds up the series of a metric that all matchers select. It is 0 if there are none. The name may be given with or
+// without _total.
 func (s *Snapshot) Sum(name string, match ...Matcher) float64 {
 	var sum float64
 	for _, v := range s.SumBy(name, "", match...) {
@@ -62,7 +61,7 @@ func (s *Snapshot) SumBy(name, label string, match ...Matcher) map[string]float6
 	return sums
 }
 
-// find prefers the shortest suffix: a page may hold x and x_bytes, which differ.
+// find returns the series with the shortest suffix, because a page may contain x and x_bytes, which differ.
 func (s *Snapshot) find(name string) []sample {
 	name = strings.TrimSuffix(name, "_total")
 	for _, suffix := range suffixes {

@@ -22,23 +22,23 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// A Server is an HTTP server and how to get its listener. The fields are set before Start.
+// A Server is an HTTP server with the way to get its listener. Set the fields before Start.
 type Server struct {
-	// HTTP answers.
+	// HTTP answers requests.
 	HTTP *http.Server
-	// Listen takes the address. What the network refuses (a [net.OpError]) is tried again; any other error is a fault of
+	// Listen returns the listener. An error of the network (a [net.OpError]) is retried; any other one is a fault of
 	// the configuration, and Start returns it.
 	Listen func(context.Context) (net.Listener, error)
-	// Waiting is told why there is no listener, once for each time that it is missing.
+	// Waiting is called with the reason why there is no listener, once for each time that it is missing.
 	Waiting func(error)
-	// Open is told of each listener before it is served from; late is whether Waiting was told before.
+	// Open is called for each listener before it is served; late is whether Waiting was called before.
 	Open func(address net.Addr, late bool)
 
 	stop    context.CancelFunc
 	serving sync.WaitGroup
 }
 
-// Start takes the address if it can be had, and serves. It returns an error for what trying again would not help.
+// Start listens if that is possible, and serves. It returns errors that retrying would not help.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := s.Listen(ctx)
 	if err != nil && !refused(err) {
@@ -55,7 +55,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// run serves from listener, which may be nil, and from those that follow it.
+// run serves listener, which may be nil, and those after it.
 func (s *Server) run(ctx context.Context, listener net.Listener) {
 	for {
 		if listener != nil {
@@ -72,7 +72,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) {
 	}
 }
 
-// await tries until there is a listener, or returns nil when ctx ends.
+// await retries until there is a listener, or returns nil when ctx ends.
 func (s *Server) await(ctx context.Context) net.Listener {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		select {
@@ -80,20 +80,20 @@ func (s *Server) await(ctx context.Context) net.Listener {
 			return nil
 		case <-time.After(pause):
 		}
-		// Why it fails is known: a certificate that is missing now was there at the start, or will be.
+		// The reason is known: a certificate that is missing now was there at the start, or will be.
 		if listener, err := s.Listen(ctx); err == nil {
 			return listener
 		}
 	}
 }
 
-// refused reports whether the network is why there is no listener.
+// refused reports whether an error is the network's.
 func refused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
 }
 
-// Shutdown stops waiting for the address, answers what has been asked, within ctx, and closes. It may be called on a nil
+// Shutdown stops waiting for the address, answers pending requests, within ctx, and closes. It may be called on a nil
 // server, and on one that was not started.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s == nil || s.stop == nil {

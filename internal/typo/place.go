@@ -13,36 +13,36 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Components get what all files together make, without files and lines. So what the process was started with is
-// remembered by name, and read again when somebody has to be told where a key is.
+// Components get the merged content of all files, without names and lines. So the files with which the process was
+// started are remembered by name, and read again when the place of a key is needed.
 var (
 	mu    sync.Mutex
 	files []string
 )
 
 const (
-	// maxFile limits a file that is looked through.
+	// maxFile limits the size of a file that is searched.
 	maxFile = 16 << 20
-	// maxPlaces limits how often a key may be there to be worth a word.
+	// maxPlaces is the maximum number of places of a key that is useful in a message.
 	maxPlaces = 3
 )
 
-// LookIn names the files that the user has written.
+// LookIn sets the names of the user's files.
 func LookIn(names ...string) {
 	mu.Lock()
 	defer mu.Unlock()
 	files = names
 }
 
-// Place says where a key is, or nothing if that is not known.
+// Place returns where a key is, "" if that is not known.
 func Place(key string) string { return PlaceOf(key) }
 
-// PlaceOf says where a value is, by the last parts of its path: keys of mappings, and [i] for a place in a list.
+// PlaceOf returns where a value is, by the last parts of its path: keys of mappings, and [i] for an index of a list.
 func PlaceOf(path ...string) string {
 	return placeOf(func(*yaml.Node) bool { return true }, path)
 }
 
-// placeOf leaves out values of that path that do not fit, if there are some that do.
+// placeOf returns only the places of values that fit, if there are any.
 func placeOf(fits func(*yaml.Node) bool, path []string) string {
 	found := func(fits func(*yaml.Node) bool) string {
 		return place(func(root *yaml.Node) (lines []int) {
@@ -60,7 +60,7 @@ func placeOf(fits func(*yaml.Node) bool, path []string) string {
 	return found(func(*yaml.Node) bool { return true })
 }
 
-// PlaceIn says where a value is that is in a mapping which has a key of that value, such as a job by its name.
+// PlaceIn returns where a value is in a mapping that is identified by a key with a value, such as a job by its name.
 func PlaceIn(key, value string, path ...string) string {
 	return place(func(root *yaml.Node) (found []int) {
 		look(root, nil, func(n *yaml.Node, _ []string, _ int) {
@@ -77,7 +77,7 @@ func PlaceIn(key, value string, path ...string) string {
 	})
 }
 
-// PlaceOfMentioned says where a value is that an error mentions, and by which key: an address or a file, of those below a path, the
+// PlaceOfMentioned returns where a value is that an error mentions, and its key: an address or a file below a path, the
 // longest if there are several.
 func PlaceOfMentioned(text string, below ...string) string {
 	var keys []string
@@ -100,7 +100,8 @@ func PlaceOfMentioned(text string, below ...string) string {
 	return strings.Replace(where, "(", "(`"+keys[0]+"`, ", 1)
 }
 
-// mentions reports whether a text has an address or a file in it, as it is or as the system has it: localhost becomes a number.
+// mentions reports whether a text contains an address or a file, as it is or as the system writes it: localhost becomes
+// a number.
 func mentions(text, value string) bool {
 	if len(value) < 4 || !strings.ContainsAny(value, ":/") || strings.ContainsAny(value, " $") {
 		return false
@@ -112,7 +113,7 @@ func mentions(text, value string) bool {
 	return colon >= 0 && len(value) > colon+2 && strings.Trim(value[colon+1:], "0123456789") == "" && strings.Contains(text, value[colon:]+":")
 }
 
-// place says in which lines of the files something is found, unless that is too often to be of use.
+// place returns the lines of the files in which something is found, "" if they are too many.
 func place(find func(root *yaml.Node) []int) string {
 	mu.Lock()
 	defer mu.Unlock()
@@ -163,7 +164,7 @@ func look(n *yaml.Node, path []string, visit func(n *yaml.Node, path []string, l
 			visit(element, at, element.Line)
 			look(element, at, visit)
 		}
-	default: // it has nothing below it
+	default: // other nodes have no children
 	}
 }
 

@@ -7,7 +7,7 @@ package typo
 
 import "fmt"
 
-// Meant says which key may have been meant, as the end of a sentence, or nothing.
+// Meant returns the key that was probably meant, as the end of a sentence, or "".
 func Meant(key string, known []string) string {
 	if near := nearest(key, known); near != "" {
 		return fmt.Sprintf(": did you mean `%s`?", near)
@@ -15,7 +15,7 @@ func Meant(key string, known []string) string {
 	return ""
 }
 
-// nearest is the key that takes the fewest changes of a letter to get to, if these are few.
+// nearest returns the key with the fewest changes, if these are few.
 func nearest(key string, known []string) (near string) {
 	fewest := max(1, len(key)/4) + 1
 	for _, candidate := range known {
@@ -26,7 +26,8 @@ func nearest(key string, known []string) (near string) {
 	return near
 }
 
-// changes is how many letters have to be put in, left out, replaced or swapped with the next to make one text of another.
+// changes returns how many letters must be inserted, removed, replaced or swapped with the next to turn one text into
+// another.
 func changes(a, b string) int {
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

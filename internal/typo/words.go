@@ -23,7 +23,8 @@ var (
 
 const aDuration = "a duration such as 30s or 1m30s"
 
-// Plainly says of values of wrong types in an error of a decoder what they must be, by the words of YAML, and where they are.
+// Plainly rewrites a decoder's errors about values of wrong types: what they must be, in terms of YAML, and where they
+// are.
 func Plainly(text string) string {
 	return wrongType.ReplaceAllStringFunc(text, func(said string) string {
 		match := wrongType.FindStringSubmatch(said)
@@ -48,7 +49,7 @@ func Plainly(text string) string {
 	})
 }
 
-// mayBe reports whether a decoder may have got a type of Go from what is written: a reference to a variable can become anything.
+// mayBe reports whether a decoder may have got a Go type from a value: a reference to a variable can become anything.
 func mayBe(n *yaml.Node, name string) bool {
 	switch {
 	case name == "" || n.Kind == yaml.AliasNode || strings.Contains(n.Value, "${"):
@@ -61,13 +62,13 @@ func mayBe(n *yaml.Node, name string) bool {
 	return n.Tag == map[string]string{"string": "!!str", "int": "!!int", "float64": "!!float", "bool": "!!bool"}[name]
 }
 
-// Steps are the parts of a decoder's name of a value, for PlaceOf: keys of mappings, and places in lists in brackets.
+// Steps splits a decoder's name of a value for PlaceOf: keys of mappings, and indices of lists in brackets.
 func Steps(name string) []string {
 	name = named.ReplaceAllString(name, ".$1")
 	return strings.Split(index.ReplaceAllString(name, ".[$1]"), ".")
 }
 
-// inYAML is what a type of Go is to somebody who writes YAML.
+// inYAML describes a Go type in terms of YAML.
 func inYAML(name string) string {
 	switch {
 	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"):

@@ -15,13 +15,13 @@ import (
 // ExpandedValue is a value that was written as a reference, with the text that it had.
 type ExpandedValue = internal.ExpandedValue
 
-// Validate checks a configuration and all that is in it.
+// Validate checks a configuration and everything in it.
 func Validate(config any) error { return confmap.Validate(config) }
 
-// WithForceUnmarshaler has a configuration read itself, also where it is one that is being read.
+// WithForceUnmarshaler makes a configuration decode itself, even while it is being decoded.
 func WithForceUnmarshaler() confmap.UnmarshalOption { return internal.WithForceUnmarshaler() }
 
-// ToStringMapRaw is a configuration with values still expanded.
+// ToStringMapRaw returns a configuration with its expanded values.
 func ToStringMapRaw(conf *confmap.Conf) map[string]any { return internal.ToStringMapRaw(conf) }
 
 // WithUnredacted writes secrets as they are.

@@ -18,11 +18,11 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sinventory"
 )
 
-// Config says what to list, and how often.
+// Config sets what to list, and how often.
 type Config struct {
 	k8sinventory.Config
 
-	// Interval between two lists.
+	// Interval is the time between two lists.
 	Interval time.Duration
 }
 
@@ -33,7 +33,7 @@ type puller struct {
 	handle func(*unstructured.UnstructuredList)
 }
 
-// New makes an observer that hands on what it lists, in pages.
+// New returns an observer that passes on what it lists, in pages.
 func New(client dynamic.Interface, config Config, logger *zap.Logger, handle func(*unstructured.UnstructuredList)) (k8sinventory.Observer, error) {
 	if config.Interval <= 0 {
 		return nil, errors.New("cannot list objects without an interval")

@@ -26,19 +26,19 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sinventory"
 )
 
-// Between two tries.
+// The shortest and the longest pause between two attempts.
 const (
 	firstWait = time.Second
 	lastWait  = 30 * time.Second
 )
 
-// Config says what to watch.
+// Config sets what to watch.
 type Config struct {
 	k8sinventory.Config
 
-	// IncludeInitialState hands on what is there at first, as added.
+	// IncludeInitialState passes on the existing objects first, as added.
 	IncludeInitialState bool
-	// Exclude are the types of events that are not handed on.
+	// Exclude are the types of events that are not passed on.
 	Exclude map[apiwatch.EventType]bool
 }
 
@@ -50,7 +50,7 @@ type watcher struct {
 	handle func(*apiwatch.Event)
 }
 
-// New makes an observer that hands on events. A storage client remembers how far it came; nil does not.
+// New returns an observer that passes on events. A storage client stores its position; nil means no storage.
 func New(client dynamic.Interface, config Config, logger *zap.Logger, store storage.Client, handle func(*apiwatch.Event)) (k8sinventory.Observer, error) {
 	if store == nil {
 		store = storage.NewNopClient()
@@ -72,10 +72,10 @@ type follower struct {
 	*watcher
 
 	place   k8sinventory.Place
-	key     string // of what the storage remembers
+	key     string // in the storage
 	logger  *zap.Logger
-	version string // the state that was seen last; empty where it is to be asked for
-	failing bool   // the log says so
+	version string // the last version seen; empty if it must be requested
+	failing bool   // a failure was logged
 }
 
 func (f *follower) run(ctx context.Context) {
@@ -114,7 +114,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// forgotten reports whether the API no longer has a state.
+// forgotten reports whether the API no longer has a version.
 func forgotten(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // follow watches until the watch ends, and reports whether it began.
@@ -151,7 +151,7 @@ func (f *follower) follow(ctx context.Context, initial bool) (began bool, _ erro
 	}
 }
 
-// list asks for the latest state, and hands on what is there.
+// list requests the latest version, and passes on the existing objects.
 func (f *follower) list(ctx context.Context, handOn bool) error {
 	latest := f.config.Config
 	latest.ResourceVersion = ""
@@ -173,7 +173,7 @@ func (f *follower) list(ctx context.Context, handOn bool) error {
 	return nil
 }
 
-// take hands an event on and remembers its state.
+// take passes an event on and stores its version.
 func (f *follower) take(ctx context.Context, event *apiwatch.Event) error {
 	if event.Type == apiwatch.Error {
 		return apierrors.FromObject(event.Object)
