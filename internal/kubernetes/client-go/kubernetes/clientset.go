@@ -33,7 +33,7 @@ type Clientset struct {
 	client *rest.Client
 }
 
-// NewForConfig makes a client. It asks nothing yet.
+// NewForConfig makes a client. It sends no requests yet.
 func NewForConfig(c *rest.Config) (*Clientset, error) {
 	client, err := rest.NewClient(c)
 	if err != nil {
@@ -42,22 +42,22 @@ func NewForConfig(c *rest.Config) (*Clientset, error) {
 	return &Clientset{client: client}, nil
 }
 
-// CoreV1 is the client of this group.
+// CoreV1 returns the client of this group.
 func (c *Clientset) CoreV1() corev1.CoreV1Interface { return group{c.client} }
 
-// AppsV1 is the client of this group.
+// AppsV1 returns the client of this group.
 func (c *Clientset) AppsV1() appsv1.AppsV1Interface { return group{c.client} }
 
-// BatchV1 is the client of this group.
+// BatchV1 returns the client of this group.
 func (c *Clientset) BatchV1() batchv1.BatchV1Interface { return group{c.client} }
 
-// DiscoveryV1 is the client of this group.
+// DiscoveryV1 returns the client of this group.
 func (c *Clientset) DiscoveryV1() discoveryv1.DiscoveryV1Interface { return group{c.client} }
 
-// NetworkingV1 is the client of this group.
+// NetworkingV1 returns the client of this group.
 func (c *Clientset) NetworkingV1() networkingv1.NetworkingV1Interface { return group{c.client} }
 
-// A group has the collections of all of them.
+// A group has the collections of all groups.
 type group struct {
 	client *rest.Client
 }

@@ -22,14 +22,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A Client asks an API.
+// A Client sends requests to an API.
 type Client struct {
 	base      *url.URL
 	userAgent string
 	http      *http.Client
 }
 
-// NewClient makes a client. It asks nothing yet.
+// NewClient makes a client. It sends no requests yet.
 func NewClient(c *Config) (*Client, error) {
 	base, err := c.BaseURL()
 	if err != nil {
@@ -42,7 +42,7 @@ func NewClient(c *Config) (*Client, error) {
 	return &Client{base: base, userAgent: c.UserAgent, http: client}, nil
 }
 
-// Collection is the objects of a kind, in a namespace or in all. What made makes takes each.
+// Collection returns the objects of a kind, in a namespace or in all. made makes an object to decode into.
 func (c *Client) Collection(group, namespace, resource string, made func() metav1.Object) Collection {
 	if namespace != "" {
 		resource = "namespaces/" + url.PathEscape(namespace) + "/" + resource
@@ -50,12 +50,12 @@ func (c *Client) Collection(group, namespace, resource string, made func() metav
 	return Collection{client: c, path: path.Join(group, resource), made: made, shape: shapeOf(reflect.TypeOf(made()))}
 }
 
-// A Collection is objects of one kind.
+// A Collection is the objects of one kind.
 type Collection struct {
 	client *Client
 	path   string
 	made   func() metav1.Object
-	shape  *shape // of what that makes
+	shape  *shape // of the objects that made makes
 }
 
 // A List is the objects of a collection at a version.
@@ -65,16 +65,16 @@ type List struct {
 }
 
 const (
-	// pageSize is how many objects are asked for at once.
+	// pageSize is the number of objects in one request.
 	pageSize = 500
-	// The API ends a watch after at least this time, and at most twice as much.
+	// The API ends a watch after a random time from watchTime to twice that.
 	watchTime = 5 * time.Minute
-	// watchGrace is how much later the client ends it, whose API might be gone without a word.
+	// watchGrace is how much later the client ends it, in case the API has disappeared silently.
 	watchGrace = 30 * time.Second
 )
 
-// List reads all pages of a list. An object is decoded as it arrives. Where the API forgets the version of a list before all pages
-// are read, it is asked for all in one.
+// List reads all pages of a list. An object is decoded as it arrives. If the API forgets the version of a list before
+// all pages are read, List requests everything at once.
 func (c Collection) List(ctx context.Context, o metav1.ListOptions) (*List, error) {
 	list := &List{}
 	query := query(o)
@@ -91,7 +91,7 @@ func (c Collection) List(ctx context.Context, o metav1.ListOptions) (*List, erro
 			return nil, err
 		}
 		next, err := c.page(response.Body, list)
-		_ = response.Body.Close() // all was read, or the error says why not
+		_ = response.Body.Close() // everything was read, or the error says why not
 		if err != nil {
 			return nil, fmt.Errorf("cannot list %s: %w", c.path, err)
 		}
@@ -99,7 +99,7 @@ func (c Collection) List(ctx context.Context, o metav1.ListOptions) (*List, erro
 			return list, nil
 		}
 		query.Set("continue", next)
-		query.Del("resourceVersion") // it is in the other
+		query.Del("resourceVersion") // the continue token contains it
 	}
 }
 
@@ -113,7 +113,7 @@ func query(o metav1.ListOptions) url.Values {
 	return q
 }
 
-// page adds the objects of a page to a list. It returns what the next page is asked by, "" if there is none.
+// page adds the objects of a page to a list. It returns the token for the next page, "" if there is none.
 func (c Collection) page(body io.Reader, list *List) (string, error) {
 	var meta struct {
 		ResourceVersion string `json:"resourceVersion"`
@@ -153,7 +153,7 @@ func (c Collection) items(r *reader, list *List) error {
 	})
 }
 
-// Watch follows what changes after a version.
+// Watch follows the changes after a version.
 func (c Collection) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	lasts := watchTime + rand.N(watchTime) //nolint:gosec // it is no secret
 	ctx, cancel := context.WithTimeout(ctx, lasts+watchGrace)
@@ -169,7 +169,7 @@ func (c Collection) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 	return &watcher{body: response.Body, reader: newReader(response.Body), collection: c, cancel: cancel}, nil
 }
 
-// get asks for the collection. What is no success is an error.
+// get requests the collection. An unsuccessful answer is an error.
 func (c Collection) get(ctx context.Context, query url.Values) (*http.Response, error) {
 	u := c.client.base.JoinPath(c.path)
 	u.RawQuery = query.Encode()
@@ -190,7 +190,7 @@ func (c Collection) get(ctx context.Context, query url.Values) (*http.Response, 
 	return response, nil
 }
 
-// A StatusError is the API's refusal.
+// A StatusError is an error of the API.
 type StatusError struct {
 	Code    int    `json:"code"`
 	Reason  string `json:"reason"`
@@ -200,13 +200,13 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return e.Message }
 
-// IsExpired tells that the version that was asked for is forgotten.
+// IsExpired reports whether the API has forgotten the requested version.
 func (e *StatusError) IsExpired() bool {
 	return e.Code == http.StatusGone || e.Reason == "Expired" || e.Reason == "Gone"
 }
 
 func statusOf(response *http.Response, of string) *StatusError {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // what can be read of a refusal
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // as much as can be read
 	status := &StatusError{}
 	if json.Unmarshal(body, status) != nil || status.Message == "" {
 		text := strings.TrimSpace(string(body[:min(len(body), 512)]))
@@ -216,7 +216,7 @@ func statusOf(response *http.Response, of string) *StatusError {
 	return status
 }
 
-// A watcher reads events one after the other.
+// A watcher reads one event after the other.
 type watcher struct {
 	body       io.Closer
 	reader     *reader
@@ -250,10 +250,10 @@ func (w *watcher) Next() (watch.Event, error) {
 	return watch.Event{}, fmt.Errorf("unknown event %q", kind)
 }
 
-// failure is the type of an event that has a status for an object.
+// failure is the type of an event whose object is a status.
 const failure watch.EventType = "ERROR"
 
-// frame reads an event, with what is read of the object's text. The text is valid until the next one.
+// frame reads an event, and the part of the object's text that is decoded. The text is valid until the next call.
 func (w *watcher) frame() (kind watch.EventType, text []byte, err error) {
 	r := w.reader
 	r.kept = r.kept[:0]
@@ -269,12 +269,12 @@ func (w *watcher) frame() (kind watch.EventType, text []byte, err error) {
 			r.kept = r.kept[:from]
 			return err
 		case "object":
-			// An object that comes before its type is kept as it is: it might be a status.
+			// An object before its type is kept as a whole: it could be a status.
 			of := w.collection.shape
 			if kind == "" || kind == failure {
 				of = nil
 			}
-			r.kept = r.kept[:0] // of two the last counts
+			r.kept = r.kept[:0] // the last of two counts
 			return r.keep(of)
 		}
 		return r.pass(false)

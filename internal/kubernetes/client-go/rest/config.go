@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rest asks Kubernetes' API.
+// Package rest sends requests to Kubernetes' API.
 package rest
 
 import (
@@ -18,25 +18,25 @@ import (
 	"time"
 )
 
-// ErrNotInCluster is that of a process outside of a cluster.
+// ErrNotInCluster is returned to a process outside of a cluster.
 var ErrNotInCluster = errors.New("unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined")
 
-// accountDir is where a pod finds its service account.
+// accountDir is the directory with the service account of a pod.
 var accountDir = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// A Config says where an API is and who asks.
+// A Config is the address of an API, with the credentials for it.
 type Config struct {
 	// Host is a URL, or a host with a port.
 	Host      string
 	UserAgent string
-	// ContentType is what service discovery asks of the original. This client speaks JSON.
+	// ContentType is set by service discovery for the original. This client uses JSON.
 	ContentType string
 
-	// Transport takes the place of all that follows.
+	// Transport replaces all that follows.
 	Transport http.RoundTripper
 
 	BearerToken        string
-	BearerTokenFile    string // it is read again for each request
+	BearerTokenFile    string // read again for each request
 	Username, Password string
 	Impersonate        ImpersonationConfig
 	Exec               *ExecConfig
@@ -46,7 +46,7 @@ type Config struct {
 	DisableCompression bool
 }
 
-// TLSClientConfig is how an API is known, and a client to it. Data takes precedence over files.
+// TLSClientConfig is how the API and the client identify themselves. Data takes precedence over files.
 type TLSClientConfig struct {
 	Insecure   bool
 	ServerName string
@@ -58,7 +58,7 @@ type TLSClientConfig struct {
 	KeyData    []byte
 }
 
-// ImpersonationConfig says as whom a client asks.
+// ImpersonationConfig is the user as whom a client acts.
 type ImpersonationConfig struct {
 	UserName string
 	UID      string
@@ -66,7 +66,7 @@ type ImpersonationConfig struct {
 	Extra    map[string][]string
 }
 
-// InClusterConfig is that of a pod.
+// InClusterConfig returns the configuration of a pod.
 func InClusterConfig() (*Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -84,13 +84,13 @@ func InClusterConfig() (*Config, error) {
 	}, nil
 }
 
-// secure tells whether a client speaks TLS, where a host does not say.
+// secure reports whether to use TLS if the host has no scheme.
 func (c *Config) secure() bool {
 	t := c.TLS
 	return t.Insecure || t.CAFile != "" || len(t.CAData) > 0 || t.CertFile != "" || len(t.CertData) > 0
 }
 
-// BaseURL is where the API's paths begin.
+// BaseURL returns the URL at which the API's paths begin.
 func (c *Config) BaseURL() (*url.URL, error) {
 	host := c.Host
 	if host == "" {
@@ -111,7 +111,7 @@ func (c *Config) BaseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// HTTPClientFor makes a client that logs in.
+// HTTPClientFor makes a client that authenticates itself.
 func HTTPClientFor(c *Config) (*http.Client, error) {
 	if c.Transport != nil {
 		return &http.Client{Transport: c.Transport}, nil
@@ -131,7 +131,7 @@ func HTTPClientFor(c *Config) (*http.Client, error) {
 
 const (
 	dialTimeout = 30 * time.Second
-	// A watch is silent while nothing changes. These tell of a peer that is gone without a word.
+	// A watch is silent while nothing changes. Pings detect a peer that has disappeared.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 )
@@ -197,7 +197,7 @@ func dataOf(data []byte, file string) ([]byte, error) {
 	return os.ReadFile(file) //nolint:gosec // the configuration names it
 }
 
-// An account logs in with each request.
+// An account authenticates each request.
 type account struct {
 	config *Config
 	base   *http.Transport
@@ -232,10 +232,10 @@ func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections is what an http.Client asks of its transport.
+// CloseIdleConnections is called by http.Client.
 func (a *account) CloseIdleConnections() { a.base.CloseIdleConnections() }
 
-// bearerToken is the file's, as long as it can be read.
+// bearerToken returns the token in the file, or the configured one if that cannot be read.
 func (c *Config) bearerToken() string {
 	if c.BearerTokenFile != "" {
 		if token, err := os.ReadFile(c.BearerTokenFile); err == nil {

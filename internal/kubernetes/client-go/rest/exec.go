@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// ExecConfig is a program that knows how to log in, as clouds have them.
+// ExecConfig is a program that returns credentials, as clouds provide them.
 type ExecConfig struct {
 	APIVersion string
 	Command    string
 	Args       []string
 	Env        []string // name=value
-	// Cluster is what a program is told that asks for it.
+	// Cluster is passed to programs that ask for it.
 	Cluster     json.RawMessage
 	InstallHint string
 }
 
-// A plugin is such a program, and what it said last.
+// A plugin is such a program, with its latest answer.
 type plugin struct {
 	config *ExecConfig
 
@@ -38,7 +38,7 @@ type plugin struct {
 	cert    *tls.Certificate
 }
 
-// execCredential is what both sides say.
+// execCredential is the message in both directions.
 type execCredential struct {
 	Kind       string      `json:"kind"`
 	APIVersion string      `json:"apiVersion"`
@@ -58,7 +58,7 @@ type execStatus struct {
 	ExpirationTimestamp   time.Time `json:"expirationTimestamp"`
 }
 
-// token is what the program says, and said while that lasts.
+// token returns the program's token, which is kept while it is valid.
 func (p *plugin) token(ctx context.Context) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *plugin) token(ctx context.Context) (string, error) {
 	return p.bearer, err
 }
 
-// clientCertificate is the program's, else one that a file names.
+// clientCertificate returns the program's certificate, or else the one from a file.
 func (p *plugin) clientCertificate(others []tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		p.mu.Lock()
@@ -83,7 +83,7 @@ func (p *plugin) clientCertificate(others []tls.Certificate) func(*tls.Certifica
 	}
 }
 
-// forget asks the program again: what it said was refused.
+// forget makes the next request run the program again, because its credentials were refused.
 func (p *plugin) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"unicode/utf8"
 )
 
-// readAhead is how much is read at once, if there is as much.
+// readAhead is how much is read at once.
 const readAhead = 8 << 10
 
-// A reader reads JSON from a stream, and keeps of it what a shape has: most of an object is never decoded. What it skips has to end where
-// its brackets do, and is not checked otherwise. Who decodes what was kept checks that.
+// A reader reads JSON from a stream, and keeps the parts that a shape has: most of an object is never decoded. What it
+// skips must have matching brackets, and is not checked otherwise. Whoever decodes the kept text checks that.
 type reader struct {
 	from io.Reader
-	room []byte // what is in room[at:end] is still to be read
+	room []byte // room[at:end] is not read yet
 	at   int
 	end  int
 
-	kept    []byte // what was kept
+	kept    []byte // the kept text
 	keeping bool   // room[mark:at] is to be kept as well
 	mark    int
 }
@@ -33,7 +33,8 @@ func newReader(from io.Reader) *reader {
 	return &reader{from: from, room: make([]byte, readAhead)}
 }
 
-// A shape is the fields of a type by their names in lower case, or the shape of its elements. None keeps everything.
+// A shape is the fields of a type by their names in lower case, or the shape of its elements. A nil one keeps
+// everything.
 type shape struct {
 	fields  map[string]*shape
 	element *shape
@@ -41,7 +42,7 @@ type shape struct {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// shapeOf is the shape of a type that has itself nowhere inside.
+// shapeOf returns the shape of a type, which must not be recursive.
 func shapeOf(t reflect.Type) *shape {
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return nil
@@ -69,9 +70,9 @@ func shapeOfStruct(t reflect.Type) *shape {
 		case !field.Anonymous:
 			s.add(field.Name, of)
 		case of == nil:
-			return nil // what it takes is not known
+			return nil // its fields are not known
 		default:
-			for name, of := range of.fields { // they are the struct's own
+			for name, of := range of.fields { // they belong to the struct
 				s.add(name, of)
 			}
 		}
@@ -79,7 +80,7 @@ func shapeOfStruct(t reflect.Type) *shape {
 	return s
 }
 
-// add adds a field. Of two whose names differ in case only, all is kept.
+// add adds a field. If two names differ in case only, everything is kept for them.
 func (s *shape) add(name string, of *shape) {
 	name = strings.ToLower(name)
 	if _, twice := s.fields[name]; twice {
@@ -88,8 +89,8 @@ func (s *shape) add(name string, of *shape) {
 	s.fields[name] = of
 }
 
-// field reports whether an object may have a field for a name, and its shape. The decoder takes names for the same that differ in case, and
-// reads escapes: what needs a closer look is kept for it.
+// field reports whether an object may have a field with a name, and returns its shape. The decoder ignores case, and
+// decodes escapes: names that need a closer look are kept for it.
 func (s *shape) field(name []byte) (of *shape, known bool) {
 	var room [32]byte
 	folded := room[:0]
@@ -106,7 +107,7 @@ func (s *shape) field(name []byte) (of *shape, known bool) {
 	return of, known
 }
 
-// fill reads on, after all that was there has been read.
+// fill reads more input, after all of room has been read.
 func (r *reader) fill() error {
 	if r.keeping {
 		r.kept = append(r.kept, r.room[r.mark:r.at]...)
@@ -116,7 +117,7 @@ func (r *reader) fill() error {
 		n, err := r.from.Read(r.room)
 		if n > 0 {
 			r.end = n
-			return nil // an error comes again
+			return nil // an error will be returned again
 		}
 		if err != nil {
 			return err
@@ -125,7 +126,7 @@ func (r *reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// peek is the first byte of what comes next, which is no space.
+// peek returns the next byte that is not white space, without reading it.
 func (r *reader) peek() (byte, error) {
 	for {
 		for ; r.at < r.end; r.at++ {
@@ -141,7 +142,7 @@ func (r *reader) peek() (byte, error) {
 	}
 }
 
-// expect reads a byte.
+// expect reads the byte want.
 func (r *reader) expect(want byte) error {
 	got, err := r.peek()
 	if err != nil {
@@ -161,7 +162,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// elements reads what is between brackets, each by a function.
+// elements reads the elements between brackets, each by a function.
 func (r *reader) elements(begin, end byte, each func() error) error {
 	if err := r.expect(begin); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (r *reader) elements(begin, end byte, each func() error) error {
 	}
 }
 
-// object reads an object, each value by a function. The name stays in what was kept from a place on.
+// object reads an object, each value by a function. The name is in the kept text from a position on.
 func (r *reader) object(each func(from int) error) error {
 	return r.elements('{', '}', func() error {
 		from := len(r.kept)
@@ -203,7 +204,7 @@ func (r *reader) object(each func(from int) error) error {
 	})
 }
 
-// name is the name that was kept from a place on.
+// name returns the name that was kept from a position on.
 func (r *reader) name(from int) []byte { return r.kept[from+1 : len(r.kept)-1] }
 
 // keep reads a value, and keeps what a shape has.
@@ -257,7 +258,7 @@ func (r *reader) keepArray(s *shape) error {
 	return err
 }
 
-// closing puts a bracket after what was kept, in the place of the last comma.
+// closing appends a bracket to the kept text, in place of the last comma.
 func (r *reader) closing(some bool, bracket byte) {
 	if some {
 		r.kept = r.kept[:len(r.kept)-1]
@@ -290,7 +291,7 @@ func (r *reader) pass(keep bool) error {
 	return unexpected(err)
 }
 
-// text reads on until a string ends.
+// text reads until a string ends.
 func (r *reader) text() error {
 	for {
 		room, at := r.room[:r.end], r.at
@@ -313,11 +314,11 @@ func (r *reader) text() error {
 				return err
 			}
 		}
-		r.at++ // what was escaped
+		r.at++ // the escaped character
 	}
 }
 
-// nested reads on until as many brackets are closed as were opened.
+// nested reads until all brackets are closed.
 func (r *reader) nested() error {
 	for depth := 0; ; {
 		room, at := r.room[:r.end], r.at

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A ReplicaSet is what a deployment keeps its pods by.
+// A ReplicaSet keeps the pods of a deployment.
 type ReplicaSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Job runs pods to their end.
+// A Job runs pods until they complete.
 type Job struct {
 	metav1.ObjectMeta `json:"metadata"`
 }

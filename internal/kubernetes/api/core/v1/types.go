@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NamespaceAll names all namespaces.
+// NamespaceAll stands for all namespaces.
 const NamespaceAll = ""
 
 // A Namespace holds objects.
@@ -24,12 +24,12 @@ type Node struct {
 	Status NodeStatus `json:"status"`
 }
 
-// NodeSpec is what a node was made with.
+// NodeSpec is the specification of a node.
 type NodeSpec struct {
 	ProviderID string `json:"providerID"`
 }
 
-// NodeStatus is what a node says.
+// NodeStatus is the status of a node.
 type NodeStatus struct {
 	Conditions      []NodeCondition     `json:"conditions"`
 	Addresses       []NodeAddress       `json:"addresses"`
@@ -39,19 +39,19 @@ type NodeStatus struct {
 // A ConditionStatus is "True", "False" or "Unknown".
 type ConditionStatus string
 
-// ConditionUnknown is neither.
+// ConditionUnknown means that a condition is not known.
 const ConditionUnknown ConditionStatus = "Unknown"
 
-// A NodeCondition is one of a node's.
+// A NodeCondition is a condition of a node.
 type NodeCondition struct {
 	Type   string          `json:"type"`
 	Status ConditionStatus `json:"status"`
 }
 
-// A NodeAddressType says of what kind an address is.
+// A NodeAddressType is the type of a node's address.
 type NodeAddressType string
 
-// Nodes have these.
+// The types of addresses.
 const (
 	NodeHostName    NodeAddressType = "Hostname"
 	NodeInternalIP  NodeAddressType = "InternalIP"
@@ -60,7 +60,7 @@ const (
 	NodeExternalDNS NodeAddressType = "ExternalDNS"
 )
 
-// A NodeAddress is one of a node's.
+// A NodeAddress is an address of a node.
 type NodeAddress struct {
 	Type    NodeAddressType `json:"type"`
 	Address string          `json:"address"`
@@ -71,7 +71,7 @@ type NodeDaemonEndpoints struct {
 	KubeletEndpoint DaemonEndpoint `json:"kubeletEndpoint"`
 }
 
-// A DaemonEndpoint is the port of one of them.
+// A DaemonEndpoint is the port of such a service.
 type DaemonEndpoint struct {
 	Port int32 `json:"Port"`
 }
@@ -84,14 +84,14 @@ type Pod struct {
 	Status PodStatus `json:"status"`
 }
 
-// PodSpec is what a pod was made with.
+// PodSpec is the specification of a pod.
 type PodSpec struct {
 	NodeName       string      `json:"nodeName"`
 	Containers     []Container `json:"containers"`
 	InitContainers []Container `json:"initContainers"`
 }
 
-// A Container is one of a pod's.
+// A Container is a container of a pod.
 type Container struct {
 	Name  string          `json:"name"`
 	Image string          `json:"image"`
@@ -101,17 +101,17 @@ type Container struct {
 // A Protocol is "TCP", "UDP" or "SCTP".
 type Protocol string
 
-// A ContainerPort is one of a container's.
+// A ContainerPort is a port of a container.
 type ContainerPort struct {
 	Name          string   `json:"name"`
 	ContainerPort int32    `json:"containerPort"`
 	Protocol      Protocol `json:"protocol"`
 }
 
-// A PodPhase is what a pod goes through.
+// A PodPhase is the phase of a pod's life.
 type PodPhase string
 
-// PodStatus is what is known of a pod.
+// PodStatus is the status of a pod.
 type PodStatus struct {
 	Phase                 PodPhase          `json:"phase"`
 	Conditions            []PodCondition    `json:"conditions"`
@@ -121,35 +121,35 @@ type PodStatus struct {
 	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses"`
 }
 
-// A PodConditionType names a condition.
+// A PodConditionType is the type of a pod's condition.
 type PodConditionType string
 
-// PodReady is true of a pod that can serve.
+// PodReady is the condition of a pod that can serve.
 const PodReady PodConditionType = "Ready"
 
-// A PodCondition is one of a pod's.
+// A PodCondition is a condition of a pod.
 type PodCondition struct {
 	Type   PodConditionType `json:"type"`
 	Status ConditionStatus  `json:"status"`
 }
 
-// A ContainerStatus is what is known of a container.
+// A ContainerStatus is the status of a container.
 type ContainerStatus struct {
 	Name        string `json:"name"`
 	ContainerID string `json:"containerID"`
 }
 
-// A Service is a name for what pods serve.
+// A Service is a name for what pods offer.
 type Service struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec ServiceSpec `json:"spec"`
 }
 
-// A ServiceType says how a service can be reached.
+// A ServiceType says how a service is exposed.
 type ServiceType string
 
-// Two of them have fields of their own.
+// Types with fields of their own.
 const (
 	ServiceTypeLoadBalancer ServiceType = "LoadBalancer"
 	ServiceTypeExternalName ServiceType = "ExternalName"
@@ -158,16 +158,16 @@ const (
 // An IPFamily is "IPv4" or "IPv6".
 type IPFamily string
 
-// An IPFamilyPolicy reports whether a service has both.
+// An IPFamilyPolicy says whether a service may have both families.
 type IPFamilyPolicy string
 
-// By these it may.
+// Policies under which it may.
 const (
 	IPFamilyPolicyPreferDualStack  IPFamilyPolicy = "PreferDualStack"
 	IPFamilyPolicyRequireDualStack IPFamilyPolicy = "RequireDualStack"
 )
 
-// ServiceSpec is what a service was made with.
+// ServiceSpec is the specification of a service.
 type ServiceSpec struct {
 	Ports          []ServicePort   `json:"ports"`
 	ClusterIP      string          `json:"clusterIP"`
@@ -178,14 +178,14 @@ type ServiceSpec struct {
 	IPFamilyPolicy *IPFamilyPolicy `json:"ipFamilyPolicy"`
 }
 
-// A ServicePort is one of a service's.
+// A ServicePort is a port of a service.
 type ServicePort struct {
 	Name     string   `json:"name"`
 	Protocol Protocol `json:"protocol"`
 	Port     int32    `json:"port"`
 }
 
-// EndpointsOverCapacity labels an object that is too small for what it names.
+// EndpointsOverCapacity is the annotation of an object that cannot hold all addresses.
 const EndpointsOverCapacity = "endpoints.kubernetes.io/over-capacity"
 
 // Endpoints are the addresses behind a service.
@@ -195,14 +195,14 @@ type Endpoints struct {
 	Subsets []EndpointSubset `json:"subsets"`
 }
 
-// An EndpointSubset is addresses with the same ports.
+// An EndpointSubset is a set of addresses with the same ports.
 type EndpointSubset struct {
 	Addresses         []EndpointAddress `json:"addresses"`
 	NotReadyAddresses []EndpointAddress `json:"notReadyAddresses"`
 	Ports             []EndpointPort    `json:"ports"`
 }
 
-// An EndpointAddress is one of them.
+// An EndpointAddress is an address of a subset.
 type EndpointAddress struct {
 	IP        string           `json:"ip"`
 	Hostname  string           `json:"hostname"`
@@ -210,7 +210,7 @@ type EndpointAddress struct {
 	TargetRef *ObjectReference `json:"targetRef"`
 }
 
-// An EndpointPort is one of their ports.
+// An EndpointPort is a port of a subset.
 type EndpointPort struct {
 	Name     string   `json:"name"`
 	Port     int32    `json:"port"`

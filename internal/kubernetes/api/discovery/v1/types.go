@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelServiceName labels a slice with its service.
+// LabelServiceName is the label with the service of a slice.
 const LabelServiceName = "kubernetes.io/service-name"
 
 // An AddressType is "IPv4", "IPv6" or "FQDN".
 type AddressType string
 
-// An EndpointSlice is some of a service's addresses.
+// An EndpointSlice has some of a service's addresses.
 type EndpointSlice struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -24,7 +24,7 @@ type EndpointSlice struct {
 	Ports       []EndpointPort `json:"ports"`
 }
 
-// An Endpoint is what has these addresses.
+// An Endpoint is an endpoint with its addresses.
 type Endpoint struct {
 	Addresses          []string                `json:"addresses"`
 	Conditions         EndpointConditions      `json:"conditions"`
@@ -35,14 +35,14 @@ type Endpoint struct {
 	Zone               *string                 `json:"zone"`
 }
 
-// EndpointConditions may be unknown.
+// EndpointConditions are the conditions of an endpoint, nil if unknown.
 type EndpointConditions struct {
 	Ready       *bool `json:"ready"`
 	Serving     *bool `json:"serving"`
 	Terminating *bool `json:"terminating"`
 }
 
-// An EndpointPort is one of the slice's ports.
+// An EndpointPort is a port of a slice.
 type EndpointPort struct {
 	Name        *string          `json:"name"`
 	Protocol    *corev1.Protocol `json:"protocol"`

@@ -8,43 +8,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Ingress routes from outside to services.
+// An Ingress routes requests from outside to services.
 type Ingress struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec IngressSpec `json:"spec"`
 }
 
-// IngressSpec is what an ingress was made with.
+// IngressSpec is the specification of an ingress.
 type IngressSpec struct {
 	IngressClassName *string       `json:"ingressClassName"`
 	TLS              []IngressTLS  `json:"tls"`
 	Rules            []IngressRule `json:"rules"`
 }
 
-// IngressTLS names hosts with a certificate.
+// IngressTLS lists hosts with a certificate.
 type IngressTLS struct {
 	Hosts []string `json:"hosts"`
 }
 
-// An IngressRule is what is done for a host.
+// An IngressRule is the rule for a host.
 type IngressRule struct {
 	IngressRuleValue
 
 	Host string `json:"host"`
 }
 
-// IngressRuleValue is a rule's paths.
+// IngressRuleValue has the paths of a rule.
 type IngressRuleValue struct {
 	HTTP *HTTPIngressRuleValue `json:"http"`
 }
 
-// HTTPIngressRuleValue are paths of HTTP.
+// HTTPIngressRuleValue has the HTTP paths of a rule.
 type HTTPIngressRuleValue struct {
 	Paths []HTTPIngressPath `json:"paths"`
 }
 
-// An HTTPIngressPath is one of them.
+// An HTTPIngressPath is a path of a rule.
 type HTTPIngressPath struct {
 	Path string `json:"path"`
 }

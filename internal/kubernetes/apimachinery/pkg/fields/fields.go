@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fields checks selectors of fields. The API evaluates them.
+// Package fields checks field selectors. The API evaluates them.
 package fields
 
 import (
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A Selector is one that can be understood.
+// A Selector is a valid selector.
 type Selector string
 
-// ParseSelector reads terms as field=value, field==value and field!=value, with commas between them. In a value \ stands before each \, =
-// and comma.
+// ParseSelector parses terms such as field=value, field==value and field!=value, separated by commas. In a value, \, =
+// and commas are escaped by \.
 func ParseSelector(selector string) (Selector, error) {
 	for _, term := range terms(selector) {
 		if term == "" {
@@ -30,7 +30,7 @@ func ParseSelector(selector string) (Selector, error) {
 	return Selector(selector), nil
 }
 
-// terms splits at commas that no \ precedes.
+// terms splits a selector at commas that are not escaped.
 func terms(selector string) (all []string) {
 	start, escaped := 0, false
 	for i, c := range selector {
@@ -47,7 +47,7 @@ func terms(selector string) (all []string) {
 	return append(all, selector[start:])
 }
 
-// valueOf is what follows the first operator.
+// valueOf returns the text after the first operator.
 func valueOf(term string) (string, bool) {
 	for i := range term {
 		for _, operator := range []string{"!=", "==", "="} {

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package labels checks selectors of labels. The API evaluates them.
+// Package labels checks label selectors. The API evaluates them.
 package labels
 
 import (
@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// A Selector is one that can be understood.
+// A Selector is a valid selector.
 type Selector string
 
-// Parse reads requirements, with commas between them: key, !key, key=value, key==value, key!=value, key>1, key<1, key in (a,b) and
-// key notin (a,b).
+// Parse parses requirements, separated by commas: key, !key, key=value, key==value, key!=value, key>1, key<1, key in
+// (a,b) and key notin (a,b).
 func Parse(selector string) (Selector, error) {
 	p := parser{tokens: scan(selector)}
 	for p.next() != "" {
@@ -41,7 +41,7 @@ const (
 	spaces  = " \t\r\n"
 )
 
-// scan splits into words and operators.
+// scan splits a selector into words and operators.
 func scan(s string) (tokens []string) {
 	for {
 		if s = strings.TrimLeft(s, spaces); s == "" {
@@ -69,7 +69,7 @@ type parser struct {
 	tokens []string
 }
 
-// next is the token that take will return, "" at the end.
+// next returns the token that take will return, "" at the end.
 func (p *parser) next() string {
 	if len(p.tokens) == 0 {
 		return ""
@@ -118,7 +118,7 @@ func (p *parser) requirement() error {
 	return err
 }
 
-// value is one word, or none.
+// value parses one word, or none.
 func (p *parser) value() ([]string, error) {
 	if end := p.next(); end == "" || end == "," {
 		return []string{""}, nil
@@ -130,7 +130,7 @@ func (p *parser) value() ([]string, error) {
 	return []string{word}, nil
 }
 
-// values are words in parentheses, with commas between them. Some may be missing.
+// values parses words in parentheses, separated by commas. Some may be missing.
 func (p *parser) values() (all []string, err error) {
 	if open := p.take(); open != "(" {
 		return nil, fmt.Errorf("found '%s' expected: '('", open)
@@ -155,7 +155,7 @@ var patterns = sync.OnceValue(func() (p struct{ name, domain *regexp.Regexp }) {
 	return p
 })
 
-// isKey reports whether it is a name, or one behind a domain and a slash.
+// isKey reports whether a key is valid: a name, or a domain, a slash and a name.
 func isKey(key string) bool {
 	name := key
 	if domain, rest, ok := strings.Cut(key, "/"); ok {

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtime has the name by which service discovery hands around objects, and lists of them.
+// Package runtime has the type that service discovery uses for objects, and lists of them.
 package runtime
 
-// An Object is one of the API's, or a list of them.
+// An Object is an object of the API, or a list of them.
 type Object any

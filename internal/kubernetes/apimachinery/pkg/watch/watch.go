@@ -1,17 +1,18 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch has what the API tells a watcher.
+// Package watch has the events of a watch.
 package watch
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An EventType says what has happened to an object.
+// An EventType is what happened to an object.
 type EventType string
 
-// The API sends these. A bookmark is no change: it carries the version that a watcher has seen all of. Errors are no events here.
+// The API's types of events. A bookmark is not a change: it carries the version up to which the watcher has seen
+// everything. Errors are no events here.
 const (
 	Added    EventType = "ADDED"
 	Modified EventType = "MODIFIED"
@@ -25,9 +26,9 @@ type Event struct {
 	Object metav1.Object
 }
 
-// Interface is a watch that is open. One goroutine reads it.
+// Interface is an open watch. One goroutine reads it.
 type Interface interface {
-	// Next waits for an event. io.EOF is the end of a watch that the API has ended as it ends each.
+	// Next waits for an event. It returns io.EOF if the API has ended the watch, as it does with each after a time.
 	Next() (Event, error)
 	Stop()
 }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A SharedInformer keeps a store at what the API has, and tells who wants to know what has changed.
+// A SharedInformer keeps a store up to date with the API, and reports changes to its handlers.
 type SharedInformer interface {
 	AddEventHandler(h ResourceEventHandlerFuncs) (Registration, error)
 	GetStore() Store
@@ -31,16 +31,16 @@ type SharedInformer interface {
 	SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContext) error
 }
 
-// A SharedIndexInformer has indexes.
+// A SharedIndexInformer is a SharedInformer with indexes.
 type SharedIndexInformer interface {
 	SharedInformer
 	GetIndexer() Indexer
 }
 
-// Registration is what the original gives who could go again. Nobody does.
+// Registration is what the original returns to remove a handler, which nobody does here.
 type Registration struct{}
 
-// ResourceEventHandlerFuncs are told what changes, one after the other, after the store has it. Each may be nil.
+// ResourceEventHandlerFuncs are called for changes, one after the other, after the store has them. Each may be nil.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
 	UpdateFunc func(old, now any)
@@ -58,17 +58,17 @@ func (h *ResourceEventHandlerFuncs) tell(old, now metav1.Object) {
 	}
 }
 
-// A WatchErrorHandlerWithContext is told of each list and watch that fails.
+// A WatchErrorHandlerWithContext is called for each list and watch that fails.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
-// A Reflector is what fails, of an informer that runs. One goroutine has it.
+// A Reflector identifies a running informer to error handlers. It is used by one goroutine.
 type Reflector struct {
 	kind    string
-	failing bool // and the log knows
+	failing bool // a failure was logged
 }
 
-// DefaultWatchErrorHandler tells the log, once until all is well again. Like the original's, that is the process' own: discovery hands its
-// logger to no informer.
+// DefaultWatchErrorHandler logs a failure, once until everything works again. Like the original, it uses the process's
+// logger: discovery does not pass its own to informers.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	if r.failing {
 		return
@@ -77,7 +77,7 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	slog.WarnContext(ctx, "Cannot follow objects of Kubernetes, and tries again", "kind", r.kind, "error", err)
 }
 
-// succeed tells the log that all is well again, if it knows of a failure.
+// succeed logs that everything works again, if a failure was logged.
 func (r *Reflector) succeed(ctx context.Context) {
 	if !r.failing {
 		return
@@ -86,13 +86,13 @@ func (r *Reflector) succeed(ctx context.Context) {
 	slog.InfoContext(ctx, "Follows objects of Kubernetes again", "kind", r.kind)
 }
 
-// NewSharedInformer makes an informer. The example names the kind in the log. The interval is there for the original's sake, which could
-// tell everything again.
+// NewSharedInformer makes an informer. The example gives the kind in the log. The interval is ignored; the original can
+// report everything again at that interval.
 func NewSharedInformer(lw ListerWatcher, example runtime.Object, resync time.Duration) SharedInformer {
 	return NewSharedIndexInformer(lw, example, resync, nil)
 }
 
-// NewSharedIndexInformer makes one with indexes.
+// NewSharedIndexInformer makes an informer with indexes.
 func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, _ time.Duration, indexers Indexers) SharedIndexInformer {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", example), "*v1.")
 	return &informer{source: lw, store: newStore(indexers), failed: DefaultWatchErrorHandler, reflector: Reflector{kind: kind}}
@@ -104,13 +104,13 @@ type informer struct {
 	failed WatchErrorHandlerWithContext
 	synced atomic.Bool
 
-	reflector Reflector // Run has it
+	reflector Reflector // used by Run
 
-	mu       sync.Mutex // of a change and of all who are told of it
+	mu       sync.Mutex // held during a change and the calls of all handlers
 	handlers []ResourceEventHandlerFuncs
 }
 
-// AddEventHandler implements SharedInformer. What is there already is told as what is new.
+// AddEventHandler implements SharedInformer. Existing objects are reported as new.
 func (i *informer) AddEventHandler(h ResourceEventHandlerFuncs) (Registration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -136,15 +136,15 @@ func (i *informer) SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContex
 	return nil
 }
 
-// errShort is a watch that the API ended at once, which it would do again.
+// errShort is the error of a watch that the API ended at once, which it would do again.
 var errShort = errors.New("the API has ended a watch at once")
 
 const (
-	// Who has been refused waits, twice as long each time, until all went well for a while.
+	// The wait after a failure is doubled each time, until all went well for fineAfter.
 	firstWait = 800 * time.Millisecond
 	maxWait   = 30 * time.Second
 	fineAfter = 2 * time.Minute
-	// A watch that ends before this without a word is no watch.
+	// A watch that ends sooner without an error counts as failed.
 	shortest = time.Second
 )
 
@@ -159,8 +159,8 @@ func (i *informer) Run(stop <-chan struct{}) {
 		case <-ctx.Done():
 		}
 	}()
-	// Any version will do at first, such as what an API has in memory. Only what is listed because a version was forgotten has to be new, for which
-	// the API asks its database.
+	// At first, any version is good enough, such as what the API has in memory. Only a list after a version was
+	// forgotten must be new, for which the API asks its database.
 	version, listed, wait := "0", false, firstWait
 	var expired time.Time // when a version was last forgotten
 	for ctx.Err() == nil {
@@ -184,7 +184,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 		case errors.As(err, &status) && status.IsExpired():
 			isWell := listed && time.Since(expired) > fineAfter
 			if version, listed, expired = "", false, time.Now(); isWell {
-				continue // nothing is wrong: it was too long ago
+				continue // no failure: the version was too old
 			}
 		}
 		i.failed(ctx, &i.reflector, err)
@@ -199,7 +199,7 @@ func (i *informer) Run(stop <-chan struct{}) {
 	}
 }
 
-// list makes the store what the API has, and returns the version of that.
+// list makes the store equal to what the API has, and returns its version.
 func (i *informer) list(ctx context.Context, version string) (string, error) {
 	answer, err := i.source.list(ctx, metav1.ListOptions{ResourceVersion: version})
 	if err != nil {
@@ -223,7 +223,7 @@ func (i *informer) list(ctx context.Context, version string) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// change tells what has changed in the store. It is called with the lock held.
+// change updates the store, and reports that. The caller must hold the lock.
 func (i *informer) change(key string, object metav1.Object) {
 	old := i.store.set(key, object)
 	if old == nil && object == nil {
@@ -234,7 +234,7 @@ func (i *informer) change(key string, object metav1.Object) {
 	}
 }
 
-// watch follows changes until the API ends that, and returns the version of the last.
+// watch follows changes until the API ends the watch, and returns the last version.
 func (i *informer) watch(ctx context.Context, version string) (string, error) {
 	began := time.Now()
 	events, err := i.source.watch(ctx, metav1.ListOptions{ResourceVersion: version})
@@ -251,7 +251,7 @@ func (i *informer) watch(ctx context.Context, version string) (string, error) {
 		case n == 0 && time.Since(began) < shortest:
 			return version, errShort
 		default:
-			return version, nil // it goes on where it was
+			return version, nil // the next watch continues there
 		}
 		i.reflector.succeed(ctx)
 		if event.Type != watch.Bookmark {

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache keeps what the API has, as a watch tells it.
+// Package cache keeps a copy of what the API has, by listing and watching.
 package cache
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// DeletionHandlingMetaNamespaceKeyFunc is an object's key: its namespace and its name, or its name.
+// DeletionHandlingMetaNamespaceKeyFunc returns an object's key: its namespace and its name, or its name.
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
@@ -31,7 +31,7 @@ func keyOf(object metav1.Object) string {
 	return object.GetName()
 }
 
-// SplitMetaNamespaceKey takes a key apart.
+// SplitMetaNamespaceKey splits a key.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	namespace, name, ok := strings.Cut(key, "/")
 	switch {
@@ -49,7 +49,7 @@ type ListerWatcher interface {
 	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// A ListWatch does so by functions.
+// A ListWatch is a ListerWatcher made of functions.
 type ListWatch struct {
 	ListWithContextFunc  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
 	WatchFuncWithContext func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
@@ -63,13 +63,13 @@ func (l *ListWatch) watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 	return l.WatchFuncWithContext(ctx, o)
 }
 
-// InformerSynced reports whether an informer has seen all of a first list.
+// InformerSynced reports whether an informer has processed its first list completely.
 type InformerSynced func() bool
 
-// syncInterval is how often that is asked.
+// syncInterval is the interval of these checks.
 const syncInterval = 100 * time.Millisecond
 
-// WaitForCacheSync waits until all have. It returns false when that was stopped before.
+// WaitForCacheSync waits until all informers are synced. It returns false if stop is closed before.
 func WaitForCacheSync(stop <-chan struct{}, synced ...InformerSynced) bool {
 	ticker := time.NewTicker(syncInterval)
 	defer ticker.Stop()

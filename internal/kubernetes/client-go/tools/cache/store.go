@@ -13,7 +13,7 @@ import (
 // NamespaceIndex is the name of an index by namespace.
 const NamespaceIndex = "namespace"
 
-// An IndexFunc says under which values an index has an object.
+// An IndexFunc returns the values under which an index has an object.
 type IndexFunc func(obj any) ([]string, error)
 
 // Indexers are the indexes of a store, by name.
@@ -24,7 +24,7 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	return []string{obj.(metav1.Object).GetNamespace()}, nil
 }
 
-// A Store is what a watch has seen.
+// A Store has the objects of an informer.
 type Store interface {
 	GetByKey(key string) (item any, exists bool, err error)
 }
@@ -73,7 +73,7 @@ func (s *store) ByIndex(index, value string) (all []any, err error) {
 	return all, nil
 }
 
-// set puts an object in the place of the one that it returns, nil to put none there.
+// set replaces the object with a key, which it returns; nil removes it.
 func (s *store) set(key string, object metav1.Object) (old metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// base64 is bytes that a file has as text.
+// base64 is bytes that a file has in base64.
 type base64 []byte
 
 var _ encoding.TextUnmarshaler = (*base64)(nil)

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientcmd reads files of the kind that kubectl has.
+// Package clientcmd reads kubeconfig files.
 package clientcmd
 
 import (
@@ -105,7 +105,7 @@ func BuildConfigFromFlags(_, path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// chosen are the cluster and the user of the current context. A context may have no user.
+// chosen returns the cluster and the user of the current context. A context may have no user.
 func (k *kubeconfig) chosen() (c cluster, u user, err error) {
 	if len(k.Clusters) == 0 {
 		return c, u, errors.New("invalid configuration: no configuration has been provided")
@@ -142,7 +142,7 @@ func (k *kubeconfig) chosen() (c cluster, u user, err error) {
 	return c, u, fmt.Errorf("auth info %q does not exist", names.user)
 }
 
-// configOf makes what a client needs. Files are relative to the directory of the configuration.
+// configOf returns a client's configuration. Files are relative to the directory of the kubeconfig.
 func configOf(c cluster, u user, dir string) (*rest.Config, error) {
 	in := func(file string) string {
 		if file == "" || filepath.IsAbs(file) {
@@ -178,7 +178,7 @@ func configOf(c cluster, u user, dir string) (*rest.Config, error) {
 	case err != nil:
 		return nil, err
 	case base.Scheme != "https":
-		return config, nil // nobody logs in where everybody could listen
+		return config, nil // no credentials are sent over an insecure connection
 	}
 	config.TLS.CertFile, config.TLS.CertData = in(u.CertFile), u.CertData
 	config.TLS.KeyFile, config.TLS.KeyData = in(u.KeyFile), u.KeyData
@@ -194,7 +194,7 @@ func configOf(c cluster, u user, dir string) (*rest.Config, error) {
 	return config, nil
 }
 
-// clusterExtension is what a program that logs in is told of a cluster.
+// clusterExtension is the extension of a cluster that is passed to a credential program.
 const clusterExtension = "client.authentication.k8s.io/exec"
 
 func (e *execution) config(c cluster, dir string) (*rest.ExecConfig, error) {

@@ -1,7 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is what Prometheus' own server counts requests of service discovery by. No collector does: nothing is counted here.
+// Package metrics is used by Prometheus' own server to count requests of service discovery. No collector does, so
+// nothing is counted here.
 package metrics
 
 import (
@@ -10,12 +11,12 @@ import (
 	"time"
 )
 
-// A LatencyMetric takes how long a request has taken.
+// A LatencyMetric records the duration of a request.
 type LatencyMetric interface {
 	Observe(ctx context.Context, verb string, u url.URL, latency time.Duration)
 }
 
-// A ResultMetric takes what a request has come to.
+// A ResultMetric records the result of a request.
 type ResultMetric interface {
 	Increment(ctx context.Context, code, method, host string)
 }
@@ -26,5 +27,5 @@ type RegisterOpts struct {
 	RequestResult  ResultMetric
 }
 
-// Register has nothing to tell.
+// Register does nothing.
 func Register(RegisterOpts) {}

@@ -3,23 +3,23 @@
 
 package workqueue
 
-// A GaugeMetric goes up and down.
+// A GaugeMetric is a gauge that is incremented and decremented.
 type GaugeMetric interface {
 	Inc()
 	Dec()
 }
 
-// A SettableGaugeMetric is set.
+// A SettableGaugeMetric is a gauge that is set.
 type SettableGaugeMetric interface {
 	Set(value float64)
 }
 
-// A CounterMetric counts.
+// A CounterMetric is a counter.
 type CounterMetric interface {
 	Inc()
 }
 
-// A HistogramMetric takes durations.
+// A HistogramMetric records durations.
 type HistogramMetric interface {
 	Observe(seconds float64)
 }
@@ -35,5 +35,5 @@ type MetricsProvider interface {
 	NewRetriesMetric(name string) CounterMetric
 }
 
-// SetProvider is what Prometheus' own server calls. No collector does: nothing is counted here.
+// SetProvider is called by Prometheus' own server. No collector does, so nothing is counted here.
 func SetProvider(MetricsProvider) {}

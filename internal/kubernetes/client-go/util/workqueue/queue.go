@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workqueue has a queue in which nothing waits twice.
+// Package workqueue has a queue that contains each item at most once.
 package workqueue
 
 import (
@@ -13,13 +13,13 @@ type TypedQueueConfig[T comparable] struct {
 	Name string
 }
 
-// A Typed queue hands out what was added, in order. What is added again while it waits waits once. What is added again while it is worked
-// on waits until that is done.
+// A Typed queue returns items in the order in which they were added. An item that is added again while it waits stays
+// in its place. An item that is added again while it is processed waits until that is done.
 type Typed[T comparable] struct {
 	mu      sync.Mutex
-	news    sync.Cond // something waits, or the queue has ended
+	news    sync.Cond // signalled when something waits, or the queue has ended
 	waiting []T
-	dirty   map[T]struct{} // what waits, or is to wait once it is done
+	dirty   map[T]struct{} // items that wait, or will wait once they are done
 	working map[T]struct{}
 	ended   bool
 }
@@ -31,7 +31,7 @@ func NewTypedWithConfig[T comparable](TypedQueueConfig[T]) *Typed[T] {
 	return q
 }
 
-// Add lets an item wait.
+// Add adds an item.
 func (q *Typed[T]) Add(item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,7 +45,7 @@ func (q *Typed[T]) Add(item T) {
 	}
 }
 
-// Get waits for an item. It is true when the queue has ended and nothing waits.
+// Get waits for an item. ended is true if the queue has ended and is empty.
 func (q *Typed[T]) Get() (item T, ended bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,14 +57,14 @@ func (q *Typed[T]) Get() (item T, ended bool) {
 	}
 	item = q.waiting[0]
 	if q.waiting = q.waiting[1:]; len(q.waiting) == 0 {
-		q.waiting = nil // it has grown to the longest
+		q.waiting = nil // free the memory of the longest queue
 	}
 	q.working[item] = struct{}{}
 	delete(q.dirty, item)
 	return item, false
 }
 
-// Done tells that an item has been worked on.
+// Done marks an item as processed.
 func (q *Typed[T]) Done(item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +75,7 @@ func (q *Typed[T]) Done(item T) {
 	}
 }
 
-// ShutDown ends the queue: nothing is added any more.
+// ShutDown ends the queue: nothing can be added any more.
 func (q *Typed[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 has what each object of Kubernetes says about itself, as far as service discovery reads it. Fields that nobody reads are
-// not decoded, so that an object takes the memory of those that are.
+// Package v1 has the metadata of Kubernetes objects that service discovery reads. Other fields are not decoded, so an
+// object only takes the memory of these.
 package v1
 
-// An Object is one of those that the API lists and watches.
+// An Object is an object that the API lists and watches.
 type Object interface {
 	GetName() string
 	GetNamespace() string
@@ -13,7 +13,7 @@ type Object interface {
 	GetOwnerReferences() []OwnerReference
 }
 
-// ObjectMeta is in each object.
+// ObjectMeta is the metadata of an object.
 type ObjectMeta struct {
 	Name            string            `json:"name"`
 	Namespace       string            `json:"namespace"`
@@ -36,14 +36,14 @@ func (m *ObjectMeta) GetResourceVersion() string { return m.ResourceVersion }
 // GetOwnerReferences implements Object.
 func (m *ObjectMeta) GetOwnerReferences() []OwnerReference { return m.OwnerReferences }
 
-// An OwnerReference names an object that owns another one.
+// An OwnerReference refers to the owner of an object.
 type OwnerReference struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Controller *bool  `json:"controller"`
 }
 
-// ListOptions say which objects are listed or watched, and since when.
+// ListOptions select the objects to list or watch, and the version.
 type ListOptions struct {
 	LabelSelector   string
 	FieldSelector   string
