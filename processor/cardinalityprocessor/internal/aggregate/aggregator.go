@@ -22,12 +22,12 @@ import (
 
 // Aggregator combines many series into few, as rules with `aggregate` ask for.
 //
-// An incoming series is a feeder, and all series that are the same but for the labels removed feed one aggregate. The
-// points of a batch are recorded when they are decided about, and added once the next consumer has accepted the rest of
-// it, as all effects of a batch are. Feeders are divided into shards, by their fingerprints, and each shard adds up the
-// values of its own. A flush puts the shards together: so batches of many senders meet in a shard for a moment at most,
-// and nowhere else. All memory is within a budget; a series beyond it passes unchanged. docs/design/026 describes how
-// first values, late points, resets and refusals are treated.
+// An incoming series is a feeder, and all series that only differ in the removed labels feed one aggregate. The points
+// of a batch are recorded when they are decided about, and added once the next consumer has accepted the rest of it,
+// like all effects of a batch. Feeders are divided into shards, by their fingerprints, and each shard adds up the
+// values of its own. A flush combines the shards. So batches of many senders contend for a shard only for a moment. All
+// memory is within a budget; a series beyond it passes unchanged. docs/design/026 describes how first values, late
+// points, resets and refusals are treated.
 type Aggregator struct {
 	Budget  int64
 	Tenants bool // there are several tenants, who share the budget

@@ -19,10 +19,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// What is aggregated is saved as the overflow is: before a flush is sent, so that of what anybody has seen nothing is
-// forgotten, not even by a process that is killed. What such a one was told since then nobody has seen, and what counts up
-// says it again. Deltas that are about to be sent are not in it: they might be sent twice. All of it is written at once, one
-// value with what is made, and one with the feeders of each shard:
+// Aggregates are saved like the overflow: before a flush is sent, so that whatever anyone has seen is saved, even if
+// the process is killed. What a killed process received since then has not been seen by anyone, and is contained in the
+// next values of cumulative inputs. Deltas that are about to be sent are not saved, because they could be sent twice.
+// Everything is written at once: one value for the aggregates, and one for the feeders of each shard:
 //
 //	magic | closed | stamp | parts | retired | states | aggregates | CRC-32
 //	magic | stamp | feeders | CRC-32

@@ -48,9 +48,10 @@ type Held struct {
 	Anew   bool // it was a member, with another beginning
 }
 
-// Held returns the last verdict on a series whose counting cannot simply move elsewhere: it would count twice. It says
-// whether it should ask for a place, and whether it had one and says by itself what it grows by. The series is that of a point of the metric at
-// hand, whose fingerprints are given. What it knows of others of these is forgotten by Unhold.
+// Held returns the last verdict on a series whose counting cannot simply move elsewhere, because it would count twice.
+// It reports whether the series should ask for a place, and whether it had one and reports its growth by itself. The
+// series is that of the i-th point of the current metric, which has the fingerprints fps. Unhold forgets what Held has
+// looked up about the others.
 func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32, now pcommon.Timestamp) (v Held, asks, owns bool) {
 	all := &s.holding
 	all.using = nil

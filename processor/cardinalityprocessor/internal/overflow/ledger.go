@@ -19,18 +19,19 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// The ledger is what is saved of the overflow: cumulative outputs with their totals, and members with their last values. A
-// restart goes on where it was, so that no increment counts twice, or not at all.
+// The ledger is the saved state of the overflow: cumulative outputs with their totals, and members with their last
+// values. A restart continues from it, so that no increment counts twice or not at all.
 //
-// It is written before a flush is sent: of what the next consumer has seen nothing is forgotten, not even by a process that
-// is killed. What such a one added up since then nobody has seen, and cumulative inputs say it again. It is closed, and has
-// the deltas that could not be sent, when the process ends as it should:
+// It is written before a flush is sent: whatever the next consumer has seen is in it, even if the process is killed.
+// What a killed process added up since then has not been seen by anyone, and is contained in the next values of
+// cumulative inputs. If the process ends properly, the ledger is closed, and includes the deltas that could not be
+// sent:
 //
 //	magic | closed | certain | outputs | rule names | members | those with series of their own | beginnings in the future | CRC-32
 
-// SealedLedger goes from shard to shard: at any time, the members of a shard account for what its subtotals of the
-// outputs have. Only bounds must not change on the way; if they do, it begins anew, and at the third attempt it locks
-// all shards.
+// SealedLedger visits one shard after the other: at any time, the members of a shard account for what its subtotals of
+// the outputs contain. Only bounds must not change meanwhile; if they do, it starts again, and at the third attempt it
+// locks all shards.
 func (o *Overflow) SealedLedger(closed bool) []byte {
 	o.flushing.Lock()
 	defer o.flushing.Unlock()

@@ -21,15 +21,15 @@ import (
 
 // Overflow adds up the points of series that have no place, so that sums over all series stay what they were.
 //
-// Many series come together in one output, which is sent on at each flush. A point is noted with its batch when it is
-// decided about, and added once the next consumer has taken the batch: see staging.go. Of deltas nothing but the sum since
-// the last flush is kept. Of what is cumulative each input's last value is, because only its increments may be added: those inputs
-// are the members of an output, and stay so until they begin anew. All memory is within a budget. Members that are silent
-// have what others leave of a part of it: when they come back with the beginning that they had they go on, while one that
-// had to be forgotten might count once more.
+// Many series are combined in one output, which is sent at each flush. A point is recorded with its batch when it is
+// decided about, and added once the next consumer has accepted the batch: see staging.go. For deltas, only the sum
+// since the last flush is kept. For cumulative series, the last value of each input is kept, because only its
+// increments may be added: these inputs are the members of an output until they restart. All memory is within a budget.
+// Silent members get a part of it that others do not need: if they come back without a restart, they continue, while a
+// forgotten one could count twice.
 //
-// Inputs are divided into shards, by their fingerprints. Each shard adds up what its own have said, in a subtotal of the output,
-// and a flush puts the subtotals together: so batches of many senders meet in a shard for a moment at most.
+// Inputs are divided into shards, by their fingerprints. Each shard adds up its inputs in a subtotal of the output, and
+// a flush combines the subtotals. So batches of many senders contend for a shard only for a moment.
 type Overflow struct {
 	Idle   time.Duration
 	Budget int64

@@ -13,13 +13,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// The way back. A cumulative series that was added to an overflow series cannot just go on by itself when there is room: its
-// value says once more what has been counted there. So it begins anew: with the time of the last value that was added for a
-// start, and from there on with what it has grown by since. Overflow series and its own then say together what it says.
+// The way back. A cumulative series that was added to an overflow series cannot simply pass when there is room for it:
+// its value includes what was counted in the overflow series. So it restarts: its start is the time of the last value
+// that was added, and from then on it reports its growth since. The overflow series and its own series then add up to
+// its value.
 //
-// It asks for a place with its points, once in an epoch, and is added up as before while it has one but has not begun. It
-// begins with a flush, after the ledger was written that has the value it is counted from. A process that is killed at any
-// time thus knows of it if anybody else does. docs/design/023 has what else was considered.
+// It asks for a place with its points, once in an epoch. Until it has restarted, it is added up as before. It restarts
+// with a flush, after the ledger was written with the value from which it is counted. So a process that is killed at
+// any time knows about the restart if anyone else does. docs/design/023 describes the alternatives.
 
 // Own is the point from which a member reports its growth by itself.
 type Own struct {

@@ -296,7 +296,7 @@ func (x *settling) disagrees() {
 	}
 }
 
-// growth returns how much more memory a member takes with a new value. Without a member it is that of a new one.
+// growth returns how much more memory a member takes with a new value. Without a member, it is the memory of a new one.
 func (m *Member) growth(v *amount.Value) int64 {
 	if m == nil {
 		return costOf(v)

@@ -13,13 +13,13 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// What is added to the overflow is staged first: noted with the batch that it came in, beside the memory that it will take.
-// When the next consumer has accepted the rest of the batch it is committed, else discarded, and then nothing has happened.
-// No lock is held in between, however long that takes, and other batches may come first.
+// What is added to the overflow is staged first: it is recorded with its batch, and the memory that it will take is
+// reserved. When the next consumer has accepted the rest of the batch, it is committed; otherwise it is discarded, and
+// nothing has happened. No lock is held in between, however long that takes, and other batches may be committed first.
 //
-// So nothing is worked out from the present state until the commit. What an input has grown by is the difference to the
-// value that was committed last, and of two batches that are committed in another order than they came in, the earlier one
-// has nothing to add any more.
+// So nothing is computed from the present state before the commit. The growth of an input is the difference to the
+// value committed last. If two batches are committed in another order than they came in, the earlier one has nothing to
+// add.
 
 // Arrival is a point to be added.
 type Arrival struct {

@@ -22,16 +22,17 @@ import (
 // A reader trusts a slot when its word is not 0 and the fingerprint is still there after the word was read. Expiry and
 // resizing swap the word for 0 first, so a touch either comes before and is kept, or fails and looks again.
 //
-// Nothing is ever done to the table as a whole. There are so many shards that one has no more than a few thousand slots
-// when the table is as full as it was made for, and they grow by small steps: so nobody waits for more than one pass over
-// one of them, and hardly more memory is taken than is used, whatever the number of entries.
+// No operation covers the whole table. There are so many shards that each has no more than a few thousand slots when
+// the table is full, and they grow in small steps. So nobody waits for more than one pass over one shard, and hardly
+// more memory is taken than is used, whatever the number of entries.
 //
-// A table that is made for many and has few would spread them over all of its shards, and each look-up would find its
-// memory cold. So neighbours begin as one, in the first of them, and separate in halves as these fill up, for good.
+// A table for many entries that has few would spread them over all of its shards, and each look-up would miss the
+// cache. So neighbouring shards begin as one, in the first of them, and separate in halves as these fill up,
+// permanently.
 type Table struct {
 	Shards []shard
-	Widths []atomic.Uint32 // by shard: it is united with those whose numbers differ only in so many last bits
-	Shift  uint            // the bits above are those of a fingerprint that choose its shard
+	Widths []atomic.Uint32 // by shard: it is united with those whose numbers differ only in this many last bits
+	Shift  uint            // the bits of a fingerprint above these choose its shard
 }
 
 type shard struct {
