@@ -24,8 +24,8 @@
 //	             |
 //	     document, report YAML with its lines, and what is reported about it
 //
-// This package is the two commands, convert and check, and what a collector says before it starts if its file is
-// none of its own; package mistakes looks for what is wrong in one that is.
+// This package has the commands convert and check, and the check of a collector's files before it starts, which finds
+// files of other programs; package mistakes finds errors in a collector's own files.
 package convert
 
 import (
@@ -71,9 +71,9 @@ type Source struct {
 
 // A Result is a configuration and the findings about it.
 type Result struct {
-	// Kind is what the files were.
+	// Kind is the kind of the files.
 	Kind detect.Kind
-	// Wrapped reports that the first file was a Kubernetes manifest, and Kind is that of the configuration in it.
+	// Wrapped reports that the first file was a Kubernetes manifest; Kind is the kind of the configuration in it.
 	Wrapped bool
 	Config  []byte
 	Report  report.Report

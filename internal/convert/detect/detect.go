@@ -248,8 +248,8 @@ func Stranger(text []byte) Kind {
 	return ""
 }
 
-// IsPrometheus tells a file that was meant for Prometheus by its top-level keys alone, as cheaply as it can be done: it is asked
-// for every file that a collector starts with.
+// IsPrometheus recognises a file for Prometheus by its top-level keys alone, as cheaply as possible, because every file
+// with which a collector starts is checked.
 func IsPrometheus(text []byte) bool {
 	found := false
 	for line := range bytes.Lines(text) {

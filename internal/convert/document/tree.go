@@ -153,7 +153,7 @@ func Remove(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// IsNull tells values that say nothing.
+// IsNull reports whether a value is missing or null.
 //
 //go:noinline
 func IsNull(n *yaml.Node) bool {
