@@ -40,23 +40,23 @@ type gate struct {
 	faced atomic.Bool // targets were refused in this era; checked without the lock by those that are accepted
 
 	mu       sync.Mutex
-	era      uint64 // ends when metrics are taken
-	refused  int    // targets that are there, in this era
-	refusing bool   // so many were that it is the pipeline
+	era      uint64 // ends when metrics are accepted
+	refused  int    // existing targets that were refused, in this era
+	refusing bool   // so many targets were refused that it must be the pipeline
 	partly   bool   // metrics were refused in this era that somebody may have taken
 }
 
 // A refusal is what the gate knows about a target. It is guarded by the target's scrape in flight.
 type refusal struct {
-	era  uint64    // in which the target was refused; 0 if never
-	last time.Time // when it was
-	turn float32   // when it comes through though held back: from now, 0, to when all have
-	said bool      // in the log
+	era  uint64    // era in which the target was refused; 0 if never
+	last time.Time // when it was refused
+	turn float32   // its random turn to be let through while held back, from 0 to 1
+	said bool      // it was logged
 }
 
 func newGate(behind paths) *gate { return &gate{behind: behind, era: 1} }
 
-// admits reports whether the target is to be scraped.
+// admits reports whether to scrape the target.
 func (g *gate) admits(r *refusal) bool {
 	if !g.faced.Load() {
 		return true
@@ -66,7 +66,8 @@ func (g *gate) admits(r *refusal) bool {
 	return !g.refusing || g.partly || r.era != g.era || time.Since(r.last) >= g.wait(r)
 }
 
-// wait is for how long a target is held back. With as many as there are, each for such a random time, one of all comes through each interval.
+// wait returns how long a target is held back: a random time for which, with this many targets, one is let through in
+// each interval.
 func (g *gate) wait(r *refusal) time.Duration {
 	return time.Duration(float64(r.turn) * float64(2*g.refused) * float64(probeInterval))
 }
@@ -88,7 +89,7 @@ func (g *gate) refuse(r *refusal, err error) (begins, refusing, holding bool) {
 	return begins, g.refusing, g.refusing && !g.partly
 }
 
-// leave notes that a target is there no more: the others come through the sooner.
+// leave records that a target no longer exists, so that the others are let through sooner.
 func (g *gate) leave(r *refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -263,8 +263,8 @@ func checkIntervals(job *promconfig.ScrapeConfig) error {
 	return nil
 }
 
-// asksWithoutPause tells of a mechanism's configuration whether nothing says how often it asks. Where that of aws_sd_configs does not, the one
-// that it holds for its role does.
+// asksWithoutPause reports whether a mechanism's configuration has no refresh interval. That of aws_sd_configs may have
+// it in the configuration for its role.
 func asksWithoutPause(of reflect.Value) bool {
 	if of.Kind() != reflect.Struct {
 		return false

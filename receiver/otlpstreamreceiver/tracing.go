@@ -20,8 +20,8 @@ func propagates() bool {
 	return slices.Contains(otel.GetTextMapPropagator().Fields(), "traceparent")
 }
 
-// traced returns the context of a request, and who reports it: with the span that the client has for it as
-// the parent, where it says so, or with none, as the stream's own span lasts as long as the stream.
+// traced returns the context of a request and its reporter. If the client sends a span for the request, that is its
+// parent; otherwise it has none, since the stream's own span lasts as long as the stream.
 func (s *session) traced(ctx context.Context, request *otlpstream.Request) (context.Context, *receiverhelper.ObsReport) {
 	if !s.r.propagates || request.Trace.IsZero() {
 		return ctx, s.obs
