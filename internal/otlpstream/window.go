@@ -17,11 +17,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream/delta"
 )
 
-// Requests on a stream resemble each other: the names and attributes of one are those of the last. So their payloads
-// are compressed as one zstd frame that lasts as long as the stream, with a flush after each, and what one has said
-// the next only points to. Metrics are made deltas before that, of which there is less to compress.
+// Requests on a stream are similar: they repeat names and attributes. So their payloads are compressed as one zstd
+// frame that lasts as long as the stream, with a flush after each, and repetitions become references. Before that,
+// metrics are turned into deltas, which leave less to compress.
 
-// Keep is what either end of a stream keeps of the payloads that were packed.
+// Keep limits what either end of a stream keeps of packed payloads.
 type Keep struct {
 	// Window is the largest window of the zstd frame. 0 means FullWindow, and NoWindow that nothing is packed.
 	Window int
@@ -29,7 +29,7 @@ type Keep struct {
 	History int
 }
 
-// FullWindow is the window of a frame where nothing else is said, LeastWindow the smallest that is worth anything.
+// FullWindow is the default window of a frame, LeastWindow the smallest useful one.
 const (
 	NoWindow    = -1
 	FullWindow  = 256 << 10

@@ -12,34 +12,34 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Slabs are used by one at a time.
+// Slabs are used by one goroutine at a time.
 type Slabs struct{}
 
-// Kept returns slabs of which nothing is used again.
+// Kept returns slabs, whose memory is not reused here.
 func Kept() *Slabs { return new(Slabs) }
 
-// Again says that nobody has anything any more that was made of kept slabs.
+// Again declares that nothing made of kept slabs is used any more.
 func (*Slabs) Again() {}
 
 // Reserve makes room for n attributes in a map that is empty.
 func (*Slabs) Reserve(into pcommon.Map, n int) { into.EnsureCapacity(n) }
 
-// PutStr puts a string under a key that is not in the map, and PutInt a number.
+// PutStr puts a string under a key that is not in the map. PutInt does the same for a number.
 func (*Slabs) PutStr(into pcommon.Map, key, value string) { into.PutStr(key, value) }
 
 // Text is a string that is the value of many attributes.
 type Text struct{ text string }
 
-// NewText returns one.
+// NewText returns a text.
 func NewText(s string) *Text { return &Text{s} }
 
-// String is what it says.
+// String returns the string.
 func (t *Text) String() string { return t.text }
 
 // PutText is PutStr.
 func (*Slabs) PutText(into pcommon.Map, key string, value *Text) { into.PutStr(key, value.text) }
 
-// PutAll puts many strings under keys that differ into a map that is empty, in no order.
+// PutAll puts many strings under different keys into an empty map, in any order.
 func (*Slabs) PutAll(into pcommon.Map, n int, all iter.Seq2[string, string]) { putRaw(into, n, all) }
 
 // PutInt is described at PutStr.
@@ -56,7 +56,7 @@ func (*Slabs) SetInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(v
 // SetDouble is described at SetInt.
 func (*Slabs) SetDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
 
-// AppendGauge appends a gauge without a name, with room for n points, and AppendSum a sum.
+// AppendGauge appends a gauge without a name, with room for n points. AppendSum does the same for a sum.
 func (*Slabs) AppendGauge(to pmetric.MetricSlice, n int) (pmetric.Metric, pmetric.NumberDataPointSlice) {
 	return appendGauge(to, n)
 }
@@ -76,27 +76,27 @@ func (*Slabs) AppendSummary(to pmetric.MetricSlice, n int) (pmetric.Metric, pmet
 	return appendSummary(to, n)
 }
 
-// AppendBuckets appends a point of a histogram with buckets, which are empty.
+// AppendBuckets appends a point of a histogram with empty buckets.
 func (*Slabs) AppendBuckets(to pmetric.HistogramDataPointSlice, bounds []float64) pmetric.HistogramDataPoint {
 	return appendBuckets(to, bounds)
 }
 
-// AppendQuantiles appends a point of a summary with n quantiles, which are empty.
+// AppendQuantiles appends a point of a summary with n empty quantiles.
 func (*Slabs) AppendQuantiles(to pmetric.SummaryDataPointSlice, n int) pmetric.SummaryDataPoint {
 	return appendQuantiles(to, n)
 }
 
-// ReserveExemplars makes room for n exemplars in a slice that is empty.
+// ReserveExemplars makes room for n exemplars in an empty slice.
 func (*Slabs) ReserveExemplars(into pmetric.ExemplarSlice, n int) { into.EnsureCapacity(n) }
 
 // SetExemplar sets the value of an exemplar.
 func (*Slabs) SetExemplar(of pmetric.Exemplar, value float64) { of.SetDoubleValue(value) }
 
-// ChangeStr sets a value, in the memory of the string that it is.
+// ChangeStr sets a string value, in its memory.
 func ChangeStr(of pcommon.Value, value string) { of.SetStr(value) }
 
-// ChangeDouble sets the value of a point, in the memory of the float that it is.
+// ChangeDouble sets the float value of a point, in its memory.
 func ChangeDouble(of pmetric.NumberDataPoint, value float64) { of.SetDoubleValue(value) }
 
-// ChangeInt sets the value of a point, in the memory of the integer that it is.
+// ChangeInt sets the integer value of a point, in its memory.
 func ChangeInt(of pmetric.NumberDataPoint, value int64) { of.SetIntValue(value) }

@@ -159,7 +159,8 @@ func (p *Number) Refill(value float64, at, start uint64) {
 	p.timeUnixNano, p.startTimeUnixNano = at, start
 }
 
-// Float is what a point says that has a float, no flags and no exemplars: its number, its time and when it began to count. It returns false for others.
+// Float returns the bits, time and start of a point with a float, no flags and no exemplars. It returns false for other
+// points.
 func (p *Number) Float() (bits, at, start uint64, ok bool) {
 	v := (*boxed)(unsafe.Pointer(&p.value))
 	if v.kind != kinds.asDouble || v.data == nil || p.flags != 0 || len(p.exemplars) > 0 {
@@ -168,7 +169,8 @@ func (p *Number) Float() (bits, at, start uint64, ok bool) {
 	return *(*uint64)(v.data), p.timeUnixNano, p.startTimeUnixNano, true
 }
 
-// IsPlain reports whether the point has a float, no flags and no exemplars, and IsEmpty whether it has nothing, as one that was removed.
+// IsPlain reports whether the point has a float, no flags and no exemplars. IsEmpty reports whether it has nothing,
+// like a removed one.
 func (p *Number) IsPlain() bool {
 	return (*boxed)(unsafe.Pointer(&p.value)).kind == kinds.asDouble && p.flags == 0 && len(p.exemplars) == 0
 }
@@ -176,16 +178,16 @@ func (p *Number) IsPlain() bool {
 // IsEmpty is described at IsPlain.
 func (p *Number) IsEmpty() bool { return p.value == nil && len(p.attributes) == 0 }
 
-// Times are those of the point, in nanoseconds, and when it begins to count.
+// Times returns the time of the point and its start, in nanoseconds.
 func (p *Number) Times() (at, start uint64) { return p.timeUnixNano, p.startTimeUnixNano }
 
-// Flags are those of the point.
+// Flags returns the flags of the point.
 func (p *Number) Flags() uint32 { return p.flags }
 
-// Exemplars is how many the point has.
+// Exemplars returns the number of the point's exemplars.
 func (p *Number) Exemplars() int { return len(p.exemplars) }
 
-// Attributes are those of the point, in their order.
+// Attributes returns the attributes of the point, in their order.
 func (p *Number) Attributes() []Attribute {
 	return *(*[]Attribute)(unsafe.Pointer(&p.attributes))
 }

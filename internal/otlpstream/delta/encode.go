@@ -30,7 +30,7 @@ type Encoder struct {
 	holes   []hole
 }
 
-// key is what a resource is looked up by: what is found must still be compared.
+// key is used to look up a resource; the result must still be compared.
 type key struct {
 	head uint64
 	size int // of the text
@@ -43,7 +43,7 @@ type use struct {
 	before, after int
 }
 
-// record tells whether a resource comes with another text each time.
+// record records whether a resource has another text each time.
 type record struct {
 	head         uint64
 	misses, skip uint8
