@@ -228,8 +228,8 @@ func (s *slot) sendAgain(e *entry) {
 // maxPatience is how many times ack_timeout doubles for a request that stays unanswered.
 const maxPatience = 3
 
-// patience is how long an answer may take after so many resends. A server that is only slow must not be flooded with
-// the same data.
+// patience returns how long an answer may take after the given number of resends. A server that is only slow must not
+// be flooded with the same data.
 func (s *slot) patience(times int) time.Duration { return s.cfg.AckTimeout << min(times, maxPatience) }
 
 // expire resends what is not answered in time, and drops what is too old for that. It ends streams that are silent, and

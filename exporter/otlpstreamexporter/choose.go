@@ -19,7 +19,7 @@ import (
 type standing struct {
 	// unanswered is the bytes that were sent without an answer yet.
 	unanswered atomic.Int64
-	// full says that it waits for room; failing, that its last stream broke before anything was answered.
+	// full is set while the slot waits for room, failing if its last stream broke before anything was answered.
 	full, failing atomic.Bool
 }
 

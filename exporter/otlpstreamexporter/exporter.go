@@ -82,7 +82,8 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 	return e, nil
 }
 
-// settings are those of a destination. Each of several has an ID of its own, for its queue on disk and its metrics.
+// settings returns the settings of a destination. If there are several, each has its own ID, for its queue on disk and
+// its metrics.
 func (e *streamExporter) settings(name string) exporter.Settings {
 	set := e.set
 	if len(e.cfg.Endpoints) > 0 {
@@ -101,7 +102,7 @@ func (e *streamExporter) tally(destination string) *tally.Tally {
 		attribute.String("destination", destination))
 }
 
-// Capabilities says that data is not modified.
+// Capabilities declares that data is not modified.
 func (*streamExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
@@ -222,11 +223,11 @@ func (e *metricsExporter) ConsumeMetrics(ctx context.Context, md pmetric.Metrics
 
 var _ handback.Returner = (*metricsExporter)(nil)
 
-// ReleasesMetrics says that nothing of metrics is kept once they are consumed, whatever the configuration: they are encoded
-// into memory of the exporter's own first, and that is what is queued, stored, sent and sent again.
+// ReleasesMetrics declares that nothing of metrics is kept once they are consumed, whatever the configuration: they are
+// first encoded into the exporter's own memory, and that is what is queued, stored, sent and sent again.
 func (*metricsExporter) ReleasesMetrics() error { return nil }
 
-// ReturnsBatches says that what comes out of a batch is returned once it was encoded.
+// ReturnsBatches declares that what comes out of a batch is returned once it was encoded.
 func (*metricsExporter) ReturnsBatches() {}
 
 type logsExporter struct{ *streamExporter }

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// inspection is what the exporter shows on request.
+// inspection returns what the exporter shows on request.
 func (e *streamExporter) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindExporter, ID: e.set.ID, Signal: e.signal.String(),

@@ -41,8 +41,8 @@ func (p *progress) snapshot() (heard, newest time.Time) {
 // its destination.
 type overtakings struct{ own, any time.Time }
 
-// dueSince is when the timeout of a request began. Answers to requests before it restart the timeout; there are only so
-// many. Another stream may be faster, so being overtaken there counts only while its own is silent.
+// dueSince returns when the timeout of a request began. Answers to earlier requests restart the timeout; there is a
+// limited number of these. Another stream may be faster, so being overtaken there counts only while its own is silent.
 func (o *overtakings) dueSince(sent, now time.Time, stream, destination *progress) time.Time {
 	heard, newest := stream.snapshot()
 	if sent.Before(newest) {

@@ -23,7 +23,7 @@ type slot struct {
 	number int
 	// own hands deliveries to this slot, as the lane's ready does to any.
 	own chan *delivery
-	// wake tells run that there is room, or that something must be sent again.
+	// wake signals to run that there is room, or that something must be sent again.
 	wake chan struct{}
 	// held may delay requests, to send several at once; only run sends.
 	held transport.Holding

@@ -37,5 +37,5 @@ func (w *window) leave(size int) {
 	w.requests.Release(1)
 }
 
-// share is what a request takes of the limit in bytes. One that is larger than the limit is sent alone.
+// share returns how much of the limit in bytes a request takes. One that is larger than the limit is sent alone.
 func (w *window) share(size int) int64 { return min(int64(size), w.most) }

@@ -62,7 +62,7 @@ type Parcel struct {
 	rejected int
 }
 
-// NewParcel returns a parcel with so many items and bytes.
+// NewParcel returns a parcel with the given numbers of items and bytes.
 func NewParcel(items, bytes int) Parcel { return Parcel{Items: items, bytes: bytes} }
 
 // Account knows where every item of a destination is. Received is the sum of all other numbers at any moment.

@@ -11,7 +11,8 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 )
 
-// backoff is the delay after so many failures, from 1: exponential and randomized, as configured in retry_on_failure.
+// backoff returns the delay after the given number of failures, from 1: exponential and randomized, as configured in
+// retry_on_failure.
 func backoff(cfg configretry.BackOffConfig, failures int) time.Duration {
 	delay := float64(cfg.InitialInterval) * math.Pow(max(1, cfg.Multiplier), float64(failures-1))
 	if cfg.MaxInterval > 0 {
@@ -29,8 +30,8 @@ func Retry(cfg configretry.BackOffConfig, failures int, asked time.Duration) tim
 	return max(asked, backoff(cfg, failures))
 }
 
-// Reconnect is the delay before a slot opens another stream after so many useless ones. The first delay is tiny:
-// usually the server is back, or another one is there.
+// Reconnect returns the delay before a slot opens another stream after the given number of useless ones. The first
+// delay is tiny: usually the server is back, or another one is there.
 func Reconnect(cfg configretry.BackOffConfig, failures int) time.Duration {
 	const first = 20 * time.Millisecond
 	if failures == 0 {

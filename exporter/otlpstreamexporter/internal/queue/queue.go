@@ -157,7 +157,7 @@ func (q *Queue) push(ctx context.Context, request xexporterhelper.Request) error
 	r.queue = q
 	r.enter()
 	if r.grown {
-		const more = 16 // one part in so many
+		const more = 16 // the margin is one part in this many
 		q.lastBatch.Store(int64(len(r.Data) + len(r.Data)/more))
 	}
 	if q.Line != nil {

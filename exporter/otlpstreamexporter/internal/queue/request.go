@@ -54,7 +54,7 @@ func carried[T any](ctx context.Context, _ T) (xexporterhelper.Request, error) {
 // Collector's own exporters do.
 type encoding struct{ *Queue }
 
-// kept is what is stored about the client of a request.
+// kept returns what is stored about the client of a request.
 func (e encoding) kept(ctx context.Context) origin.Origin {
 	md := client.FromContext(ctx).Metadata
 	if e.All {

@@ -60,7 +60,7 @@ func (f *fallback) taken(step int) (changed bool) {
 	return int(before) != step
 }
 
-// Compression is that of streams, and of new requests.
+// Compression returns the compression of streams and of new requests.
 func (s *Server) Compression() configcompression.Type { return s.fallback.inUse() }
 
 // Compressed sends a request in the first compression that the server accepts, starting with a step, and returns the

@@ -62,7 +62,7 @@ type modes struct {
 	forgone bool
 }
 
-// A destination that has streamed may be several servers, some of them older. A single refusal means nothing then; so
+// A destination that has streamed may be several servers, some of them older. A single refusal means nothing then; this
 // many in a row mean that streams are gone.
 const refusalsToUnary = 3
 
@@ -119,7 +119,7 @@ func (m *modes) forgo() (news bool) {
 	return news
 }
 
-// streaming tells which way requests go, without a say in it.
+// streaming reports whether requests are streamed, without changing that.
 func (m *modes) streaming() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 )
 
-// Settings are what is configured, and whom to tell.
+// Settings is the configuration, and who is notified.
 type Settings struct {
 	Endpoint string
 	// Mode is Auto, Stream or Unary, and Reprobe how long requests go one by one until a stream is tried again.

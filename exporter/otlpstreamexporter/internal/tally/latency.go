@@ -16,7 +16,7 @@ type Latencies struct {
 	n      uint32
 }
 
-// After so many answers, each count is halved, so that the past fades.
+// After this many answers, each count is halved, so that old answers count less and less.
 const latencyMemory = 4096
 
 // Latency is how long recent answers took.
@@ -40,7 +40,7 @@ func (l *Latencies) Record(d time.Duration) {
 	l.n++
 }
 
-// Snapshot is what is known of them.
+// Snapshot returns what is known about them.
 func (l *Latencies) Snapshot() Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
