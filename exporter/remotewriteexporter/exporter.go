@@ -62,17 +62,17 @@ func newExporter(cfg *Config, set exporter.Settings, keys Keys) (*remoteWrite, e
 	return &remoteWrite{cfg: cfg, set: set, telemetry: t, intake: in, resolver: net.DefaultResolver}, nil
 }
 
-// Capabilities says that metrics are not modified.
+// Capabilities declares that metrics are not modified.
 func (*remoteWrite) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ReleasesMetrics says that no metrics are kept once they are consumed, whatever the configuration: they are encoded
-// before ConsumeMetrics returns, even if that waits for the queue, and the encoder copies what it remembers.
+// ReleasesMetrics declares that no metrics are kept once they are consumed, whatever the configuration: they are
+// encoded before ConsumeMetrics returns, even if that waits for the queue, and the encoder copies what it remembers.
 func (*remoteWrite) ReleasesMetrics() error { return nil }
 
-// SettlesParts says that attributes which were left out of points are filled in before they are read.
+// SettlesParts declares that attributes which were left out of points are filled in before they are read.
 func (*remoteWrite) SettlesParts() {}
 
-// ReturnsBatches says that parts of a batch are returned once they are encoded.
+// ReturnsBatches declares that parts of a batch are returned once they are encoded.
 func (*remoteWrite) ReturnsBatches() {}
 
 // Start opens the queue and starts to send what is in it.

@@ -17,7 +17,7 @@ import (
 // signal is the only one that the exporter has.
 const signal = "metrics"
 
-// inspection is what the exporter shows on request, while it runs.
+// inspection returns what the exporter shows on request, while it runs.
 func (e *remoteWrite) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindExporter, ID: e.set.ID, Signal: signal,
@@ -109,7 +109,7 @@ func (d *destinationTelemetry) fault() string {
 	return said
 }
 
-// leftOut is what the encoder could not send, by reason.
+// leftOut returns what the encoder could not send, by reason.
 func (t *telemetry) leftOut() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,8 +5,8 @@ package remotewriteexporter
 
 import "go.opentelemetry.io/collector/pdata/pmetric"
 
-// samplesOf is how many samples metrics with so many points become: a histogram or a summary is a sum, a count, and one
-// for each bucket or quantile.
+// samplesOf returns how many samples metrics with the given number of points become: a histogram or a summary is a sum,
+// a count, and one for each bucket or quantile.
 func (c *Config) samplesOf(md pmetric.Metrics, points int) int64 {
 	n := points
 	for _, rm := range md.ResourceMetrics().All() {

@@ -14,9 +14,9 @@ import (
 
 // stretch is consecutive series of a target that may become a run.
 //
-// It ends where the target does, or the request, and before each metric whose first series is a border by its hash: one
-// in so many. Borders are the same wherever a request begins and ends. What came between two of them becomes a run when
-// the same comes a second time.
+// It ends where the target does, or the request, and before each metric whose first series is a border by its hash, as
+// a fixed part of them are. Borders are the same wherever a request begins and ends. What came between two of them
+// becomes a run when the same comes a second time.
 type stretch struct {
 	of    *target
 	name  string

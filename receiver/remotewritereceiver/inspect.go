@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// inspection is what the receiver shows on request.
+// inspection returns what the receiver shows on request.
 func (r *remoteWriteReceiver) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
@@ -34,7 +34,7 @@ type tally struct {
 	last     inspect.Fault
 }
 
-// outcome is what requests are counted by. There are few: versions and our status codes.
+// outcome is the attributes by which requests are counted. There are few: versions and our status codes.
 type outcome struct {
 	version promwrite.Version
 	code    int

@@ -67,7 +67,7 @@ type remoteWriteReceiver struct {
 	unregister func()
 }
 
-// server is that of net/http or our own.
+// server is the server of net/http or our own.
 type server interface {
 	Serve(l net.Listener) error
 	Shutdown(ctx context.Context) error

@@ -74,14 +74,15 @@ const (
 	// leastRun and mostRun limit the series of a run.
 	leastRun = 4
 	mostRun  = 512
-	// borders says that one metric in so many begins a run, by the hash of its first series.
+	// borders is the average number of metrics from one that begins a run, by the hash of its first series, to the
+	// next.
 	borders = 32
 	// maxAlike limits the runs that begin with the same series, since they are compared one after the other.
 	maxAlike = 4
-	// A run is forgotten after so many agings without use, or after fewer if some runs or label sets find no room,
+	// A run is forgotten after this many agings without use, or after fewer if some runs or label sets find no room,
 	// since it holds its own.
 	maxUnused, fewUnused = 30, 6
-	// Half of the parts that were idle for so many agings are dropped.
+	// Half of the parts that were idle for this many agings are dropped.
 	spareLooks = 8
 )
 

@@ -140,7 +140,7 @@ func (t *tree) takeBack() bool {
 	return taken
 }
 
-// drop says that the tree is not used again, after the pipeline refused it.
+// drop records that the tree is not used again, after the pipeline refused it.
 func (t *tree) drop() { t.giveParts(false) }
 
 func (t *tree) giveParts(again bool) {

@@ -24,8 +24,7 @@ type sharedBody struct {
 	users atomic.Int32
 }
 
-// leastPart says that a body takes at least one in so many parts of its memory, since queued blocks count by their
-// bodies.
+// leastPart is how many times as large as a body its memory may be, since queued blocks count by their bodies.
 const leastPart = 4
 
 // New makes a block of a copy of a compressed body, held by the caller until Free. If Free is never called, the garbage
@@ -55,7 +54,7 @@ func (b Block) Hold() {
 	}
 }
 
-// Free says that one user no longer needs the body.
+// Free records that one user no longer needs the body.
 func (b Block) Free() {
 	if b.lent != nil {
 		b.lent.release()

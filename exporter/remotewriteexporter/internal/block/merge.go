@@ -86,8 +86,8 @@ type merger struct {
 	known map[string]uint32
 	body  []byte   // the series' fields
 	refs  []uint32 // for the request being added: index in the table by symbol, or absent
-	// symbols are those of the request, if only those referred to go into the table; size is the number of symbols in
-	// the table.
+	// symbols are the symbols of the request, if only those referred to go into the table; size is the number of
+	// symbols in the table.
 	symbols [][]byte
 	size    uint32
 }

@@ -24,8 +24,8 @@ type Spread struct {
 	decide       bool
 }
 
-// NewSpread spreads series over destinations, each to so many replicas. The listed labels decide or, if ignore, the
-// others.
+// NewSpread spreads series over destinations, each to the given number of replicas. The listed labels decide or, if
+// ignored, the others.
 func NewSpread(destinations []string, replicas int, labels []string, ignored bool) *Spread {
 	s := &Spread{replicas: min(replicas, len(destinations)), decide: !ignored}
 	for _, d := range destinations {
@@ -53,7 +53,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>28
 }
 
-// pair is what a label adds to the hash of a series. The order of labels does not matter.
+// pair returns what a label adds to the hash of a series. The order of labels does not matter.
 func pair(name, value uint64) uint64 { return mix(name + 3*mix(value)) }
 
 // choose sets the destinations of a series.

@@ -93,7 +93,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// Name is that of the file.
+// Name returns the name of the file.
 func (f *File) Name() string { return f.name }
 
 // Damaged is how many pages and values could not be read.

@@ -24,7 +24,7 @@ import (
 type Encoder struct {
 	cfg    Config
 	losses *loss.Counter
-	// Limits are those of requests.
+	// Limits are the limits of requests.
 	Limits *size.Limits
 
 	names     *names.Translator

@@ -49,7 +49,7 @@ type partMetric struct {
 	end              int
 }
 
-// lookEvery says that a part whose points lack attributes is checked once in so many times.
+// lookEvery is how seldom a part whose points lack attributes is checked: once in this many times.
 const lookEvery = 64
 
 type partPoint struct {

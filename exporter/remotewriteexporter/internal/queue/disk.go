@@ -75,8 +75,8 @@ type disk struct {
 	probed     time.Time // when it was last found to be full
 }
 
-// hasRoom reports whether so many more bytes may be stored. A storage that was full is not filled as far again until it
-// has been half empty: deletions need space, too, and those of large blocks more than the reserve.
+// hasRoom reports whether the given number of bytes may be stored as well. A storage that was full is not filled as far
+// again until it has been half empty: deletions need space, too, and those of large blocks more than the reserve.
 func (d *disk) hasRoom(need int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +112,7 @@ func (d *disk) hasRoomAgain(ctx context.Context) bool {
 	return true
 }
 
-// stored records the result of a write of so many bytes.
+// stored records the result of a write of the given number of bytes.
 func (d *disk) stored(need int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,7 +231,8 @@ func parseEntry(b []byte) (*entry, error) {
 	return newEntry(0, binary.LittleEndian.Uint32(b[8:]), queued, parsed), nil
 }
 
-// salvage returns what a stored entry that cannot be decoded still tells about its block; zero if that is nothing.
+// salvage returns what can still be read about its block from a stored entry that cannot be decoded; zero if that is
+// nothing.
 func salvage(b []byte) block.Header {
 	if len(b) < preambleSize {
 		return block.Header{}

@@ -12,7 +12,7 @@ import (
 // errShutdown is the fate of what a queue in memory still has when it is closed.
 var errShutdown = errors.New("the exporter was shut down before the data was delivered")
 
-// A Fate tells the result of blocks that were pushed together, once every destination is done with all of them: for
+// A Fate reports the result of blocks that were pushed together, once every destination is done with all of them: for
 // each tenant separately, so that nobody learns what others have lost. It does not survive the process: blocks that a
 // storage holds at the next start have none.
 type Fate struct {
@@ -114,7 +114,7 @@ func (q *Queue) Take() (isLast bool) {
 	return q.batches.isFull()
 }
 
-// Return says that nothing of so many batches was pushed.
+// Return records that nothing of the given number of batches was pushed.
 func (q *Queue) Return(batches int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	forgetAtOnce = 2
 	// forgetPause is the wait after a failure before it is tried again.
 	forgetPause = time.Second
-	// forgetShare is the part of the time, one in so many, that may be spent on slow failures: each attempt is about
-	// all that could not be deleted before, possibly tens of thousands of blocks.
+	// forgetShare limits the time that is spent on slow failures, to one part in this many: each attempt is about all
+	// that could not be deleted before, possibly tens of thousands of blocks.
 	forgetShare   = 10
 	forgetQuickly = time.Millisecond
 )

@@ -164,7 +164,7 @@ func (l *Lease) shorten(n int) {
 	l.entries = l.entries[:n]
 }
 
-// Done says that the destination is done with the blocks, sent or dropped: lost has an error for each that was not
+// Done records that the destination is done with the blocks, sent or dropped: lost has an error for each that was not
 // delivered, and is nil if all were. It returns once the storage has recorded that, before the lane may be leased
 // again: so after a crash, at most the blocks of one lease of a lane are sent again.
 func (l *Lease) Done(lost []error) { l.done(lost, true) }

@@ -15,8 +15,8 @@ import (
 )
 
 // Push queues blocks for every destination, all or none of them. It returns once they are stored, if there is a
-// storage. It never waits for room: with Block, the sender of data does that, in WaitRoom. The fate tells what becomes
-// of them in memory; with a storage it must be nil.
+// storage. It never waits for room: with Block, the sender of data does that, in WaitRoom. The fate reports what
+// becomes of them in memory; with a storage it must be nil.
 func (q *Queue) Push(ctx context.Context, epoch uint32, blocks []block.Block, fate *Fate) error {
 	return q.PushTo(ctx, epoch, blocks, nil, fate)
 }
@@ -186,7 +186,7 @@ func (q *Queue) mayDrop(e *entry) bool {
 	return true
 }
 
-// dropOldest frees so many bytes in a destination's queue, as far as blocks that are not leased allow.
+// dropOldest frees the given number of bytes in a destination's queue, as far as blocks that are not leased allow.
 func (q *Queue) dropOldest(destination int, room int64, may func(*entry) bool, finished []*entry) []*entry {
 	d := q.destinations[destination]
 	for room > 0 {

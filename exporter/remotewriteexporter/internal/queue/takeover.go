@@ -18,7 +18,7 @@ import (
 
 // Earlier is a storage of an earlier version, with the blocks that a queue left there. It is only read.
 type Earlier interface {
-	// Keys are those of all values.
+	// Keys returns the keys of all values.
 	Keys() []string
 	// Get returns nil if there is no value.
 	Get(key string) ([]byte, error)

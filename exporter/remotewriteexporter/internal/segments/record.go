@@ -51,7 +51,7 @@ func endRecord(b []byte) []byte {
 	return b
 }
 
-// checksum is that of a whole record.
+// checksum returns the checksum of a whole record.
 func checksum(record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(record[markSize:markSize+4], castagnoli), castagnoli, record[headSize:])
 }

@@ -16,7 +16,8 @@ import (
 
 const (
 	suffix = ".log"
-	// damagedSuffix is the suffix of a damaged file that is kept although it is no longer needed. Only so many are kept.
+	// damagedSuffix is the suffix of a damaged file that is kept although it is no longer needed. The number of these
+	// is limited.
 	damagedSuffix = ".damaged"
 	mostSetAside  = 4
 	// foreignSuffix and a number are the suffix of something else that had the name of a file.

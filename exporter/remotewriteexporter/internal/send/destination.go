@@ -152,7 +152,7 @@ func (d *Destination) Close() {
 	d.cfg.Client.CloseIdleConnections()
 }
 
-// Times are those of blocks, in their order; nil if not known.
+// Times are the times of blocks, in their order; nil if not known.
 type Times struct {
 	Queued    []time.Time // when each was queued
 	Deadlines []time.Time // when it becomes too old; zero is never
@@ -198,7 +198,7 @@ func (d *Destination) Send(ctx context.Context, blocks []block.Block, times Time
 	return lost, err
 }
 
-// EndedError says that there was no time to send all blocks.
+// EndedError means that there was no time to send all blocks.
 type EndedError struct {
 	Done  int // blocks that the destination is done with
 	cause error

@@ -86,7 +86,7 @@ func (d *Destination) drop(h block.Header, reason string, a answer) error {
 	return &LostError{Reason: reason, answer: a}
 }
 
-// LostError says that a block, or part of it, was not delivered.
+// LostError means that a block, or part of it, was not delivered.
 type LostError struct {
 	Reason string
 	answer answer
@@ -129,7 +129,7 @@ type dropKey struct {
 	code   int
 }
 
-// reasonDown is what an answer, or its absence, says about the destination.
+// reasonDown returns what an answer, or its absence, means for the destination.
 func (a answer) reasonDown() error {
 	if a.code == 0 {
 		return a.err

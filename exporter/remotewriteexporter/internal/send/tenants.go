@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// LaterError says that a destination will not serve a tenant for the moment, although it may serve others: the sender
+// LaterError means that a destination will not serve a tenant for the moment, although it may serve others: the sender
 // should continue with those.
 type LaterError struct {
 	Done int // blocks that the destination is done with

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// memoryShare says that requests in flight may take one in so many parts of the process's memory.
+	// memoryShare limits the memory of requests in flight, to one part in this many of the process's memory.
 	memoryShare = 4
 	// unknownMemory is the assumed memory of a process if its limit is not known.
 	unknownMemory = 2 << 30
@@ -51,7 +51,7 @@ type Usage struct {
 	Waiting                int // requests
 }
 
-// Usage says what is in use.
+// Usage returns what is in use.
 func (m *Memory) Usage() (u Usage) {
 	for _, part := range [...]struct {
 		of    *budget
@@ -136,7 +136,7 @@ func (h *Hold) More(n int) bool {
 	return true
 }
 
-// Short says, of so many more bytes that were not free at once, whether they ever can be.
+// Short reports, of n more bytes that were not free at once, whether they ever can be.
 func (h *Hold) Short(n int) error {
 	if all, most := h.decoded+h.retained+n, min(h.of.metrics.size, maxRequest); all > most {
 		return tooMuch(all, most)

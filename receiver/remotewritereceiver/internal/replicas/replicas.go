@@ -182,7 +182,7 @@ func (b *Ballot) Vote(of Key) Vote {
 	return v
 }
 
-// Rules are those of the elections, nil if there are none.
+// Rules returns the rules of the elections, nil if there are none.
 func (b *Ballot) Rules() *Rules {
 	if b == nil {
 		return nil

@@ -15,8 +15,8 @@ const (
 	minMatch = 4
 	// margin is how far before the end of a block the search ends, so that it may load whole words.
 	margin = 16
-	// noted says that one position in so many is recorded after a small difference: a similar message has its recorded
-	// position nearby.
+	// noted is how seldom the position after a small difference is recorded: once in this many matches, since a similar
+	// message has its recorded position nearby.
 	noted = 4
 	// After 1<<patience bytes without a match, the search takes longer steps: there may be none.
 	patience = 6

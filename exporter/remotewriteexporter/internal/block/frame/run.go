@@ -56,7 +56,7 @@ func (k *Known) Covered() int {
 	return covered
 }
 
-// Move shifts all hints by so many bytes.
+// Move shifts all hints by the given number of bytes.
 func (k *Known) Move(by int) {
 	if by == 0 {
 		return

@@ -54,7 +54,7 @@ func (a *ages) wantSweep() bool {
 	return n > a.mostEndings.Load() && a.endings.CompareAndSwap(n, 0)
 }
 
-// swept records a sweep that left so many points, none of them ended.
+// swept records a sweep that left the given number of points, none of them ended.
 func (a *ages) swept(points int) {
 	a.endings.Store(0)
 	a.mostEndings.Store(int64(points)/endedPart + fewEndings)

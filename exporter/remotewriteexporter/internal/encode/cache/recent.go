@@ -17,7 +17,7 @@ type packed struct {
 	number     uint32
 }
 
-// The table has a place for so many points, within limits, so that the sets of one page fit.
+// The table has a place for this many points, within limits, so that the sets of one page fit.
 const (
 	pointsForSet = 2
 	setsOfHash   = 4

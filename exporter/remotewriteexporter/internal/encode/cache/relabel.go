@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// outcome is what becomes of a series that rules leave nothing of: a series without a layout stands for it.
+// outcome describes what becomes of a series of which rules leave nothing: a series without a layout stands for it.
 type outcome struct {
 	series Series
 	parts  uint32 // of a point of which nothing else is left

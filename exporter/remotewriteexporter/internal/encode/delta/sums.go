@@ -131,8 +131,8 @@ func (d *Sums[K]) Exponential(k K, x *histogram.Exponential, start, time pcommon
 	return s.start, ""
 }
 
-// Expire forgets sums that were idle for more than so many generations, and passes the keys of the others to keep. ends
-// says that a generation ends.
+// Expire forgets sums that were idle for more than the given number of generations, and passes the keys of the others
+// to keep. ends reports whether a generation ends.
 func (d *Sums[K]) Expire(generations int, ends bool, keep func(K)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

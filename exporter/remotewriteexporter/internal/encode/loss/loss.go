@@ -52,7 +52,7 @@ type Counter struct {
 	known map[Reason]bool // reasons that were reported
 }
 
-// New makes a counter that tells telemetry.
+// New makes a counter that reports to telemetry.
 func New(telemetry Telemetry) *Counter {
 	return &Counter{telemetry: telemetry, known: map[Reason]bool{}}
 }
