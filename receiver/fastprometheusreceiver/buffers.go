@@ -23,7 +23,7 @@ const (
 // each of them.
 var bodiesShare = memlimit.Share{Part: 8, Least: 16 << 20, Most: 128 << 20}
 
-// bodyPart says that one body may take one in so many parts of that.
+// bodyPart limits the memory of one body, to one part in this many of the memory for all.
 const bodyPart = 8
 
 // buffers are shared by all targets to receive bodies. The garbage collector takes those that are idle for a while, so

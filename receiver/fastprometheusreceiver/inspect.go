@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// inspection is what the receiver shows on request.
+// inspection returns what the receiver shows on request.
 func (r *scraper) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",

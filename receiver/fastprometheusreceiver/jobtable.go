@@ -64,7 +64,7 @@ func (t *jobTable) allJobs() []*job {
 	return out
 }
 
-// allocatedJobs are those of the target allocator's that are applied.
+// allocatedJobs returns the target allocator's jobs that are applied.
 func (t *jobTable) allocatedJobs() []*promconfig.ScrapeConfig {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // defaultRefresh is how often targets are asked for without http_sd_config.
 const defaultRefresh = 30 * time.Second
 
-// discovery returns how to ask for targets, but for the URL.
+// discovery returns how to ask for targets, except for the URL.
 func (c *Config) discovery() (promhttp.SDConfig, error) {
 	out := promhttp.SDConfig{RefreshInterval: model.Duration(defaultRefresh)}
 	if c.Discovery.read != nil {

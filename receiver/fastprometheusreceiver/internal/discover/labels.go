@@ -68,7 +68,7 @@ func (f Found) populate(builder *labels.Builder, job *config.ScrapeConfig) {
 	}
 }
 
-// errDropped says that relabelling dropped the target.
+// errDropped means that relabelling dropped the target.
 var errDropped = errors.New("dropped")
 
 // relabel makes a populated builder's labels the target's. It returns errDropped, or what is wrong with them.

@@ -116,7 +116,7 @@ func (d *Decoder) gunzip(body []byte, most int64, yield func([]byte) error) (int
 	return n, failed(Gzip, int64(len(body)), most, err)
 }
 
-// failed says what is wrong with a body.
+// failed returns an error that says what is wrong with a body.
 func failed(encoding Encoding, size, most int64, err error) error {
 	switch {
 	case err == nil:

@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// ErrBodySize says that a page has body_size_limit bytes or more.
+// ErrBodySize means that a page has body_size_limit bytes or more.
 var ErrBodySize = errors.New("body size limit exceeded")
 
 // A StatusError is a response that is not 200 OK.

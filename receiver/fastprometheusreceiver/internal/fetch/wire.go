@@ -187,7 +187,7 @@ func (w *wire) pour() error {
 	return nil
 }
 
-// size is that of the body so far.
+// size returns the size of the body so far.
 func (w *wire) size() int64 { return w.page.Before + int64(w.n) }
 
 // head reads the response's head. Its slices are valid until the body is read.

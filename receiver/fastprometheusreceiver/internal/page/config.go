@@ -27,7 +27,7 @@ type Config struct {
 	Scrape *promconfig.ScrapeConfig
 	// External labels are set on every series, over its own.
 	External labels.Labels
-	// Version is that of the default scope.
+	// Version is the version of the default scope.
 	Version string
 	// TrimSuffixes removes type and unit from the names of metrics.
 	TrimSuffixes bool

@@ -123,8 +123,8 @@ func (s *Scrape) renames() bool {
 	return s.renamed != nil
 }
 
-// isFresh reports whether so many of a page's lines are new that a value which all of them have could be the target's
-// own.
+// isFresh reports whether enough of a page's lines are new for a value which all of them have to be possibly the
+// target's own.
 func (s *Scrape) isFresh(lines []*catalog.Line) bool {
 	c := s.target.cohort
 	if s.fresh < catalog.FewFresh && !s.joins || s.target.Pin != nil || c.Rules.IsMapped || c.targets.Load() < 2 || c.IsLarge(len(lines)) {
@@ -278,7 +278,7 @@ type search struct {
 
 const (
 	vainSearches = 4  // consecutive searches without a find, before most are skipped
-	searchEvery  = 16 // one page in so many is searched from then on
+	searchEvery  = 16 // one page in this many is searched from then on
 	// vainOfAll is the number of consecutive searches without a find, by all targets together, from which on one such
 	// search of a target is enough.
 	vainOfAll = 32

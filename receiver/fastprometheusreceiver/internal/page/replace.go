@@ -43,7 +43,8 @@ func (s *Scrape) replace(b []byte, l *catalog.Line) int {
 	return end
 }
 
-// others matches a line but for the target's own values, and returns what they are then, and the length of its text, or 0.
+// others matches a line except for the target's own values, and returns what they are then, and the length of its text,
+// or 0.
 func (s *Scrape) others(b []byte, l *catalog.Line, use *catalog.SlotUse) (own []string, end int) {
 	own = s.own
 	before := len(s.slots)

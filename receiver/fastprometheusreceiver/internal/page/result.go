@@ -104,7 +104,7 @@ func (r Result) Send() Result {
 	return r
 }
 
-// Recall says that the consumer has refused the metrics that were sent.
+// Recall records that the consumer has refused the metrics that were sent.
 func (r Result) Recall() {
 	if r.sent != nil {
 		r.sent.Loan().Recall()
@@ -140,7 +140,7 @@ func (r Result) Settle() {
 	}
 }
 
-// Release says that the consumer has returned without an error. With Config.Reuse, the metrics may then be filled
+// Release records that the consumer has returned without an error. With Config.Reuse, the metrics may then be filled
 // again; otherwise the call has no effect.
 func (r Result) Release() {
 	if r.Metrics.IsReadOnly() { // several consumers share the metrics: the read-only flag cannot be removed

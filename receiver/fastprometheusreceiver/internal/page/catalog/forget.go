@@ -31,7 +31,7 @@ func (t *litter) isMuch(lines int, held int64) bool {
 	return t.lost > lines/lostPart+fewLost || t.discarded > discardedTimes*lines+fewLost || lines > 2*t.swept+1000 || held > 2*t.sweptSize+sweepBytes
 }
 
-// Lose records that pages have lost so many lines, which may now be out of use.
+// Lose records that pages have lost the given number of lines, which may now be out of use.
 func (c *Catalog) Lose(lines int) { c.litter.lost += lines }
 
 // share records that other pages than the one which a line came with may have it. l may be nil.

@@ -110,7 +110,7 @@ func (m *metrics) scope(set labels.Labels, version string) *Scope {
 	return kept
 }
 
-// DefaultScope is that of the stock receiver, which dashboards and rules may name.
+// DefaultScope is the scope of the stock receiver, which dashboards and rules may name.
 const DefaultScope = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 
 func (m *metrics) family(b *base, r *Resource, s *Scope) *Family {

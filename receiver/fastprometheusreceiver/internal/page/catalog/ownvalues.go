@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// OwnPart says that a value is the target's own if at least one in so many series of its page has it.
+	// OwnPart is the part of a page's series that must have a value for it to be the target's own: at least one in this
+	// many.
 	OwnPart = 4
 	// manyAbout is how many series must be about a thing for it to get slots, where a label has several.
 	manyAbout = 8

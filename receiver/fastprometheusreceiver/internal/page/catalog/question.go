@@ -42,7 +42,7 @@ const (
 	mostAnswers = 1 << 10
 )
 
-// errPinned says that rules ask too much: the target needs lines of its own.
+// errPinned means that rules ask too much: the target needs lines of its own.
 var errPinned = errors.New("cannot share lines between targets: rules ask too much of their labels")
 
 // A Condition is the set of answers on which a line depends. Targets with other answers have another line of the same
@@ -213,7 +213,7 @@ func (q *inquiry) ask(rule int, names, values []string) (*question, string, erro
 	return qu, qu.answers[n], nil
 }
 
-// apply applies the rules to about so many labels, and reports whether these are kept.
+// apply applies the rules to labels, about as many as given, and reports whether these are kept.
 func (q *inquiry) apply(b *labels.Builder, about int) (isKept bool, err error) {
 	rules := q.Rules.Scrape.MetricRelabelConfigs
 	if q.variables == 0 || q.pin() != nil {

@@ -21,7 +21,7 @@ type Config struct {
 	Scrape *promconfig.ScrapeConfig
 	// External labels are set on every series, over its own.
 	External labels.Labels
-	// Version is that of the default scope.
+	// Version is the version of the default scope.
 	Version string
 	// TrimSuffixes removes type and unit from the names of metrics.
 	TrimSuffixes bool
@@ -32,9 +32,9 @@ type Config struct {
 	KeepIdentity bool
 }
 
-// Rules are those of a job, for all its catalogs. They determine which labels of a line, besides its name, can change
-// what becomes of it. Of a target's labels a line only stores that they exist; the values are taken from the target
-// when metrics are made; see question.
+// Rules are the rules of a job, for all its catalogs. They determine which labels of a line, besides its name, can
+// change what becomes of it. Of a target's labels a line only stores that they exist; the values are taken from the
+// target when metrics are made; see question.
 type Rules struct {
 	Config
 
@@ -201,7 +201,7 @@ func (q *inquiry) final(exposed labels.Labels) (labels.Labels, error) {
 // with all that were set and deleted, and rules about names may set or delete them all.
 const manyLabels = 64
 
-// applyRules applies rules to about so many labels, and reports whether these are kept.
+// applyRules applies rules to labels, about as many as given, and reports whether these are kept.
 func applyRules(b *labels.Builder, about int, rules []*relabel.Config) bool {
 	if about <= manyLabels {
 		return relabel.ProcessBuilder(b, rules...)

@@ -19,7 +19,7 @@ const (
 	LongestOwn = 256
 )
 
-// slots are those of a cohort's lines.
+// slots are the slots of a cohort's lines.
 type slots struct {
 	byLabel map[string][]int
 	labels  []string // label names by slot

@@ -34,7 +34,7 @@ const (
 	End // the page is complete; what follows, if it may, is not read
 )
 
-// ErrMore says that the entry does not end within the given bytes.
+// ErrMore means that the entry does not end within the given bytes.
 var ErrMore = errors.New("the entry is not complete")
 
 // An Entry is one line of a page: a sample, or a piece of metadata.

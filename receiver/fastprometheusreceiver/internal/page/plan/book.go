@@ -37,7 +37,7 @@ func (b *Book) Init(c *catalog.Catalog, cfg *Config) {
 	b.Scratch.Book = b
 }
 
-// IsLarge reports whether metrics of so many points are made in parts.
+// IsLarge reports whether metrics of the given number of points are made in parts.
 func (b *Book) IsLarge(points int) bool { return points > 2*b.cfg.Round }
 
 // Borrow returns the plan that was adopted last, if its lines mean the same to the target. It must be abandoned.

@@ -23,7 +23,7 @@ func (s lineSet) Has(i int32) bool { return i >= 0 && int(i/64) < len(s) && s[i/
 
 func (s lineSet) add(i int32) { s[i/64] |= 1 << (i % 64) }
 
-// none returns an empty set for so many lines, in the memory of s.
+// none returns an empty set for the given number of lines, in the memory of s.
 func (s lineSet) none(lines int) lineSet {
 	s = slices.Grow(s[:0], (lines+63)/64)[:(lines+63)/64]
 	clear(s)
@@ -110,8 +110,8 @@ func (p *Plan) Among(extras []*catalog.Line) Search {
 const (
 	// near is the distance that is always searched.
 	near = 64
-	// vainPages and vainLines limit the lines that are compared without a match beyond that: so many pages, and so many
-	// lines for each one that is looked for.
+	// vainPages and vainLines limit the lines that are compared without a match beyond that: vainPages pages, and
+	// vainLines lines for each one that is looked for.
 	vainPages = 8
 	vainLines = 2 * near
 )

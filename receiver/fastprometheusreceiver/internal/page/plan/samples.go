@@ -26,7 +26,7 @@ type PlacedExemplar struct {
 	Sample, Point int32
 }
 
-// Owners returns the point of each of so many samples, starting at first, or -1.
+// Owners returns the point of each of the given number of samples, starting at first, or -1.
 func (l *Layout) Owners(first, samples int) []int32 {
 	owner := make([]int32, samples)
 	for i := range owner {

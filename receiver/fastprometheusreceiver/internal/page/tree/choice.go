@@ -17,7 +17,7 @@ type choice struct {
 	drop     []bool
 	renew    []bool // of the existing points: those that get another point's attributes
 	allNew   bool   // all points are new
-	unstowed int    // the last so many existing points were stowed, and get other attributes
+	unstowed int    // this many of the existing points, the last ones, were stowed, and get other attributes
 }
 
 // renews reports whether an existing point gets another point's attributes.

@@ -15,7 +15,7 @@ import (
 
 const cumulative = pmetric.AggregationTemporalityCumulative
 
-// append adds an empty metric of the given kind, with room for so many points unless these are native histograms.
+// append adds an empty metric of the given kind, with room for n points unless these are native histograms.
 func (c *cursor) append(to pmetric.MetricSlice, kind pmetric.MetricType, n int) (m pmetric.Metric) {
 	switch kind {
 	case pmetric.MetricTypeSum:

@@ -49,10 +49,10 @@ type Job struct {
 // remakes reports whether memory is used again of metrics for which no tree is kept.
 func (j *Job) remakes() bool { return j.Reuse && !j.Later }
 
-// IsLarge reports whether metrics of so many points are made in parts.
+// IsLarge reports whether metrics of the given number of points are made in parts.
 func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }
 
-// Divides reports whether metrics of so many points, for which no tree is kept, are made in parts.
+// Divides reports whether metrics of the given number of points, for which no tree is kept, are made in parts.
 func (j *Job) Divides(points int) bool { return points > 2*j.Part }
 
 // cameBackChanged warns, once, that a consumer breaks the promise on which reuse is based. That costs speed only: the

@@ -195,8 +195,8 @@ func (p *pool) remove(i int) *Tree {
 // size is how many points a tree has, including stowed ones.
 func (t *Tree) size() int64 { return int64(len(t.Layout.Points) + t.stowed) }
 
-// suits reports whether a tree suits a page of so many points better than another one: it has enough points, and the
-// fewest beyond that.
+// suits reports whether a tree suits a page of the given number of points better than another one: it has enough
+// points, and the fewest beyond that.
 func (t *Tree) suits(points int64, other *Tree) bool {
 	a, b := t.size(), other.size()
 	if a >= points && b >= points {
@@ -243,7 +243,7 @@ func (p *pool) give(t *Tree) {
 	retained.Add(n)
 }
 
-// keeps counts the points that are filled, and reports whether a tree of so many points is kept.
+// keeps counts the points that are filled, and reports whether a tree of that size is kept.
 func (p *pool) keeps(points int64, at pcommon.Timestamp, j *Job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +283,7 @@ func (p *pool) countIdling() {
 	p.idling = points
 }
 
-// isSeldom reports whether trees of so many points are filled too seldom for the memory that they take, in a pool whose
+// isSeldom reports whether trees of the given size are filled too seldom for the memory that they take, in a pool whose
 // largest page has largest points. Larger pages do not count: they need larger trees, and pages of all sizes would keep
 // trees for the few small ones.
 func (p *pool) isSeldom(points, largest int64) bool {
@@ -295,7 +295,8 @@ func (p *pool) isSeldom(points, largest int64) bool {
 	return p.idleLimit < 0 || max(rate, float64(now)/window.Seconds()) < busyRate*float64(points)
 }
 
-// isIdle reports whether a tree with so many points, more of them than before, would be idle.
+// isIdle reports whether the pool's trees would be idle if they had that many points more, for pages of the given
+// number of points.
 func (p *pool) isIdle(more, points int64) bool {
 	if p.since == 0 || retained.Load()+more <= p.idleLimit && idling.Load() <= p.idleLimit {
 		return false

@@ -39,7 +39,7 @@ func (m *recycled) add(out pmetric.Metric, scope int32, in pmetric.MetricSlice) 
 	m.metrics = append(m.metrics, handedOut{out, scope, in.Len() - 1, sizeOf(out)})
 }
 
-// abandon says that the memory will not be used again.
+// abandon records that the memory will not be used again.
 func (m *recycled) abandon() {
 	if m != nil {
 		m.abandoned = true
