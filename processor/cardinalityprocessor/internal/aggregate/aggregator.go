@@ -120,7 +120,7 @@ const (
 // mostRows is how many feeders a shard has room for on average, chosen so that none has more than can be numbered.
 const mostRows = 1 << rowBits / 8 * 7
 
-// New returns an aggregator with a budget of so many bytes, none of which is used yet.
+// New returns an aggregator with a budget in bytes, none of which is used yet.
 func New(budget int64, idle time.Duration) *Aggregator {
 	n := 1 << min(maxFeederShardBits, bits.Len(uint(max(minFeederShards, 4*runtime.GOMAXPROCS(0))-1)))
 	return &Aggregator{

@@ -176,8 +176,8 @@ func (u *Unmet) Estimate() int {
 	return max(1, int(estimate(u[:])+0.5))
 }
 
-// leftToOthers: one in so many of what is left, together with what one already has, is reserved for others. So there is
-// always room for those who come later.
+// leftToOthers: one in this many of what is left, together with what one already has, is reserved for others. So there
+// is always room for those who come later.
 const leftToOthers = 8
 
 // Most is the most that one may have when so much is left.

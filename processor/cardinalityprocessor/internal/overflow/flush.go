@@ -169,8 +169,8 @@ func (o *Overflow) expire(order []*Output, epoch uint32, now pcommon.Timestamp) 
 	return ended
 }
 
-// Ended outputs stay for their resting members: for so long, and while they take at most one in so many bytes of the
-// budget and half of it is free.
+// Ended outputs stay for their resting members: for OverEpochs epochs, and while they take at most one in OverPart
+// bytes of the budget and half of it is free.
 const (
 	OverEpochs = 6 * moment.IdleEpochs
 	OverPart   = 8

@@ -149,7 +149,7 @@ func (out *Output) fits(k outputKind) bool { return out.kind() == k }
 
 // The costs of things in bytes, and the limits on them.
 const (
-	RestPart = 4 // one in so many bytes of the budget is for resting members
+	RestPart = 4 // one in this many bytes of the budget is for resting members
 
 	OutputCost   = 1024 // an output without its strings and buckets
 	subtotalSize = 192  // its part in each shard
@@ -158,7 +158,7 @@ const (
 	maxOverflowShardBits = 4
 )
 
-// New returns an overflow with a budget of so many bytes. No output begins earlier than it.
+// New returns an overflow with a budget in bytes. No output begins earlier than it.
 func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
 	n := 1 << min(maxOverflowShardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	o := &Overflow{

@@ -74,8 +74,8 @@ func (o *Overflow) wake(sh *overflowShard, fp uint64, m *Member) {
 	o.restMore(sh, m.Output.account, -m.Cost)
 }
 
-// forgetOldest forgets the longest-resting members of the account that has most of that memory, until so many bytes are
-// free or none is left. Members with points in flight stay.
+// forgetOldest forgets the longest-resting members of the account that has most of that memory, until n bytes are free
+// or none is left. Members with points in flight stay.
 func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 	for n > 0 {
 		var most *silent

@@ -109,8 +109,8 @@ type Bound struct {
 	Since uint32
 }
 
-// ReservePart is the part that is reserved: one in so many series of a limit may only be one with collapsed labels, if
-// labels may be collapsed.
+// ReservePart is the part that is reserved: one in this many series of a limit may only be one with collapsed labels,
+// if labels may be collapsed.
 const ReservePart = 10
 
 // Reason is why a point was rejected.

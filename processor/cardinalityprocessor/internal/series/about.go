@@ -18,7 +18,7 @@ import (
 // Statistics are told about a series when it is new, and then once in IdleEpochs epochs, at a time that depends on its
 // fingerprint: so they know which series are alive, and nearly always known series pass without them.
 
-// Due reports whether statistics must be told about a series that was last seen so many epochs ago.
+// Due reports whether a series must be reported to statistics that was last seen the given number of epochs ago.
 func (l *Limiter) Due(fp uint64, since uint32, now moment.Moment) bool {
 	if !l.Watched || since == 0 {
 		return false

@@ -48,7 +48,7 @@ const (
 	KeptValueEpochs = KeptEpochs + 2
 )
 
-// New returns a limiter for so many sets of groups, and series.
+// New returns a limiter for the given numbers of sets of groups, and of series.
 func New(maxGroups, maxSeries int) *Limiter {
 	return &Limiter{Series: NewTable(maxSeries), Values: NewTable(maxSeries), Groups: NewRegistry(maxGroups, maxSeries)}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 )
 
-// A pace lets so many newcomers into a group per minute. In a group of several tenants, each tenant's newcomers are
-// counted separately: a tenant that sends new series all the time leaves some places to others. The registry's lock is
-// held in all that follows.
+// A pace limits the newcomers of a group per minute. In a group of several tenants, each tenant's newcomers are counted
+// separately: a tenant that sends new series all the time leaves some places to others. The registry's lock is held in
+// all that follows.
 
 // hurried reports whether a group has used its pace of new series, or the tenant its part of that, so that it must
 // wait.

@@ -94,7 +94,7 @@ type SetKind struct {
 // Rests reports whether there is nothing to do about its series as long as they are known, not even now and then.
 func (s *Set) Rests() bool { return s.Plain && !s.labelled }
 
-// NewRegistry returns one for so many sets, and series.
+// NewRegistry returns a registry for the given numbers of sets, and of series.
 func NewRegistry(maxGroups, maxSeries int) *registry {
 	r := &registry{
 		maxSets: maxGroups,
@@ -312,7 +312,7 @@ func (r *registry) leave(id uint32) {
 	r.free = append(r.free, id)
 }
 
-// depart takes out a member that lost its place, and tells those who were asked about its groups.
+// depart takes out a member that lost its place, and notifies those who were asked about its groups.
 func (r *registry) depart(id, window uint32) {
 	for _, g := range r.Set(id).Groups {
 		if g.about != nil {

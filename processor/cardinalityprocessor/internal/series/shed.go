@@ -42,7 +42,7 @@ type shedding struct {
 	n     int
 	ages  [oldAge + 1]int
 	below uint32 // all younger ones are removed
-	rest  int    // and so many of this age
+	rest  int    // and this many of this age
 }
 
 // decide finds the age below which all series have to go.

@@ -193,7 +193,7 @@ type refusal struct {
 const (
 	maxExamples = 4
 	maxRefusals = 32 // rules and reasons
-	exampleOf   = 64 // one in so many is described, once there are enough
+	exampleOf   = 64 // one in this many is described, once there are enough
 )
 
 // add adds an example. noted is the number of series before.

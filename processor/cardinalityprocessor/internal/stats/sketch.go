@@ -11,8 +11,8 @@ import (
 // StandardError is the relative standard error of all estimates of distinct things: 1.04/√1024.
 const StandardError = 0.0325
 
-// SampledError is the relative standard error for labels of a metric with so many rejected series that only some were
-// examined: that of three estimates together. It is larger for values that occur a few times each.
+// SampledError is the relative standard error for labels of a metric of which, because of many rejected series, only
+// some were examined: that of three estimates together. It is larger for values that occur a few times each.
 const SampledError = 0.056
 
 const (

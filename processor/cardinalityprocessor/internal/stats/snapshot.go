@@ -146,7 +146,8 @@ func (b *Book) pairs(s *Snapshot) {
 	})
 }
 
-// snapshot returns the counts of a label in so many observed series. all reports whether these are all series.
+// snapshot returns the counts of a label in the given number of observed series. all reports whether these are all
+// series.
 func (c *counted) snapshot(noted [2]int, all bool) WithoutLabel {
 	l := WithoutLabel{
 		Name: c.name, Series: c.series.estimate(), Values: c.values.estimate(), Without: c.without.estimate(), Error: StandardError,

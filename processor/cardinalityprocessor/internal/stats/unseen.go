@@ -8,7 +8,7 @@ import "math"
 // In a flood of rejected series, only some are examined, but all are counted. So the factor is known by which a metric
 // has more series than those in which its labels were counted.
 
-// times returns the label for so many times the series.
+// times returns the label with its counts multiplied, for that many times the series.
 func (l WithoutLabel) times(factor float64) WithoutLabel {
 	if factor <= 1 || l.Series == 0 {
 		return l
