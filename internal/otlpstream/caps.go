@@ -134,8 +134,8 @@ type Credit struct {
 	requests, bytes int
 }
 
-// Fits reports whether a request of so many bytes may be sent now. A request alone always may: one larger than the
-// window would never be sent otherwise.
+// Fits reports whether a request of the given number of bytes may be sent now. A request alone always may: one larger
+// than the window would never be sent otherwise.
 func (c *Credit) Fits(bytes int) bool {
 	if c.requests == 0 {
 		return true

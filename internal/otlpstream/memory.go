@@ -20,7 +20,7 @@ type Memory struct {
 	users atomic.Int32
 }
 
-// NewMemory returns memory of so many bytes, with arbitrary contents and one user.
+// NewMemory returns memory of the given size in bytes, with arbitrary contents and one user.
 func NewMemory(size int) *Memory {
 	var m *Memory
 	class, room := memoryClass(size)
@@ -38,7 +38,7 @@ func NewMemory(size int) *Memory {
 // Bytes returns the memory itself.
 func (m *Memory) Bytes() []byte { return m.data }
 
-// Extend resizes it to so many bytes, if it is large enough. It must not have another user yet.
+// Extend resizes it to the given number of bytes, if it is large enough. It must not have another user yet.
 func (m *Memory) Extend(size int) bool {
 	if m == nil || size > len(m.room) {
 		return false
@@ -89,7 +89,8 @@ const (
 
 var memories [(mostMemory - leastMemory) * memorySizes]sync.Pool
 
-// memoryClass returns the class of the memory for so many bytes, negative where it is used once, and its size.
+// memoryClass returns the class of the memory for the given number of bytes, negative where it is used once, and its
+// size.
 func memoryClass(size int) (class, room int) {
 	if size <= 1<<leastMemory || size > 1<<mostMemory {
 		return -1, size

@@ -178,7 +178,7 @@ func (u *Unpacker) Unpack(r *Request) error {
 	return nil
 }
 
-// inflate appends the next so many bytes of the frame, which must be all that a message contains.
+// inflate appends the next size bytes of the frame, which must be all that a message contains.
 func (u *Unpacker) inflate(dst, packed []byte, size uint64) ([]byte, error) {
 	u.in.rest = packed
 	dst = slices.Grow(dst, int(size))[:size]

@@ -31,8 +31,8 @@ func uncompressed(ctx context.Context) {
 // aborted call may still use it, and it only holds memory.
 type inflater struct {
 	frames *otlpstream.Frames
-	// over is larger than a message may be: returning it tells gRPC that the message was. Nobody reads it, so it takes
-	// no memory.
+	// over is larger than a message may be: returning it makes gRPC report that the message was. Nobody reads it, so it
+	// takes no memory.
 	over func() []byte
 }
 

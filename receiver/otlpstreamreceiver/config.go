@@ -107,7 +107,7 @@ type Deduplicate struct {
 	_ struct{}
 }
 
-// Unmarshal names unknown keys, and those that were meant.
+// Unmarshal reports unknown keys with suggestions.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
 
 // mostRequestsPerStream is the largest window of a stream, which has room for as many answers.

@@ -115,7 +115,7 @@ func resultName(code otlpstream.ResultCode, refused bool, rejected part) string 
 
 func resultIndex(result string) int { return slices.Index(results[:], result) }
 
-// outcome is what requests are counted by.
+// outcome is the attributes by which requests are counted.
 type outcome struct {
 	transport transport
 	result    string

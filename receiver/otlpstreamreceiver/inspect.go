@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// inspection is what the receiver shows on request.
+// inspection returns what the receiver shows on request.
 func (r *otlpReceiver) inspection() inspect.Source {
 	return inspect.Source{Kind: component.KindReceiver, ID: r.settings.ID, Flow: r.pipelines.traffic.flow, Intake: r.intake, Tap: &r.pipelines.tap}
 }

@@ -39,7 +39,7 @@ const (
 	formatJSON  format = "json"
 )
 
-// pipelines are those of the receiver, the admission of requests to them, and the handling of their errors.
+// pipelines holds the pipelines of the receiver, the admission of requests to them, and the handling of their errors.
 type pipelines struct {
 	// nil where there is none for the signal
 	traces   consumer.Traces

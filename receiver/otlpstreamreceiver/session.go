@@ -58,7 +58,7 @@ type session struct {
 	slots   chan struct{}
 	answers outbox
 
-	// quit tells receive to leave further requests unread: the client will send them again.
+	// quit makes receive leave further requests unread: the client will send them again.
 	quit     chan struct{}
 	received chan struct{} // closed when receive has returned; err is set before
 	err      error

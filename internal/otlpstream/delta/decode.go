@@ -20,7 +20,7 @@ type Decoder struct {
 	scratch columns
 }
 
-// NewDecoder returns a decoder that keeps a history of at most so many bytes.
+// NewDecoder returns a decoder that keeps a history of at most limit bytes.
 func NewDecoder(limit int) *Decoder { return &Decoder{history: history{limit: limit}} }
 
 var (

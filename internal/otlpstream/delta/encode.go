@@ -49,7 +49,7 @@ type record struct {
 	misses, skip uint8
 }
 
-// NewEncoder returns an encoder for a stream whose other end keeps a history of at most so many bytes.
+// NewEncoder returns an encoder for a stream whose other end keeps a history of at most limit bytes.
 func NewEncoder(limit int) *Encoder {
 	return &Encoder{
 		history: history{limit: limit}, seed: maphash.MakeSeed(),
@@ -148,7 +148,7 @@ func (*Encoder) moves(dst []byte, r *row, before, now *columns) []byte {
 	return dst
 }
 
-// bitmap returns the size in bytes of so many bits.
+// bitmap returns the size in bytes of n bits.
 func bitmap(n int) int { return (n + 7) / 8 }
 
 // appendTicks appends how a column of times has changed. Mostly all have changed by the same amount.

@@ -115,7 +115,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// bytes returns the next so many bytes, which still belong to the form.
+// bytes returns the next n bytes, which still belong to the form.
 func (r *reader) bytes(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail()

@@ -22,7 +22,7 @@ type Encoder struct {
 	works sync.Pool
 }
 
-// NewEncoder returns an encoder that keeps stencils of at most so many bytes.
+// NewEncoder returns an encoder that keeps stencils of at most limit bytes.
 func NewEncoder(limit int64) *Encoder {
 	return &Encoder{shelf: newShelf(limit), works: sync.Pool{New: func() any { return new(work) }}}
 }

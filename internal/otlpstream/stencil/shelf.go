@@ -15,13 +15,13 @@ const (
 	// costOfStencil and costOfRoot are their costs in addition to the text, including their places in maps.
 	costOfStencil = 128
 	costOfRoot    = 128
-	// Ages are counted in steps. A root not used for so many steps may be removed; such roots are looked for only once
-	// every few steps.
+	// Ages are counted in steps of length age. A root not used for oldest steps may be removed; such roots are looked
+	// for when memory is short, at most every between steps.
 	age     = 30 * time.Second
 	oldest  = 10
 	between = 2
-	// patience is how many times in a row a resource's metrics may differ from the last time until they are only looked
-	// at once in so many times.
+	// patience is how many times in a row a resource's metrics may differ from the last time. After that, only every
+	// once-th of them is learned.
 	patience = 8
 	once     = 16
 )

@@ -29,7 +29,7 @@ func (t *tail) written() []byte { return t.buf[t.at:] }
 
 func (t *tail) reset() { t.at = len(t.buf) }
 
-// take returns room for so many bytes before the written part.
+// take returns room for n bytes before the written part.
 func (t *tail) take(n int) []byte {
 	if t.at < n {
 		size := t.size()

@@ -15,7 +15,7 @@ type keystream struct {
 
 const streamSize = 1 << 10
 
-// begin begins a frame of so many bytes.
+// begin begins a frame of the given length in bytes.
 func (k *keystream) begin(key [keySize]byte, length int) {
 	k.at = 0
 	for i := 0; i < len(k.keys) && i < length+keySize; i += keySize {

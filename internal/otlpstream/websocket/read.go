@@ -246,7 +246,7 @@ func (c *Conn) some(n int) ([]byte, error) {
 	return b, nil
 }
 
-// fill reads at least so many bytes.
+// fill reads at least the given number of bytes.
 func (c *Conn) fill(least int) error {
 	r := &c.reader
 	if r.full && len(r.in) < mostBuffer {

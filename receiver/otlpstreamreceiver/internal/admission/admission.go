@@ -68,7 +68,7 @@ func (a *Admission) extend(held, n int, now time.Time) (wait time.Duration, ok b
 	return 0, true
 }
 
-// patience is how long to wait. If nothing has moved for a while, it may not move for as long again.
+// patience returns how long to wait. If nothing has moved for a while, it may not move for as long again.
 func (a *Admission) patience(now time.Time) time.Duration {
 	return min(max(LeastDelay, a.stay, now.Sub(a.progress)), maxDelay)
 }

@@ -34,7 +34,7 @@ const (
 	listSize, listFactor = 160, 6
 )
 
-// NewLists makes lists of at most so many bytes.
+// NewLists makes lists of at most the given number of bytes.
 func NewLists(bytes int) *Lists {
 	return &Lists{maphash.MakeSeed(), memo.New(bytes, func(l *list) int { return listSize + listFactor*len(l.raw) })}
 }

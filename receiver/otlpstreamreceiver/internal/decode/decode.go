@@ -41,7 +41,7 @@ type Decoder struct {
 	// Reused memory, and known attributes, for metrics that are decoded into these.
 	again *reuse.Metrics
 	lists *Lists
-	// weight is that of the messages so far, and end the capacity of their payload, which shows how far that is.
+	// weight is the weight of the messages so far, and end the capacity of their payload, which shows how far that is.
 	weight, end int
 }
 
