@@ -53,7 +53,7 @@ var graphLayout = map[string][]string{
 	},
 }
 
-// ErrUnknown says that the host is not the Collector's, or not of the known version.
+// ErrUnknown means that the host is not the Collector's, or not of the known version.
 var ErrUnknown = errors.New("does not show its pipelines in a way that is known")
 
 // A Pipeline is the components that metrics pass in one pipeline.

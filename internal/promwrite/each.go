@@ -53,7 +53,8 @@ func UsualMemory(length int) int {
 	return min(maxUsualSymbols, length/2)*symbolSize + min(maxUsualLabels, length)/2*labelSize + min(maxUsualSamples, length/leastSample)*sampleSize
 }
 
-// Skip says, while do handles a usual series, that so many further series, the first bytes of its Rest, are done.
+// Skip records, while do handles a usual series, that the given number of further series, which are the first bytes of
+// its Rest, are done.
 func (d *Decoder) Skip(series, bytes int) {
 	d.count += series - 1
 	d.skip = bytes

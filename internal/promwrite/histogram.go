@@ -3,7 +3,7 @@
 
 package promwrite
 
-// histogram decodes either version's Histogram, which number their fields alike but for the start timestamp:
+// histogram decodes either version's Histogram, which number their fields alike except for the start timestamp:
 //
 //	message Histogram {
 //	  oneof count      { uint64 count_int = 1;      double count_float = 2; }

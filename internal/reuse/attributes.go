@@ -31,7 +31,7 @@ type seal struct {
 
 const (
 	unshared = -1
-	// lookEvery says that the attributes of one point in so many are compared each time, in turn. For the others, only
+	// lookEvery: the attributes of one point in this many are compared each time, in turn. For the others, only
 	// additions and removals are detected.
 	lookEvery = 16
 )
@@ -70,7 +70,7 @@ func (t *texts) are(all []slab.Attribute) bool {
 // Are reports whether a is set: the zero value is not, but no attributes are.
 func (a Attributes) Are() bool { return a.list != (pcommon.Map{}) }
 
-// Intact reports whether attributes are what they were when they were sealed.
+// Intact reports whether attributes are the same as when they were sealed.
 func (a Attributes) Intact() bool {
 	return !a.Are() || a.list.Len() == int(a.seal.length) && sumOf(a.list) == a.seal.sum
 }

@@ -222,8 +222,8 @@ func (m *Metrics) Lend(ctx context.Context) context.Context {
 	return handback.Lend(ctx, &m.loan, m.metrics)
 }
 
-// LendOwing is Lend for metrics whose parts lack the values of so many points, to consumers that fill them in before
-// they read any: see [handback.Unread].
+// LendOwing is Lend for metrics whose parts lack the values of the given number of points, to consumers that fill them
+// in before they read any: see [handback.Unread].
 func (m *Metrics) LendOwing(ctx context.Context, points int) context.Context {
 	ctx = m.Lend(ctx)
 	m.loan.Owe(points)

@@ -51,7 +51,7 @@ type PartBuilder struct {
 	with    *slab.Slabs
 }
 
-// BuildPart begins a part of so many metrics and points.
+// BuildPart begins a part of the given numbers of metrics and points.
 func BuildPart(metrics, points int, with *slab.Slabs) *PartBuilder {
 	b := &PartBuilder{part: &Part{whole: true, seals: make([]partSeal, 0, points)}, metrics: pmetric.NewMetricSlice(), with: with}
 	b.part.at = slab.Stretch{Points: make([]*slab.Number, 0, points), Ends: make([]int, 0, metrics)}
@@ -128,7 +128,7 @@ func (p *Part) Settle() { p.at.Settle() }
 // Whole reports, after metrics were taken back, whether the part may be used again.
 func (p *Part) Whole() bool { return p.whole }
 
-// owedLookEvery says that a part whose points lack values is checked once in so many times.
+// owedLookEvery is how seldom a part whose points lack values is checked: once in this many times.
 const owedLookEvery = 64
 
 // takeBack checks whether everything is as it was placed. It returns false if shared attributes were changed in place.

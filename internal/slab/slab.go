@@ -39,7 +39,7 @@ func Kept() *Slabs {
 	return s
 }
 
-// Again says that nobody uses anything made of kept slabs any more: their memory is used again.
+// Again records that nobody uses anything made of kept slabs any more: their memory is used again.
 func (s *Slabs) Again() {
 	s.points.again()
 	s.attributes.again()
