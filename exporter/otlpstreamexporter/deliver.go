@@ -357,8 +357,8 @@ func ownCredentials(ctx context.Context, p *delivery) bool {
 	return p.origin == "" && info.Auth == nil
 }
 
-// divide is the outcome for a message that the server says is too large. If it does not tell its limit, halves are
-// tried.
+// divide returns the outcome for a message that is too large for the server. If the server does not report its limit,
+// halves are tried.
 func (d *destination) divide(p *delivery, limit int64) outcome {
 	if exceeds(p, limit) {
 		d.server.Takes(limit)

@@ -153,7 +153,7 @@ func (d *destination) transportSettings() *transport.Settings {
 	}
 }
 
-// caps are what streams are opened with.
+// caps returns the capabilities with which streams are opened.
 func (d *destination) caps() otlpstream.Caps {
 	if d.cfg.Ordered {
 		return otlpstream.AllCaps | otlpstream.CapOrdered

@@ -80,7 +80,7 @@ func (s *shards) begin() {
 	s.resume()
 }
 
-// resume is called when data comes after a pause: the rate before does not tell the rate now.
+// resume is called when data comes after a pause: the rate before it is no measure of the rate now.
 func (s *shards) resume() {
 	s.came, s.over = 0, 0
 	s.since, s.requests = time.Now(), 0

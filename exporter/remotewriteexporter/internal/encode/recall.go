@@ -179,7 +179,7 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 	return &r.points[r.point-1]
 }
 
-// recogniseRest has all further points recognised again: some are not what they were.
+// recogniseRest causes all further points to be recognised again, since some have changed.
 func (r *recalling) recogniseRest() {
 	if r.words != nil {
 		r.loan.Settle()

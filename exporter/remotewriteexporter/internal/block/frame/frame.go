@@ -78,7 +78,7 @@ func (e *Encoder) begin(size int) {
 	e.forget()
 }
 
-// forget says that a decoder has no tables from earlier blocks.
+// forget prepares for a decoder that has no tables from earlier blocks.
 func (e *Encoder) forget() {
 	e.huffman.Reuse = huff0.ReusePolicyNone
 	e.literalLengths.last, e.offsets.last, e.matchLengths.last = nil, nil, nil

@@ -89,7 +89,7 @@ type Run struct {
 	used  uint8
 }
 
-// Differ says that the given number of eight-byte words from offset at on may differ in each stretch. Words must be
+// Differ records that the given number of eight-byte words from offset at on may differ in each stretch. Words must be
 // given in order and must not overlap. The last may reach into the next stretch; that one begins like all others there
 // unless it has words of its own there. It returns false if there is no room to record them.
 func (r *Run) Differ(at, words int) bool {
@@ -107,7 +107,7 @@ func (r *Run) Differ(at, words int) bool {
 	return true
 }
 
-// DifferAs says that stretches may differ where those of another run may.
+// DifferAs records that stretches may differ where those of another run may.
 func (r *Run) DifferAs(other *Run) {
 	r.words, r.used = other.words, other.used
 	if r.used > 0 && int(r.words[r.used-1])+8 > r.Length {
