@@ -113,8 +113,8 @@ func (j *job) arrive(hash uint64) *target {
 	return t
 }
 
-// schedule has the target scraped at its interval. Scrapes that were due since another member gave it away are caught
-// up on, if they are less than an interval ago.
+// schedule begins to scrape the target at its interval. Scrapes that were due since another member gave it away are
+// caught up on, if they are less than an interval ago.
 func (j *job) schedule(t *target, f *discover.Target, since time.Time, orphans bool) {
 	if t.interval == f.Interval {
 		return

@@ -56,8 +56,8 @@ func (s *session) notices() *time.Ticker {
 	return ticker
 }
 
-// noticeWork tells the client which requests are still in work, so that it does not take them for lost and resend them
-// to a pipeline that is slow already.
+// noticeWork reports to the client which requests are still in work, so that it does not take them for lost and resend
+// them to a pipeline that is slow already.
 func (s *session) noticeWork() error {
 	ids := s.work.long(time.Now(), s.r.noticeInterval)
 	if len(ids) == 0 {

@@ -223,7 +223,8 @@ func decodeCode(err error) int {
 	return http.StatusBadRequest
 }
 
-// consumeCode tells the sender whether to send again: not after a permanent error, later after any other.
+// consumeCode returns the status code that makes the sender send again, or not: not after a permanent error, later
+// after any other.
 func consumeCode(err error) int {
 	switch {
 	case consumererror.IsPermanent(err):

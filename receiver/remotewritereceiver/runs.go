@@ -262,7 +262,7 @@ func (k *runs) trim(r *run) {
 	r.least = n
 }
 
-// bytes is how many are in use, including parts that requests use.
+// bytes returns how many bytes are in use, including parts that requests use.
 func (k *runs) bytes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -162,7 +162,7 @@ func (w *wire) wait(size int) ([]byte, error) {
 	return nil, &MemoryError{err}
 }
 
-// split has pages that are larger than a piece passed to part.
+// split sets part as the function to which pages are passed that are larger than a piece.
 func (w *wire) split(part func(Response) error) {
 	w.part, w.held = part, piece
 	w.buf = w.buf[:min(len(w.buf), max(piece, w.end))]

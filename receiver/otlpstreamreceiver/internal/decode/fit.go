@@ -9,11 +9,11 @@ const (
 	usual, little = 8, 16 << 10
 )
 
-// Room is the most that the messages of a payload may weigh: enough for points with only a time, but not for empty
+// Room returns the most that the messages of a payload may weigh: enough for points with only a time, but not for empty
 // ones.
 func Room(size int) int { return 1<<20 + 32*size }
 
-// Charge is the usual size of a payload whose messages weigh that much.
+// Charge returns the usual size of a payload whose messages have the given weight.
 func Charge(weight int) int { return max(0, weight-little) / usual }
 
 // fit weighs a message before it is decoded. If it weighs more than useful data up to its end would, it is left to the

@@ -212,7 +212,8 @@ type familyKey struct {
 	native bool
 }
 
-// Was is what earlier pages made of a name that may be a part's of a histogram or a summary; nil if it is no such name.
+// Was returns what earlier pages made of a name that may belong to a part of a histogram or a summary; nil if it is no
+// such name.
 func (p *PageMetadata) Was(n *Name) *base {
 	if _, suffix := stem(n.Final); suffix != bucketSuffix && suffix != countSuffix && suffix != sumSuffix {
 		return nil

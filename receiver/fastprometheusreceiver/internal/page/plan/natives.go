@@ -121,7 +121,8 @@ func (v NativeValue) buckets() int {
 	return len(v.Floats.PositiveBuckets) + len(v.Floats.NegativeBuckets)
 }
 
-// Bytes is what a native histogram takes, here and in metrics, where buckets between spans have counts, too.
+// Bytes returns how many bytes a native histogram takes, here and in metrics, where buckets between spans have counts,
+// too.
 func (v NativeValue) Bytes() int64 {
 	n := int64(nativeBytes)
 	for _, spans := range v.spans() {

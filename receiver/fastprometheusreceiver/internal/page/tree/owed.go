@@ -21,7 +21,7 @@ type words struct {
 	version int
 }
 
-// wording is about the owner's values in the points of a layout.
+// wording returns the wording of the owner's values in the points of a layout.
 func (o *Owner) wording(l *plan.Layout) *handback.Wording {
 	if w := &o.words; w.layout != l || w.version != o.Version {
 		w.Forget()
