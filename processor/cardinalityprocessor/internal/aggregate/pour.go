@@ -168,7 +168,7 @@ func (g *Aggregate) folds() bool {
 	return g.shape() == amount.ShapeNumber && (g.Class == amount.ClassGauge || g.Class == amount.ClassUpDown)
 }
 
-// adopt has aggregates continue the series of an earlier version of their rule, or of a rule of another name that was
+// adopt makes aggregates continue the series of an earlier version of their rule, or of a rule of another name that was
 // gone when theirs came: so there are not two of them, and no end is sent.
 func (a *Aggregator) adopt() {
 	a.mu.Lock()

@@ -138,7 +138,7 @@ func (pl *Pool) Settle(all []Seat, limit, used int) (quotas []int) {
 	return quotas
 }
 
-// Level is what each unit of weight may have so that the demand, up to that level, fills the room.
+// Level returns how much each unit of weight may have so that the demand, up to that level, fills the room.
 func Level(wants, weights []int, room int) float64 {
 	order := make([]int, len(wants))
 	weight := 0
@@ -180,5 +180,5 @@ func (u *Unmet) Estimate() int {
 // is always room for those who come later.
 const leftToOthers = 8
 
-// Most is the most that one may have when so much is left.
+// Most returns the most that one may have when that much is left.
 func Most[N int | int64](left N) N { return left * (leftToOthers - 1) }

@@ -70,7 +70,7 @@ func (b *Batch) demote(i int, v ruling) (passes bool) {
 	return b.restate(i, &seen, true)
 }
 
-// restate has a point say what its series says by itself.
+// restate changes a point to what its series reports by itself.
 func (b *Batch) restate(i int, v *overflow.View, demote bool) (passes bool) {
 	m, w := b.at.m, amount.WhenAt(b.at.m, i)
 	add := overflow.Addition{FP: b.fps[i], Start: w.Start, Time: w.Time, NoValue: w.NoValue, Kind: overflow.AdditionOwn}

@@ -84,7 +84,7 @@ func (p promoted) Len() (n int) {
 	return n
 }
 
-// Promote has members that were granted a place begin anew, as soon as that is saved.
+// Promote makes members that were granted a place begin anew, as soon as that is saved.
 func (o *Overflow) Promote(placed func(fp uint64) bool) promoted {
 	all := make(promoted, len(o.Shards))
 	for i := range o.Shards {

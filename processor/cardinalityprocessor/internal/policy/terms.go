@@ -111,7 +111,7 @@ func anySays(all map[string]OverrideConfig, pick func(*OverrideConfig) RuleOverr
 	return false
 }
 
-// says is how many numbers are overridden.
+// says returns how many numbers are overridden.
 func (o *RuleOverrideConfig) says() (n int) {
 	for _, number := range []*int{o.MaxSeries, o.MaxNewSeriesPerMinute, o.MaxPointsPerSecond} {
 		if number != nil {
