@@ -49,7 +49,7 @@ const (
 	Unknown           Kind = "unknown"
 )
 
-// String says what a file is, as the end of "it is".
+// String returns what a file is, as the end of "it is".
 func (k Kind) String() string {
 	switch k {
 	case Prometheus:
@@ -230,7 +230,8 @@ func IsCompose(root *yaml.Node) bool {
 // alloyBlock matches the beginning of a component of Alloy, which is never YAML.
 var alloyBlock = lazyregexp.New(`(?m)^[a-z]+(\.[a-z0-9_]+)+\s+"[A-Za-z0-9_]+"\s*\{`)
 
-// Stranger says what a file is that somebody gave a collector to run, if it is one that is met and can be told from parts of a collector's.
+// Stranger returns what a file is that was given to a collector to run, if it is a kind that occurs in practice and can
+// be distinguished from parts of a collector's.
 func Stranger(text []byte) Kind {
 	switch {
 	case vmagent.IsUnit(string(text)) && vmagent.IsFlags(text) && !bytes.Contains(text, []byte("vmagent")) && !vmagent.ScriptFlag().Match(text):

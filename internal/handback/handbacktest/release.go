@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// Consume has a component consume metrics, checks that they are unchanged, and overwrites them: if the component kept
+// Consume makes a component consume metrics, checks that they are unchanged, and overwrites them: if the component kept
 // any of them, it no longer has what it was given. The component must accept them.
 func Consume(t testing.TB, consume func(pmetric.Metrics) error, md pmetric.Metrics) {
 	t.Helper()

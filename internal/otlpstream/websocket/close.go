@@ -48,8 +48,8 @@ func CloseStatus(err error) StatusCode {
 // closeTimeout is how long the other end has to answer a close frame.
 const closeTimeout = 5 * time.Second
 
-// Close tells the other end why there will be no more messages, waits for it to agree, and closes the connection.
-// Messages that still arrive are not read.
+// Close sends the reason why there will be no more messages, waits until the other end agrees, and closes the
+// connection. Messages that still arrive are not read.
 func (c *Conn) Close(code StatusCode, reason string) {
 	late := time.AfterFunc(closeTimeout, c.CloseNow)
 	defer late.Stop()
