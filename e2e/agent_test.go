@@ -18,18 +18,18 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// agent is godwit-agent on its shipped configuration, as `make run` starts it.
+// agent is a running godwit-agent with its shipped configuration, started as `make run` starts it.
 type agent struct {
 	*process.Process
 
-	// targets is the watched folder.
+	// targets is the watched directory.
 	targets string
 	ports   map[string]int
 }
 
 const agentConfig = "distributions/godwit-agent/config.yaml"
 
-// Ports of the agent's configuration, by their variables.
+// The variables of the agent's configuration that hold its ports.
 const (
 	consolePort   = "GODWIT_CONSOLE_PORT"
 	telemetryPort = "GODWIT_TELEMETRY_PORT"
@@ -40,13 +40,13 @@ const (
 
 var portVariable = regexp.MustCompile(`\$\{env:(GODWIT_\w+_PORT):-(\d+)\}`)
 
-// startAgent starts it in a folder of its own, on ports that are free.
+// startAgent starts the agent in a temporary directory, on free ports.
 func startAgent(t *testing.T, env ...string) *agent {
 	t.Helper()
 	return startAgentWith(t, "", env...)
 }
 
-// startAgentWith lays a configuration over the shipped one, if it is not empty.
+// startAgentWith merges overlay, unless it is empty, into the shipped configuration.
 func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
 	t.Helper()
 	ports := documentedPorts(t)
@@ -57,8 +57,9 @@ func startAgentWith(t *testing.T, overlay string, env ...string) *agent {
 	return launchAgent(t, ports, overlay, env...)
 }
 
-// startDocumentedAgent keeps to the ports that the documents name, unless one of them is taken on this machine. It is
-// for a test that runs alone: one of them may be given to whoever connects somewhere before the agent has it.
+// startDocumentedAgent uses the ports that the documentation names, unless one of them is in use on this machine. Only
+// a test that runs alone may call it: in parallel, another connection could get one of these ports before the agent
+// does.
 func startDocumentedAgent(t *testing.T) *agent {
 	t.Helper()
 	ports := documentedPorts(t)
@@ -102,12 +103,12 @@ func launchAgent(t *testing.T, ports map[string]int, overlay string, env ...stri
 	return a
 }
 
-// url of a page the agent serves.
+// url returns the URL of a page that the agent serves.
 func (a *agent) url(port, path string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d%s", a.ports[port], path)
 }
 
-// matches is an answer that a regular expression fits.
+// matches accepts a response with status 200 whose body matches a regular expression.
 func matches(pattern string) process.Answer {
 	re := regexp.MustCompile(pattern)
 	return func(status int, body string) (bool, string) {

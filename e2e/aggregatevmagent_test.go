@@ -29,11 +29,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// vmagentVariable names the binary of vmagent to compare with.
+// vmagentVariable names the environment variable with the path of the vmagent to compare with.
 const vmagentVariable = "VMAGENT"
 
-// The same rules for both. vmagent's `total` adds first values of series as well, of whatever age they are, so it is the other one that
-// is asked for; and it forgets inputs after an interval, unless it is told otherwise.
+// Both have the same rules. vmagent's `total` also adds the first value of a new series, so the rule asks for
+// `total_prometheus` as well. Without staleness_interval vmagent would forget inputs after an interval.
 const (
 	ourAggregation = `
 receivers: {remotewrite: {endpoint: %q}}
@@ -51,7 +51,7 @@ service: {pipelines: {metrics: {receivers: [remotewrite], processors: [cardinali
 `
 )
 
-// theirNames are what vmagent calls what we call otherwise.
+// theirNames maps our names of aggregates to vmagent's.
 var theirNames = map[string]string{
 	"honks_total":  "honks_total:1s_without_ring_total_prometheus",
 	"height_count": "height:1s_without_ring_count_series",
@@ -61,13 +61,13 @@ var theirNames = map[string]string{
 	"height_last":  "height:1s_without_ring_last",
 }
 
-// aggregators are a gateway of ours and a vmagent that are told the same.
+// aggregators are our gateway and a vmagent with the same rules.
 type aggregators struct {
 	t              *testing.T
 	gateway        *collector
-	ours, theirs   string // where they take data
+	ours, theirs   string // URLs that receive remote write
 	made, theyMade *rwserver.Server
-	last           int64 // time of the samples that were sent last
+	last           int64 // timestamp of the last samples sent
 }
 
 func startAggregators(t *testing.T) *aggregators {
@@ -93,10 +93,10 @@ func startAggregators(t *testing.T) *aggregators {
 	return a
 }
 
-// input is a sample of a series that is aggregated.
+// input is a sample of a series to aggregate.
 type input struct {
 	name, flock, ring string
-	start, at         int64 // in milliseconds; a start of 0 is not known
+	start, at         int64 // in milliseconds; start 0 means unknown
 	value             float64
 }
 
@@ -104,13 +104,14 @@ func (in *input) labels() labels.Labels {
 	return labels.FromStrings("__name__", in.name, "flock", in.flock, "ring", in.ring)
 }
 
-// tick is the time of the next samples: no two rounds have the same.
+// tick returns the timestamp for the next samples: later than that of any samples before.
 func (a *aggregators) tick() int64 {
 	a.last = max(a.last+1, time.Now().UnixMilli())
 	return a.last
 }
 
-// send tells both the same, in one request. Ours is told the types, too, which vmagent takes from the rule.
+// send sends the same samples to both, in one request each. Ours also gets the metric types; vmagent takes them from
+// its rules.
 func (a *aggregators) send(all []input) {
 	a.t.Helper()
 	var first prompb.WriteRequest
@@ -150,7 +151,7 @@ func (a *aggregators) post(url, contentType, version string, body []byte) {
 	require.Equal(a.t, 2, resp.StatusCode/100, "status %d of %s", resp.StatusCode, url)
 }
 
-// said are the values of a series for a flock, in order.
+// said returns the values of an aggregate for a flock, in order of arrival.
 func said(s *rwserver.Server, name, flock string) (all []float64) {
 	for _, series := range s.Series(name, "flock", flock) {
 		for _, sample := range series.Samples {
@@ -162,12 +163,13 @@ func said(s *rwserver.Server, name, flock string) (all []float64) {
 	return all
 }
 
-// is reports whether the last of some values is the one that is wanted.
+// is reports whether the last value is the wanted one.
 func is(all []float64, want float64) bool {
 	return len(all) > 0 && math.Abs(all[len(all)-1]-want) < 1e-6
 }
 
-// agree waits until both say what is expected of each flock under a name of ours.
+// agree waits until the last values of both, per aggregate and flock, are the wanted ones. It calls meanwhile before
+// each check.
 func (a *aggregators) agree(want map[string]map[string]float64, meanwhile func()) {
 	a.t.Helper()
 	wait.Until(a.t, delivery, func() (bool, string) {
@@ -184,8 +186,8 @@ func (a *aggregators) agree(want map[string]map[string]float64, meanwhile func()
 	})
 }
 
-// Sums of counters are those of vmagent's over random lives: inputs that come later, are silent, are reset, or say something that
-// is late. So are what it makes of gauges, but for their sum.
+// Sums of counters equal vmagent's when inputs, at random, start late, are silent, are reset or send late samples. So
+// do all aggregates of gauges except the sum.
 func TestAggregatesAreWhatVmagentMakes(t *testing.T) {
 	t.Parallel()
 	a := startAggregators(t)
@@ -227,7 +229,7 @@ func TestAggregatesAreWhatVmagentMakes(t *testing.T) {
 				}
 				b.at = at
 				switch {
-				case !b.known: // what it has counted before is not known to be of this time
+				case !b.known: // a new input's first value may be older than the aggregate, so it does not count
 				case b.value < before:
 					grown[flock] += b.value
 				default:
@@ -253,7 +255,7 @@ func TestAggregatesAreWhatVmagentMakes(t *testing.T) {
 		want["height_min"][flock], want["height_max"][flock] = 100, float64(100*n)
 		want["height_avg"][flock], want["height_last"][flock] = float64(100*(n+1))/2, float64(100*n)
 	}
-	heights := func() { // again and again, for vmagent makes something of what came in an interval only
+	heights := func() { // called repeatedly, because vmagent aggregates only samples of the current interval
 		var all []input
 		for i := range flocks {
 			for ring := range int(want["height_count"][strconv.Itoa(i)]) {
@@ -267,8 +269,9 @@ func TestAggregatesAreWhatVmagentMakes(t *testing.T) {
 	assert.Zero(t, a.gateway.Stop(syscall.SIGTERM, drainTime))
 }
 
-// Where they differ: the sum of gauges is of the last value of each series here, and of all samples of an interval there; and of a
-// counter that says since when it counts all is counted here, where vmagent leaves its first value out, or counts it for any.
+// The differences: our sum of gauges adds the last value of each series, vmagent's all samples of an interval. And of a
+// counter with a start timestamp we count everything since then; vmagent either ignores its first value, or counts that
+// of every counter.
 func TestAggregatesThatDifferFromVmagents(t *testing.T) {
 	t.Parallel()
 	a := startAggregators(t)

@@ -36,28 +36,28 @@ import (
 )
 
 const (
-	// allocatorVariable names the binary of the operator's target allocator to test with.
+	// allocatorVariable names the environment variable with the path of the operator's target allocator.
 	allocatorVariable = "TARGET_ALLOCATOR"
 
-	// allocatedInterval is between two scrapes of what is allocated. The allocator looks at its collectors every 5 seconds, and these ask
-	// it every second: no more than one scrape can fall into that time.
+	// allocatedInterval is the scrape interval of allocated targets. The allocator checks its collectors every 5
+	// seconds, and they poll it every second: at most one scrape falls into that time.
 	allocatedInterval = 10 * time.Second
 
-	// orphaned is for how long nobody scrapes what a collector had that dies: 5 seconds until the allocator looks, 1.5 until the others take that up, one over which
-	// they spread their scrapes, and what a machine with other work takes.
+	// orphaned is how long the targets of a dead collector may go unscraped: 5 seconds until the allocator notices, 1.5
+	// until the others poll it, one over which they spread the new targets' scrapes, and some for a busy machine.
 	orphaned = 9 * time.Second
 
-	// allocated is how many targets there are to be divided.
+	// allocated is the number of targets to divide.
 	allocated = 30
 )
 
-// realAllocator is the target allocator of the OpenTelemetry operator, which serves over TLS and trusts one certificate.
+// realAllocator is the target allocator of the OpenTelemetry operator. It serves TLS and trusts a single certificate.
 type realAllocator struct {
 	*process.Process
 
 	endpoint  string
-	plain     string // the same without TLS
-	authority string // the file of the certificate
+	plain     string // the same API without TLS
+	authority string // the certificate's file
 	key       string
 }
 
@@ -95,7 +95,7 @@ func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAlloca
 	return a
 }
 
-// member starts a collector that the allocator knows by a name, and what it ships to.
+// member starts a collector that the allocator knows by name and that sends to server.
 func (a *realAllocator) member(t *testing.T, name string, server *rwserver.Server) *collector {
 	t.Helper()
 	return startMember(t, name, server, a.endpoint, fmt.Sprintf("{ca_file: %[1]s, cert_file: %[1]s, key_file: %[2]s}", a.authority, a.key))
@@ -122,19 +122,19 @@ service:
 `, server.URL(), endpoint, name, tls))
 }
 
-// memberPod is by what the allocator knows of a collector.
+// memberPod returns the pod by which the allocator finds a collector.
 func memberPod(name string) string {
 	return strings.ReplaceAll(pod(name, "node-1", "10.9.0.1"), "app: web", "app: collector")
 }
 
-// A glimpse is a sample of a target, and which collector has it.
+// A glimpse is a sample of a target and the collector that scraped it.
 type glimpse struct {
 	rwserver.Sample
 
 	by int
 }
 
-// glimpses are the samples of `up` of each target, whichever collector has them, by time.
+// glimpses returns the samples of `up` for each target, from all collectors, sorted by time.
 func glimpses(servers []*rwserver.Server) map[string][]glimpse {
 	all := map[string][]glimpse{}
 	for i, server := range servers {
@@ -151,8 +151,8 @@ func glimpses(servers []*rwserver.Server) map[string][]glimpse {
 	return all
 }
 
-// allocatedFleet starts what is to be divided, and returns the allocator's configuration of it. The allocator divides by address, so that each target needs
-// one of its own: all of 127.0.0.0/8 is this machine.
+// allocatedFleet starts the targets and returns the allocator's configuration for them. The allocator divides targets
+// by address, so each needs its own: all of 127.0.0.0/8 is this machine.
 func allocatedFleet(t *testing.T) string {
 	t.Helper()
 	l := serve.Listen(t, "0.0.0.0:0")
@@ -170,8 +170,9 @@ func allocatedFleet(t *testing.T) string {
 		"    - {job_name: fleet, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [%s]}\n", allocatedInterval, strings.Join(statics, ", "))
 }
 
-// The allocator divides targets among three collectors over mutual TLS. One of them dies and comes back: others scrape its targets
-// meanwhile, with no gap but for the time in which nobody knew, none is scraped by two, and no target is called stale, for all are there.
+// The allocator divides targets among three collectors over mutual TLS. One of them dies and comes back. Meanwhile the
+// others scrape its targets: with no gap beyond the time to notice, no target scraped by two collectors, and no
+// staleness marker, because every target is still there.
 func TestAllocatorDividesTargets(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -186,7 +187,8 @@ func TestAllocatorDividesTargets(t *testing.T) {
 		server := rwserver.New(t, rwserver.Options{})
 		servers, members = append(servers, server), append(members, a.member(t, name, server))
 	}
-	// owners are who has had each target for its last two samples and has them since a time; those in doubt are left out.
+	// owners returns the collector that scraped each target in its last two samples, both later than since. Targets
+	// without a clear owner are left out.
 	owners := func(since time.Time) map[string]int {
 		out := map[string]int{}
 		for instance, list := range glimpses(servers) {
@@ -211,7 +213,7 @@ func TestAllocatorDividesTargets(t *testing.T) {
 	}
 	first := settled(time.Now(), len(names))
 
-	// One dies, and its pod with it.
+	// One collector dies, and its pod is deleted.
 	members[1].Kill()
 	died := time.Now()
 	require.NoError(t, k.Remove(cluster.Objects(t, memberPod(names[1]))[0]))
@@ -222,13 +224,13 @@ func TestAllocatorDividesTargets(t *testing.T) {
 		}
 	}
 
-	// It comes back, and is given targets again, by those who go on running.
+	// It comes back, and the collectors that still run return its targets.
 	k.Create(t, memberPod(names[1]))
 	members[1].Restart()
 	members[1].ready()
 	third := settled(time.Now(), len(names))
 	assert.Equal(t, first, third, "as it was")
-	// Those who gave targets away have had the time to call them stale.
+	// After this time, a collector that handed a target over would have sent a staleness marker.
 	after := time.Now().Add(3 * allocatedInterval)
 	wait.Until(t, firstSeries, func() (bool, string) {
 		for instance, list := range glimpses(servers) {
@@ -250,7 +252,7 @@ func TestAllocatorDividesTargets(t *testing.T) {
 			gap := time.Duration(g.T-list[i-1].T) * time.Millisecond
 			longest = max(longest, gap)
 			if gap < allocatedInterval/2 && first[instance] == 1 && isOrphan(died, g) {
-				more++ // when it was last scraped nobody knew
+				more++ // the new owner could not know when the dead one last scraped it
 			} else if gap < allocatedInterval/2 {
 				twice++
 				t.Logf("%s was scraped by collector %d and, %s later, by %d, %s after collector 1 had died", instance, list[i-1].by, gap, g.by, time.UnixMilli(g.T).Sub(died).Round(time.Millisecond))
@@ -260,28 +262,29 @@ func TestAllocatorDividesTargets(t *testing.T) {
 	t.Logf("the longest gap was %s of an interval of %s; %d samples of %d targets were scraped by two collectors while targets moved, and %d more soon after the end of their collector",
 		longest, allocatedInterval, twice, allocated, more)
 	assert.Less(t, longest, allocatedInterval+orphaned)
-	// Members take up what they are told in one moment, between two scrapes: on a machine that lets a process wait for long, a target may be on either side of it.
+	// A member applies a new list at once, between two scrapes. On a machine that delays a process for long, a target
+	// may still be scraped by both.
 	assert.LessOrEqual(t, twice, 2)
 	for _, m := range members {
 		assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
 	}
 }
 
-// isOrphan reports whether a scrape was soon after a collector had died.
+// isOrphan reports whether a scrape came soon after its collector died.
 func isOrphan(died time.Time, g glimpse) bool {
 	after := time.UnixMilli(g.T).Sub(died)
 	return after > 0 && after < allocatedInterval+orphaned
 }
 
-// What a stumbler does to the answers of an allocator.
+// The ways a stumbler changes the allocator's responses.
 const (
 	asTheyAre int32 = iota
-	late            // they come later than the next question is due
-	cutOff          // they end in the middle
-	lacking         // a collector's own have one half of its targets
+	late            // after the next poll is due
+	cutOff          // the body ends in the middle
+	lacking         // a collector's own list lacks half of the targets
 )
 
-// A stumbler is between an allocator and its collectors.
+// A stumbler is a proxy between an allocator and its collectors.
 type stumbler struct {
 	listener *serve.Listener
 	mood     atomic.Int32
@@ -328,11 +331,12 @@ func newStumbler(t *testing.T, allocator string) *stumbler {
 
 var evenTarget = regexp.MustCompile(`127\.0\.1\.\d*[02468]:`)
 
-// isLacking reports whether a target is one of those that a lacking answer has not.
+// isLacking reports whether a target is missing from the responses of the mood lacking.
 func isLacking(target string) bool { return evenTarget.MatchString(target) }
 
-// An allocator may be slow, have its answers cut off, or leave out of a collector's targets some that it says are that collector's, as it may between two looks
-// at the cluster. Two members may die in one moment. What is scraped goes on as well as it can, and nothing is called stale that is there.
+// The allocator is slow, its responses are cut off, or a collector's list lacks targets that the allocator assigns to
+// it, as can happen between two looks at the cluster. Then two members die at once. Scraping goes on as far as
+// possible, and no target that is there gets a staleness marker.
 func TestAllocatorThatStumbles(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -348,7 +352,8 @@ func TestAllocatorThatStumbles(t *testing.T) {
 		server := rwserver.New(t, rwserver.Options{})
 		servers, members = append(servers, server), append(members, startMember(t, name, server, "http://"+between.listener.Addr().String(), "{insecure: true}"))
 	}
-	// scraped waits until each target was scraped twice since a time, and all by as many members as there are.
+	// scraped waits until every target was scraped twice after since, by one member each, and that by this many
+	// members.
 	scraped := func(since time.Time, among int) {
 		t.Helper()
 		wait.Until(t, firstSeries, func() (bool, string) {
@@ -363,7 +368,8 @@ func TestAllocatorThatStumbles(t *testing.T) {
 		})
 	}
 	var died time.Time
-	// gaps looks at all scrapes from a time on: how long the longest gap of those is that an answer lacked, and of the others.
+	// gaps checks all scrapes after since. It returns the longest gap of targets that the responses lacked, and of the
+	// others.
 	gaps := func(since time.Time) (lacked, others time.Duration) {
 		t.Helper()
 		twice := 0
@@ -400,7 +406,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 
 	since = time.Now()
 	between.mood.Store(lacking)
-	wait.Pause(t.Context(), 3*allocatedInterval+allocatedInterval/2) // longer than it takes to be called stale
+	wait.Pause(t.Context(), 3*allocatedInterval+allocatedInterval/2) // longer than it takes until a staleness marker
 	between.mood.Store(asTheyAre)
 	scraped(time.Now(), len(names))
 	lacked, others = gaps(since)
@@ -422,7 +428,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 	}
 	back := time.Now()
 	scraped(back, len(names))
-	after := time.Now().Add(3 * allocatedInterval) // who gave targets away has had the time to call them stale
+	after := time.Now().Add(3 * allocatedInterval) // when a collector that handed a target over would have sent a staleness marker
 	scraped(after, len(names))
 	lacked, others = gaps(since)
 	t.Logf("two of three members that die at once and come back: the longest gap was %s", max(lacked, others))
@@ -432,7 +438,7 @@ func TestAllocatorThatStumbles(t *testing.T) {
 	}
 }
 
-// What the operator's allocator makes of the kinds ServiceMonitor and PodMonitor, collectors scrape.
+// Collectors scrape the targets that the operator's allocator derives from ServiceMonitor and PodMonitor.
 func TestAllocatorReadsMonitors(t *testing.T) {
 	t.Parallel()
 	k := cluster.Need(t)
@@ -454,7 +460,7 @@ metadata: {name: by-pod, namespace: default}
 spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, %[1]s}]}
 `, there)
 	for _, o := range cluster.Objects(t, monitors) {
-		wait.Until(t, firstWords, func() (bool, string) { // a kind is served a moment after it was made
+		wait.Until(t, firstWords, func() (bool, string) { // the API server serves a new kind only after a moment
 			err := k.Put(o)
 			return err == nil, fmt.Sprint(err)
 		})
@@ -472,7 +478,7 @@ spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, i
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// monitorKind defines a kind of the Prometheus operator's, with any fields.
+// monitorKind returns the definition of one of the Prometheus operator's kinds; it allows any fields.
 func monitorKind(kind string) string {
 	name := strings.ToLower(kind) + "s"
 	version := "v1"

@@ -18,8 +18,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A queue that is full holds up scraping or drops data, as it was told, and no more
-// than that: everything goes on when the destination is back.
+// A full queue stops scraping or drops data, as configured, and does no other harm: everything goes on once the
+// destination is back.
 func TestScrapingOutlivesAFullQueue(t *testing.T) {
 	t.Parallel()
 	f := func(policy string, stands func(before, now float64) bool, told string) {
@@ -51,7 +51,7 @@ func TestScrapingOutlivesAFullQueue(t *testing.T) {
 			}
 			full()
 			server.Always(rwserver.Step{})
-			for range 2 { // what is scraped from now on arrives
+			for range 2 { // new scrapes arrive
 				newest := map[string]float64{}
 				for _, series := range server.Series("beats_total") {
 					newest[series.Labels.Get("instance")] = series.Samples[len(series.Samples)-1].V
@@ -80,6 +80,6 @@ func TestScrapingOutlivesAFullQueue(t *testing.T) {
 	still := func(before, now float64) bool { return now > 0 && now == before }
 	more := func(before, now float64) bool { return now > before }
 	f("block", still, "otelcol_receiver_fastprometheus_scrapes")
-	f("drop_newest", more, "otelcol_exporter_enqueue_failed_metric_points") // refused, and the receiver goes on asking
+	f("drop_newest", more, "otelcol_exporter_enqueue_failed_metric_points") // rejected, and the receiver goes on scraping
 	f("drop_oldest", more, "otelcol_exporter_remotewrite_dropped_items")
 }

@@ -14,11 +14,10 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// What is wrong with a configuration, and the words that must tell. Each fault is
-// put into a configuration that is otherwise sound.
+// Mistakes in a configuration, and the words that the error must contain. The rest of the configuration is valid.
 var faults = []struct {
 	name string
-	// kind and component hold the settings; the fault applies to binaries that have it.
+	// kind and component name the section with these settings. The fault applies to binaries that have the component.
 	kind, component, settings string
 	want                      []string
 }{
@@ -60,7 +59,7 @@ func TestBadConfigNamesTheKey(t *testing.T) {
 			refuses(t, d.Name, missing, missing, "no such file")
 		})
 		t.Run("unreadable file", func(t *testing.T) {
-			folder := t.TempDir() // not even root can read it as a file
+			folder := t.TempDir() // not even root can read a directory as a file
 			refuses(t, d.Name, folder, folder, "is a directory")
 		})
 		t.Run("broken file", func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestBadConfigNamesTheKey(t *testing.T) {
 	}
 }
 
-// refuses checks that both ways to use a configuration end soon and say why.
+// refuses checks that both validating and running a configuration fail soon and say why.
 func refuses(t *testing.T, distribution, config string, want ...string) {
 	t.Helper()
 	for _, args := range [][]string{{"validate", "--config", config}, {"--config", config}} {

@@ -20,19 +20,19 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// balancer is a program that places each gRPC stream, and each WebSocket, anew.
+// balancer is a load balancer that picks a server for each gRPC stream and each WebSocket.
 type balancer struct {
 	*process.Process
 
-	// grpc and websocket are where clients go.
+	// grpc and websocket are the addresses for clients.
 	grpc, websocket string
 
 	file   string
 	config func(servers []*receiving) string
-	reload os.Signal // nil where it has none
+	reload os.Signal // nil if it has none
 }
 
-// addr is where it takes streams of a transport.
+// addr returns the address for clients of a transport.
 func (b *balancer) addr(transport string) string {
 	if transport == overWebSocket {
 		return b.websocket
@@ -40,8 +40,7 @@ func (b *balancer) addr(transport string) string {
 	return b.grpc
 }
 
-// balance makes it use these servers from now on, as an operator would: by a change
-// of its configuration and a reload.
+// balance makes the balancer use these servers, as an operator would: by a change of its configuration and a reload.
 func (b *balancer) balance(t *testing.T, servers ...*receiving) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(b.file, []byte(b.config(servers)), 0o600))
@@ -50,10 +49,10 @@ func (b *balancer) balance(t *testing.T, servers ...*receiving) {
 	}
 }
 
-// startBalancer starts one of balancers, and skips the test where it is not installed.
+// startBalancer starts a balancer, and skips the test if it is not installed.
 func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
 	t.Helper()
-	// Distributions have them where only root looks.
+	// Debian installs them where only root's PATH looks.
 	path, err := exec.LookPath(name)
 	if err != nil {
 		path, err = exec.LookPath(filepath.Join("/usr/sbin", name))
@@ -84,7 +83,8 @@ func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
 	return b
 }
 
-// documented is a configuration of docs/proxies.md for these servers: a line about the first gateway is there for each of them.
+// documented returns the configuration of docs/proxies.md for these servers: it repeats the lines about the first
+// gateway for each server.
 func (b *balancer) documented(t *testing.T, program string, servers []*receiving) string {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(repository.Root(t), "docs", "proxies.md"))
@@ -117,7 +117,7 @@ func (b *balancer) documented(t *testing.T, program string, servers []*receiving
 	return ""
 }
 
-// nginxFrame is what there is around it.
+// nginxFrame puts an http section into a whole nginx.conf.
 func nginxFrame(http string) string {
 	user := ""
 	if os.Geteuid() == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/rwserver"
 )
 
-// A target counts its own scrapes, so each sample says which scrape it is from.
+// beatsPage counts the scrapes of its target, so that each sample says which scrape it is from.
 const beatsPage = "# TYPE beats_total counter\nbeats_total %d\n"
 
-// beats lists the scrapes of such a target that arrived, in order of arrival, and counts those of which the receiver
-// says itself that they failed: on a busy machine one may take longer than its timeout.
+// beats returns the scrapes of such a target in order of arrival, and the number of scrapes that the receiver reported
+// as failed: on a busy machine a scrape may exceed its timeout.
 func beats(server *rwserver.Server, pairs ...string) (arrived []int, failed int) {
 	for _, series := range server.Series("beats_total", pairs...) {
 		for _, sample := range series.Samples {
@@ -34,7 +34,8 @@ func beats(server *rwserver.Server, pairs ...string) (arrived []int, failed int)
 	return arrived, failed
 }
 
-// everyBeat checks that the scrapes of a target arrived in order, and all but those that failed, and counts them.
+// everyBeat checks that the scrapes of a target arrived in order and that none is missing except failed ones. It
+// returns their number.
 func everyBeat(t *testing.T, server *rwserver.Server, pairs ...string) int {
 	t.Helper()
 	arrived, failed := beats(server, pairs...)
@@ -44,7 +45,7 @@ func everyBeat(t *testing.T, server *rwserver.Server, pairs ...string) int {
 	return len(arrived)
 }
 
-// gaps counts the numbers from 0 on that are left out before the last one.
+// gaps counts the numbers missing between 0 and the last one.
 func gaps(numbers []int) (missing int, inOrder bool) {
 	next := 0
 	for _, number := range numbers {

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// benchAgent is a file of benchmarks/agents or benchmarks/limit/agents: how one contender is run. Its
-// configuration and arguments are templates, which the benchmarks' runner fills.
+// benchAgent is a file of benchmarks/agents or benchmarks/*/agents: how to run one contender. Its configuration and
+// arguments are templates for the benchmarks' runner.
 type benchAgent struct {
 	Party  string   `yaml:"party"`
 	Path   string   `yaml:"path"`
@@ -27,8 +27,8 @@ type benchAgent struct {
 	name string
 }
 
-// benchView has the fields that the runner gives to templates; a template that
-// asks for another one fails, here as there.
+// benchView has the fields that the runner offers to templates. A template with any other field fails here as it does
+// there.
 type benchView struct {
 	Config, Dir, Targets string
 	Interval             time.Duration
@@ -43,7 +43,7 @@ func readBenchAgent(t *testing.T, name, text string) benchAgent {
 	return a
 }
 
-// shipped fills the templates as the runner would.
+// shipped executes the templates as the runner would.
 func (a benchAgent) shipped(t *testing.T) shipped {
 	t.Helper()
 	dir := t.TempDir()

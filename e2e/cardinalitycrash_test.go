@@ -38,7 +38,7 @@ service:
   pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
 `
 
-// Who had a place has it after a kill, too: those who come first afterwards gain nothing.
+// Series that were admitted before a kill are admitted after it; new series are still dropped.
 func TestPlacesSurviveAKill(t *testing.T) {
 	t.Parallel()
 	const places = 50
@@ -54,7 +54,7 @@ func TestPlacesSurviveAKill(t *testing.T) {
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 }
 
-// way is one into a gateway, and where what goes in there arrives.
+// way is a gateway's address and the server to which it sends.
 type way struct {
 	addr        string
 	destination *otlpserver.Server
@@ -65,7 +65,7 @@ func newWay(t *testing.T) way {
 	return way{freeport.Addr(t), otlpserver.New(t, otlpserver.Options{})}
 }
 
-// arrive sends gauges as somebody, and returns how many have arrived.
+// arrive sends gauges for a flock and returns how many of them arrived.
 func (w way) arrive(t *testing.T, flock string, first, n int) int {
 	t.Helper()
 	before := w.destination.Totals().DataPoints
@@ -73,7 +73,7 @@ func (w way) arrive(t *testing.T, flock string, first, n int) int {
 	return w.destination.Totals().DataPoints - before
 }
 
-// as sends metrics as somebody, or as nobody.
+// as sends metrics with a flock's metadata, or with none if flock is empty.
 func as(t *testing.T, addr, flock string, md pmetric.Metrics) {
 	t.Helper()
 	ctx := t.Context()
@@ -84,7 +84,7 @@ func as(t *testing.T, addr, flock string, md pmetric.Metrics) {
 	require.NoError(t, err)
 }
 
-// killSaved kills a gateway that has saved what there was, and starts it again.
+// killSaved waits until the gateway has saved its state, then kills and restarts it.
 func killSaved(t *testing.T, g *collector, data string) {
 	t.Helper()
 	wait.Until(t, delivery, savedSince(data, time.Now()))
@@ -93,7 +93,8 @@ func killSaved(t *testing.T, g *collector, data string) {
 	g.ready()
 }
 
-// savedSince reports whether a snapshot that began after a moment is on disk: they are a second apart, and take less.
+// savedSince reports whether a snapshot that started after moment is on disk. Snapshots start every second and take
+// less.
 func savedSince(data string, moment time.Time) func() (bool, string) {
 	return func() (bool, string) {
 		files, _ := filepath.Glob(filepath.Join(data, "*cardinality*"))
@@ -139,7 +140,8 @@ service:
     metrics/b: {receivers: [otlpstream/b], processors: [cardinality], exporters: [otlp_grpc/b]}
 `
 
-// A processor in two pipelines is two instances, each with its places, which it has after a restart and a kill, too.
+// A processor in two pipelines is two instances. Each has series of its own and keeps them after a restart and after a
+// kill.
 func TestTwoPipelinesShareAStorage(t *testing.T) {
 	t.Parallel()
 	const places = 50

@@ -39,7 +39,7 @@ service:
   pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
 `
 
-// Each tenant has the limit that is its own before and after a kill, and nobody's places become another's.
+// Each tenant keeps its own limit and its own series after a kill.
 func TestTenantsHaveTheirOwnLimitsAfterAKill(t *testing.T) {
 	t.Parallel()
 	gateway, data := newWay(t), t.TempDir()
@@ -76,7 +76,8 @@ exporters: {otlp_grpc: {endpoint: %q, tls: {insecure: true}, sending_queue: {ena
 service: {pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}}
 `
 
-// What tenants may have changes while the process runs, as its file says. Nobody loses a place, and a file that cannot be read changes nothing.
+// The limits of tenants change while the process runs, as the rules file says. No admitted series is removed, and an
+// invalid file changes nothing.
 func TestTenantsHaveWhatAFileSays(t *testing.T) {
 	t.Parallel()
 	gateway, file := newWay(t), filepath.Join(t.TempDir(), "rules.yaml")
@@ -145,7 +146,7 @@ service:
     metrics/b: {receivers: [otlpstream/b], processors: [cardinality], exporters: [otlp_grpc/b]}
 `
 
-// A shared processor has one limit for both of its pipelines, and after a kill each has the places that it had of it.
+// A shared processor has one limit for both of its pipelines. After a kill, each pipeline keeps its series of it.
 func TestPipelinesShareALimitAfterAKill(t *testing.T) {
 	t.Parallel()
 	const places, ofA = 50, 30
@@ -192,7 +193,7 @@ service:
   pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [otlp_grpc]}}
 `
 
-// stepsOf are counters that all say the same.
+// stepsOf returns n counters of the same value.
 func stepsOf(n int, begun time.Time, each int64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -210,7 +211,7 @@ func stepsOf(n int, begun time.Time, each int64) pmetric.Metrics {
 	return md
 }
 
-// lastSteps are the last sums that were said, by whose they are.
+// lastSteps returns the last sum sent for each flock.
 func lastSteps(at *otlpserver.Server) map[string]int64 {
 	all, last := at.Metrics(), map[string]int64{}
 	for _, r := range at.Requests() {
@@ -229,8 +230,8 @@ func lastSteps(at *otlpserver.Server) map[string]int64 {
 	return last
 }
 
-// What is made of somebody's series is sent with the metadata that those came with, by a process that was killed and has it from
-// its ledger, too; and it is the sum of what they say, whenever that was.
+// An overflow series is sent with the metadata of its sources, also by a process that was killed and reads it from its
+// ledger. Its value is the sum of all sources, including those from before the kill.
 func TestOverflowIsSentAsItCameAfterAKill(t *testing.T) {
 	t.Parallel()
 	const counters = 20

@@ -24,20 +24,20 @@ import (
 
 const (
 	chartFolder = "testdata/chart"
-	// podIP is an address that no other test listens at: the chart's ports are fixed.
+	// podIP is an address on which no other test listens: the chart's ports are fixed.
 	podIP = "127.0.159.1"
 )
 
-// presets are the parts of the chart's configuration that its values switch on, by the names of their files.
+// presets are the parts of the chart's configuration that values switch on, by file name.
 var presets = strings.Fields("logs host kubelet attributes cluster detection otlp events objects annotations")
 
-// chartEnv is what the chart's pods find in their environment.
+// chartEnv is the environment of the chart's pods.
 func chartEnv(more ...string) []string {
 	return append(more, "MY_POD_IP="+podIP, "OTEL_K8S_NODE_NAME=node-1", "OTEL_K8S_NODE_IP="+podIP, "OTEL_K8S_NAMESPACE=default",
 		"OTEL_K8S_POD_NAME=collector-x", "OTEL_K8S_POD_IP="+podIP, "K8S_NODE_NAME=node-1", "K8S_NODE_IP="+podIP)
 }
 
-// chartConfig is what the chart renders for its default values and some presets.
+// chartConfig returns the configuration that the chart renders for its default values and these presets.
 func chartConfig(t *testing.T, presets ...string) string {
 	t.Helper()
 	config := map[string]any{}
@@ -53,7 +53,8 @@ func chartConfig(t *testing.T, presets ...string) string {
 	return string(text)
 }
 
-// addPreset adds to a configuration as the chart does: lists of processors grow at their beginning, other lists at their end.
+// addPreset merges a preset as the chart does: it prepends to lists of processors and appends to those of receivers and
+// extensions.
 func addPreset(config, part map[string]any) {
 	for key, value := range part {
 		switch was := config[key].(type) {
@@ -77,7 +78,7 @@ func addPreset(config, part map[string]any) {
 	}
 }
 
-// The chart's default values run with an image and a command of ours: two lines of values.
+// The chart's default configuration runs with our image and command, which take two lines of values.
 func TestChartDefaults(t *testing.T) {
 	c := process.Start(t, process.Settings{Path: process.Binary(t, repository.Full), Args: []string{"--config", configFile(t, chartConfig(t))}, Env: chartEnv()})
 	c.WaitHTTP(firstWords, "http://"+podIP+":13133/", nil)
@@ -92,7 +93,7 @@ func TestChartDefaults(t *testing.T) {
 	}
 }
 
-// outsideOfPods is a configuration of the chart's that finds here what pods have elsewhere.
+// outsideOfPods replaces what a configuration of the chart finds only in a pod.
 func outsideOfPods(t *testing.T, config string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -100,7 +101,7 @@ func outsideOfPods(t *testing.T, config string) string {
 		"/var/log/pods", folder).Replace(config)
 }
 
-// With each preset, and with all of them at once, the configuration is one that the distribution can run.
+// The full distribution accepts the configuration of each preset, and of all of them together.
 func TestChartPresets(t *testing.T) {
 	f := func(name string, presets ...string) {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestChartPresets(t *testing.T) {
 	f("all", presets...)
 }
 
-// Each file of the folder is a preset that is tested, and its components are in the distribution.
+// Each file of the directory is a preset that TestChartPresets covers.
 func TestChartPresetsAreComplete(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(chartFolder, "*.yaml"))
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// needs skips a test where a program is missing, or the rights to change the root of a process.
+// needs skips a test if a program is missing, or the right to change the root directory of a process.
 func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
@@ -39,7 +39,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// artefact makes one thing of a distribution's binary, as a release does, and returns its path.
+// artefact packs a distribution's binary in one format, as a release does, and returns its path.
 func artefact(t *testing.T, name, version, format, pattern string) string {
 	t.Helper()
 	root, binaries, out := repository.Root(t), t.TempDir(), filepath.Join(t.TempDir(), "out")
@@ -56,8 +56,8 @@ func artefact(t *testing.T, name, version, format, pattern string) string {
 	return found[0]
 }
 
-// cleanRoot is a machine's root that has nothing but dpkg's empty records and the programs named, with the libraries
-// they are linked with.
+// cleanRoot makes a root directory with nothing but an empty dpkg database and some programs with their shared
+// libraries.
 func cleanRoot(t *testing.T, programs ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -78,7 +78,7 @@ func cleanRoot(t *testing.T, programs ...string) string {
 		path, err := exec.LookPath(program)
 		require.NoError(t, err)
 		wanted := []string{path}
-		linked, _ := exec.Command("ldd", path).Output() // a static one has none
+		linked, _ := exec.Command("ldd", path).Output() // it fails for a static binary, which has none
 		for _, m := range regexp.MustCompile(`(/\S+) \(0x`).FindAllStringSubmatch(string(linked), -1) {
 			wanted = append(wanted, m[1])
 		}
@@ -91,7 +91,7 @@ func cleanRoot(t *testing.T, programs ...string) string {
 	return root
 }
 
-// dpkg runs dpkg on a root; maintainer scripts run in it.
+// dpkg runs dpkg on a root directory; maintainer scripts run inside it.
 func dpkg(t *testing.T, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("dpkg", append([]string{"--root=" + root, "--log=/dev/null"}, args...)...)
@@ -101,7 +101,7 @@ func dpkg(t *testing.T, root string, args ...string) string {
 	return string(out)
 }
 
-// account is a user of a root's /etc/passwd.
+// account is a user of the root directory's /etc/passwd.
 type account struct{ uid, gid int }
 
 func accountOf(t *testing.T, root, name string) account {
@@ -149,7 +149,7 @@ func (u unit) one(t *testing.T, key string) string {
 }
 
 // startUnit does what systemd does for a unit: it makes the state directory, reads the environment file, and runs the
-// command as the unit's user, with the root given as its root.
+// command as the unit's user, in the given root directory.
 func startUnit(t *testing.T, root, name string) *process.Process {
 	t.Helper()
 	u := unitOf(t, root, name)
@@ -182,7 +182,7 @@ func startUnit(t *testing.T, root, name string) *process.Process {
 	return inRoot(t, root, u.one(t, "WorkingDirectory"), who, env, command)
 }
 
-// inRoot runs a command with a folder as its root, as a user, with no more environment than it is given.
+// inRoot runs a command as a user in a root directory, with exactly this environment.
 func inRoot(t *testing.T, root, dir string, who account, env map[string]string, command []string) *process.Process {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
@@ -194,7 +194,7 @@ func inRoot(t *testing.T, root, dir string, who account, env map[string]string, 
 	return process.Start(t, process.Settings{Path: "env", Args: slices.Concat(args, command)})
 }
 
-// runsAs checks whose process it is.
+// runsAs checks which user a process runs as, and that it has no capabilities.
 func runsAs(t *testing.T, p *process.Process, who account) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

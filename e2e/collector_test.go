@@ -12,15 +12,15 @@ import (
 	"github.com/godwit-otel/godwit/e2e/process"
 )
 
-// collector is a distribution on a configuration of the test's own.
+// collector is a running distribution with a test's own configuration.
 type collector struct {
 	*process.Process
 
-	// health and telemetry are pages it serves.
+	// health and telemetry are the URLs of its pages.
 	health, telemetry string
 }
 
-// What every configuration of a test has besides what it is about.
+// collectorFrame is the part of the configuration that all tests share.
 const collectorFrame = `
 extensions:
   health_check: {endpoint: %s}
@@ -29,26 +29,26 @@ service:
   telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d, without_type_suffix: true}}}}]}}
 `
 
-// startCollector starts the agent on configurations, each laid over the one before,
-// and waits until it has started all of its components.
+// startCollector starts the agent with these configurations, merged in order, and waits until it has started all of its
+// components.
 func startCollector(t *testing.T, configs ...string) *collector {
 	t.Helper()
 	return startDistribution(t, "godwit-agent", configs...)
 }
 
-// startDistribution does so with a distribution of the test's choice.
+// startDistribution is startCollector for a named distribution.
 func startDistribution(t *testing.T, name string, configs ...string) *collector {
 	t.Helper()
 	return startUnder(t, nil, name, configs...)
 }
 
-// startUnder runs it by a command that runs the one that follows it.
+// startUnder runs a distribution under another command, such as a limiter.
 func startUnder(t *testing.T, under []string, name string, configs ...string) *collector {
 	t.Helper()
 	return startCommand(t, append(slices.Clone(under), process.Binary(t, name)), configs...)
 }
 
-// startBinary runs a build that is not this tree's.
+// startBinary runs a binary that was not built from this tree.
 func startBinary(t *testing.T, path string, configs ...string) *collector {
 	t.Helper()
 	return startCommand(t, []string{path}, configs...)
@@ -68,7 +68,7 @@ func startCommand(t *testing.T, command []string, configs ...string) *collector 
 
 func (c *collector) ready() { c.WaitHTTP(firstWords, c.health, nil) }
 
-// metric is the sum of the series of one of its own metrics.
+// metric returns the sum of the series of one of the collector's own metrics.
 func (c *collector) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	return metric(t, page(t, c.telemetry), name)

@@ -16,8 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// A command that only looks at its configuration takes well below a second; the
-// rest is for a machine that does other things too.
+// A command that only reads its configuration takes well below a second; the rest is for busy machines.
 const commandTimeout = 3 * time.Minute
 
 // command runs a distribution to its end and returns what it printed.
@@ -28,7 +27,7 @@ func command(t *testing.T, distribution string, env []string, args ...string) (e
 	return exit, p.Output()
 }
 
-// inventory is what `components` prints.
+// inventory is the output of `components`.
 type inventory struct {
 	Buildinfo struct {
 		Command, Description, Version string

@@ -29,8 +29,8 @@ func TestVersionIsTheManifests(t *testing.T) {
 	})
 }
 
-// A component that is in the manifest but not in the binary was not generated; one
-// that is in the binary only came in by another's import.
+// A component of the manifest that the binary lacks was not generated; one that only the binary has came in by
+// another's import.
 func TestManifestEqualsFactories(t *testing.T) {
 	eachDistribution(t, func(t *testing.T, d repository.Distribution) {
 		m, inv := repository.ReadManifest(t, d), components(t, d.Name)
@@ -40,7 +40,7 @@ func TestManifestEqualsFactories(t *testing.T) {
 				built = append(built, c.Module)
 			}
 			slices.Sort(built)
-			// A component under two names is there once.
+			// A component with two names is listed twice.
 			assert.ElementsMatch(t, m.Gomods[kind], slices.Compact(built), "%s of %s", kind, d.Manifest)
 		}
 		assert.NotEmpty(t, inv.Kinds["receivers"])

@@ -19,8 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// A YAML file of this repository is one of these, by its place or its contents.
-// The first rule that fits claims it.
+// Each YAML file of the repository is one of these, by its path or its contents. The first match wins.
 var claims = []struct {
 	what string
 	fits func(name string, doc map[string]any) bool
@@ -47,30 +46,30 @@ var claims = []struct {
 const (
 	collectorConfig = "collector configuration"
 	benchmarkAgent  = "agent of a benchmark"
-	// The console's own tests hold its answers against it.
+	// The console's own tests check its responses against it.
 	openAPI = "description of an API"
-	// TestDashboardsAndAlertsAreAlive is about it.
+	// TestDashboardsAndAlertsAreAlive covers them.
 	alertRules = "alert rules"
 	alertsFile = dashboards + "alerts.yaml"
 	dashboards = "dashboards/"
 )
 
-// isWhole tells a configuration that can run from a fragment.
+// isWhole reports whether a document is a complete configuration rather than a fragment.
 func isWhole(doc map[string]any) bool {
 	service, _ := doc["service"].(map[string]any)
 	return service["pipelines"] != nil
 }
 
-// shipped is a collector configuration that users meet.
+// shipped is a collector configuration for users.
 type shipped struct {
 	where, text string
-	// binary is what runs it, where that is said apart from the configuration.
+	// binary is the distribution that runs it, if that is set apart from the configuration.
 	binary string
-	// args are what it is run with; default --config and a file of that text.
+	// args are the arguments; by default --config and a file of that text.
 	args []string
 }
 
-// shippedConfigs are all collector configurations of the repository, in files and in documents.
+// shippedConfigs returns all collector configurations of the repository, in files and in documents.
 func shippedConfigs(t *testing.T) []shipped {
 	t.Helper()
 	var found []shipped
@@ -116,8 +115,8 @@ func TestEveryShippedConfigIsValid(t *testing.T) {
 	assert.Contains(t, where, "benchmarks/relay/agents/godwit-rw.yaml")
 }
 
-// The full distribution has every discovery of Prometheus. Tests of modules are built
-// as the agent is, with few of them.
+// The full distribution has every service discovery of Prometheus. Tests of modules are built as the agent is, with
+// only some of them.
 func TestFullDistributionHasEveryDiscovery(t *testing.T) {
 	const receivers, id = "receiver/prometheusreceiver/testdata/config.yaml", "prometheus/discovery"
 	var all map[string]any
@@ -133,11 +132,11 @@ func TestFullDistributionHasEveryDiscovery(t *testing.T) {
 	assert.Zero(t, exit, output)
 }
 
-// claim tells what a YAML file is; "" when no rule fits.
+// claim returns what a YAML file is, "" if no rule matches.
 func claim(name, text string) string {
 	var doc map[string]any
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		doc = nil // a list, or several documents: its place must claim it
+		doc = nil // a list, or several documents: its path must decide
 	}
 	for _, c := range claims {
 		if c.fits(name, doc) {
@@ -164,9 +163,8 @@ func inDocument(t *testing.T, name string) []shipped {
 
 var forComment = regexp.MustCompile(`^# for: (\S+)\n`)
 
-// binaryFor names the distribution a configuration is for: the one it is run
-// with, the one its first line names, that of its folder, or the one that has
-// everything.
+// binaryFor returns the distribution for a configuration: the one that runs it, the one that its first line names, the
+// one of its directory, or the full one.
 func binaryFor(t *testing.T, c shipped) string {
 	t.Helper()
 	name := repository.Full
@@ -182,7 +180,7 @@ func binaryFor(t *testing.T, c shipped) string {
 	return name
 }
 
-// configEnv points the variables of shipped configurations into folders of the test.
+// configEnv points the variables of shipped configurations to temporary directories.
 func configEnv(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()

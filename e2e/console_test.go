@@ -22,16 +22,16 @@ import (
 	"github.com/godwit-otel/godwit/e2e/targets"
 )
 
-// What strangers may put into a label.
+// Hostile values of labels.
 const (
 	script = `<script>document.title="taken"</script><img src=x onerror="document.title='taken'">`
-	// Shown as it is, this would read as a text file.
+	// Shown unchanged, this would look like a text file.
 	backwards = "\u202etxt.exe"
 )
 
 var endless = strings.Repeat("goose", 2000)
 
-// A flock that has an ID in a label, next to one that has none, and values of strangers.
+// consolePage returns a page with a label that looks like an ID, a metric without one, and hostile label values.
 func consolePage() string {
 	var b strings.Builder
 	b.WriteString("# TYPE geese gauge\ngeese{flock=\"north\"} 42\n# TYPE sightings counter\n")
@@ -52,8 +52,8 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [cardinality], exporters: [remotewrite]}}
 `
 
-// consoleAgent scrapes a target that is well and strange, one that answers 503, one that is not there, and none of a
-// job whose targets relabelling drops.
+// consoleAgent scrapes a healthy target with hostile labels, one that responds with 503 and one that does not listen.
+// Relabelling drops all targets of a fourth job.
 type consoleAgent struct {
 	*collector
 
@@ -86,14 +86,14 @@ func startConsoleAgent(t *testing.T) *consoleAgent {
 	return a
 }
 
-// namedLook is a look, and what its pictures are called by.
+// namedLook is a look and its name in file names of screenshots.
 type namedLook struct {
 	name string
 	look console.Look
 }
 
-// looks are both widths and both themes: light where it is wide and dark where it is narrow. With GODWIT_CONSOLE_LOOKS they are each
-// with each, which takes minutes more, for who wants the pictures.
+// looks returns a wide light and a narrow dark look. With GODWIT_CONSOLE_LOOKS it returns all four combinations, which
+// takes minutes longer, for those who want the screenshots.
 func looks() []namedLook {
 	dark := func(l console.Look) console.Look { l.Dark = true; return l }
 	usual := []namedLook{{"wide", console.Wide}, {"narrow-dark", dark(console.Narrow)}}
@@ -103,7 +103,7 @@ func looks() []namedLook {
 	return append(usual, namedLook{"wide-dark", dark(console.Wide)}, namedLook{"narrow", console.Narrow})
 }
 
-// The console, on an agent with something wrong, read the way its users do.
+// Users' ways through the console of an agent that has problems.
 func TestConsole(t *testing.T) {
 	browser := console.Open(t)
 	a := startConsoleAgent(t)
@@ -114,7 +114,7 @@ func TestConsole(t *testing.T) {
 		p.Click(`a[href*="state=failing"]`)
 		p.Reads("main", "of 3")
 		p.Go("#/targets?job=strange")
-		p.Reads("tbody", a.well.URL(), "Healthy", "402") // samples
+		p.Reads("tbody", a.well.URL(), "Healthy", "402") // 402 samples
 		p.Go("#/targets?q=" + a.silent)
 		p.Reads("tbody", a.silent, "connection refused")
 		p.Holds(`document.querySelectorAll("table.cards")[0].tBodies[0].rows.length === 1`)
@@ -148,7 +148,7 @@ func TestConsole(t *testing.T) {
 		p.Picture("relabel-wide")
 		p.Go("#/relabel?" + `labels=env%3Dtest&rules=-%20%7Bsource_labels%3A%20%5Benv%5D%2C%20regex%3A%20prod%2C%20action%3A%20keep%7D`)
 		p.Reads("main", "Dropped by rule 1")
-		p.Forgive() // that a question is refused is told in the console of the browser
+		p.Forgive() // the browser logs the rejected request to its own console
 		p.Go("#/relabel?labels=env%3Dtest&rules=%7B")
 		p.Reads("[role=alert]", "rules")
 	})
@@ -230,7 +230,7 @@ func TestConsole(t *testing.T) {
 			p.Do(fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true}), document.dispatchEvent(new Event("visibilitychange"))`, hidden))
 		}
 		hide(true)
-		// Two rounds' worth of a timer that would ask again; it is set to go off before this one. What is in progress may still end.
+		// Two periods of the timer that polls, which would fire before this one. A request in flight may still end.
 		asked := `(began => new Promise(done => setTimeout(() => done(performance.getEntriesByType("resource").filter(e => e.startTime > began).length), 5500)))(performance.now())`
 		assert.Zero(t, console.Await[int](p, asked), "it asks while nobody looks")
 		p.Do("performance.clearResourceTimings()")
@@ -297,7 +297,7 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// Each view of that agent, in each look, fits, can be read by a screen reader, and is drawn.
+// Each view of that agent, in each look, fits the window and is accessible; a screenshot is taken.
 func TestConsoleViews(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -339,7 +339,7 @@ processors:
     %s
 `
 
-// The rule that is shown is copied, on a machine of its own and elsewhere, and the agent takes it.
+// The rule that is shown can be copied with the browser's clipboard API and without it, and the agent accepts it.
 func consoleCopies(t *testing.T, p *console.Page) {
 	p.Do(`addEventListener("copy", () => { copied = document.activeElement.value })`)
 	for _, clipboard := range []string{`{writeText: async text => { copied = text }}`, `undefined`} {
@@ -356,7 +356,7 @@ func consoleCopies(t *testing.T, p *console.Page) {
 	p.Reads(".whatif button", "Copy the rule")
 }
 
-// Whoever has no mouse gets everywhere.
+// The keyboard reaches everything.
 func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p := browser.Page(t, console.Wide, a.home, "#/overview")
 	p.Reads("h1", "problem")
@@ -369,14 +369,14 @@ func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Keys(kb.Escape)
 	p.Holds(`!document.querySelector("dialog[open]")`)
 	p.Keys("?")
-	p.Keys(kb.Enter) // on its button, which has the focus
+	p.Keys(kb.Enter) // on the dialog's button, which has the focus
 	p.Holds(`!document.querySelector("dialog[open]")`)
 	p.Keys("2")
 	p.Reads("h1", "Targets")
 	assert.Equal(t, "main", p.Focused(), "a new view begins at its top")
 	p.Keys("/")
 	assert.Equal(t, "Search in address, labels, job, error", p.Focused())
-	p.Keys("2 strange") // a shortcut is a letter here
+	p.Keys("2 strange") // in a text field, a shortcut is a letter
 	p.Holds(`location.hash.includes("q=2+strange")`)
 	p.Keys(strings.Repeat(kb.Backspace, len("2 strange")) + "silent")
 	p.Reads("main", "1 target of 3")
@@ -402,7 +402,7 @@ func consoleKeyboard(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Holds(`document.documentElement.dataset.theme === undefined`)
 }
 
-// What one does within the pause in which a search box waits for more letters takes nothing back, and is not taken back.
+// Actions during the search box's delay do not undo the search, and it does not undo them.
 func consoleHurry(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p := browser.Page(t, console.Wide, a.home, "#/targets")
 	const write = `(box => { box.focus(); box.value = %q; box.dispatchEvent(new InputEvent("input", {bubbles: true})) })(document.querySelector("[data-search]"));`
@@ -411,7 +411,7 @@ func consoleHurry(t *testing.T, browser *console.Browser, a *consoleAgent) {
 	p.Do(fmt.Sprintf(write, "silent") + press)
 	p.Holds(`location.hash.includes("sort=url") && location.hash.includes("q=silent")`)
 	p.Reads("main", "1 target of 3")
-	p.Do(press + press) // before the view was drawn again
+	p.Do(press + press) // before the view is drawn again
 	p.Holds(`document.querySelector("th[aria-sort=ascending]") && !location.hash.includes("order=desc")`)
 	p.Do(fmt.Sprintf(write, "ill") + `location.hash = "#/delivery"`)
 	p.Reads("h1", "Delivery")
@@ -427,7 +427,7 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], exporters: [debug]}}
 `
 
-// Without targets, limits and destinations every view says so, and what to do.
+// Without targets, limits and destinations, every view says so and what to do.
 func TestConsoleOfAnIdleAgent(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -446,7 +446,7 @@ func TestConsoleOfAnIdleAgent(t *testing.T) {
 	p.Reads(".picture", "fastprometheus", "debug")
 	p.Reads("main", "1 warning", "fastprometheus has no targets: nothing is scraped", "Next: See whether the jobs are those you mean")
 	p.Picture("overview-empty")
-	p.Forgive() // the answer is a 404
+	p.Forgive() // the response is a 404
 	p.Go("#/targets/0123456789abcdef")
 	p.Reads("main [role=alert]", "Nothing is known of this")
 }

@@ -23,13 +23,13 @@ import (
 
 const description = "openapi.json"
 
-// pathTo is where the description has the schema of a good answer.
+// pathTo returns the path, in the API description, of the schema of a 200 response.
 func pathTo(method, path string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace
 	return fmt.Sprintf("%s#/paths/%s/%s/responses/200/content/%s/schema", description, escape(path), method, escape("application/json"))
 }
 
-// What a running agent answers, with something wrong in every view, is what the description that it serves says.
+// The responses of a running agent that has a problem in every view match the API description that it serves.
 func TestConsoleAnswersAsItDescribes(t *testing.T) {
 	t.Parallel()
 	a := startConsoleAgent(t)
@@ -37,7 +37,7 @@ func TestConsoleAnswersAsItDescribes(t *testing.T) {
 	api := a.home + "api/v1/"
 	var described any
 	require.NoError(t, yaml.Unmarshal(ask(t, api+"openapi.yaml"), &described))
-	text, err := json.Marshal(described) // as JSON has numbers and times
+	text, err := json.Marshal(described) // through JSON, for its types of numbers and times
 	require.NoError(t, err)
 	described, err = jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestConsoleAnswersAsItDescribes(t *testing.T) {
 	compiler.AssertFormat()
 	require.NoError(t, compiler.AddResource(description, described))
 
-	ids := map[string]string{} // by method: one that fails is shown, one that is well is fetched
+	ids := map[string]string{} // by method: get uses a failing target, post a healthy one
 	wait.Until(t, firstSeries, func() (bool, string) {
 		for method, query := range map[string]string{"get": "state=failing&job=ill", "post": "state=healthy"} {
 			var list struct {

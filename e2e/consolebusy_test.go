@@ -23,7 +23,7 @@ receivers: {fastprometheus: {api_server: {enabled: true, server_config: {endpoin
 service: {extensions: [health_check, console]}
 `
 
-// What only shows waits for its address; what ships does not.
+// Components that only show something wait for a busy address; they do not keep the pipeline from starting.
 func TestABusyAddressStopsNothing(t *testing.T) {
 	t.Parallel()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,6 +37,6 @@ func TestABusyAddressStopsNothing(t *testing.T) {
 	c.WaitLog(firstWords, "The API is not served")
 
 	require.NoError(t, busy.Close())
-	c.WaitHTTP(firstWords, "http://"+busy.Addr().String()+"/", nil) // one of the two, which found the same address, has it
+	c.WaitHTTP(firstWords, "http://"+busy.Addr().String()+"/", nil) // one of the two gets it: both were configured with the same address
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }

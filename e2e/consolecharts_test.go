@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/freeport"
 )
 
-// An hour that no test waits for, with a restart in it, told in place of the agent's own.
+// anHour replaces the agent's history by a made-up hour with a restart in it.
 const anHour = `{
 	const times = Array.from({length: 360}, (_, i) => Math.floor(Date.now() / 1000) - 10 * (359 - i));
 	const line = (name, of) => ({name, unit: "", values: times.map((_, i) => i >= 150 && i < 180 ? null : of(i))});
@@ -31,7 +31,7 @@ const anHour = `{
 	fetch = (url, options) => String(url).endsWith("v1/history") ? Promise.resolve(new Response(JSON.stringify(hour))) : ask(url, options);
 }`
 
-// How many pixels of a chart have the colour of its line.
+// drawnBad counts the pixels of a chart that have the colour of its line.
 const drawnBad = `(() => {
 	const canvas = [...document.querySelectorAll(".chart")].find(c => c.textContent.startsWith("Lost")).querySelector("canvas");
 	const probe = document.body.appendChild(document.createElement("i"));
@@ -44,7 +44,7 @@ const drawnBad = `(() => {
 	return n;
 })()`
 
-// The charts of a whole hour: what is drawn, what is told to those who do not see it, and what is under the pointer.
+// The charts of a whole hour: what is drawn, what screen readers get, and what the pointer shows.
 func TestConsoleChartsOfAnHour(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -58,7 +58,7 @@ func TestConsoleChartsOfAnHour(t *testing.T) {
 		p.Holds(`document.querySelectorAll(".chart canvas").length === 9`)
 		p.Holds(`document.querySelector("[aria-label^='Samples, on one scale, last 1 h. in: now '][aria-label*='highest 51.9k/s']")`)
 		p.Holds(`document.querySelector("[aria-label^='Waiting in queues'][aria-label*='highest 56.3 MiB']")`)
-		p.Holds(drawnBad + " > 4") // ten seconds of losses in an hour are seen
+		p.Holds(drawnBad + " > 4") // ten seconds of losses in an hour are visible
 		p.Fits()
 		p.Accessible()
 		p.Picture("overview-hour-" + l.name)

@@ -31,7 +31,7 @@ service:
   pipelines: {metrics: {receivers: [remotewrite], exporters: [nop]}}
 `
 
-// A client that sends nonsense is named, and what becomes of it.
+// The console names a client that sends malformed requests, and says what it was answered.
 func TestConsoleShowsClients(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -56,7 +56,7 @@ func TestConsoleShowsClients(t *testing.T) {
 	p.Reads("main", "1.0 400: 1", "answered 400 to 127.0.0.1: cannot decompress 4 bytes of snappy")
 	ctx := wait.Context(t, func() bool { return false })
 	var client sync.WaitGroup
-	client.Go(func() { // findings are about the last seconds
+	client.Go(func() { // a finding covers only the last seconds
 		for wait.Pause(ctx, time.Second) {
 			nonsense()
 		}
@@ -78,7 +78,7 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [memory_limiter], exporters: [remotewrite]}}
 `
 
-// A memory_limiter that refuses is named, and that scrapes are lost by it.
+// The console says that a memory_limiter refuses data, and that scrapes are lost by it.
 func TestConsoleTellsOfShortMemory(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -101,7 +101,7 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], exporters: [nop]}}
 `
 
-// Behind TLS and a password, nothing is shown to whoever has none.
+// With TLS and a password, nothing is shown without the password.
 func TestConsoleBehindAPassword(t *testing.T) {
 	t.Parallel()
 	endpoint := freeport.Addr(t)

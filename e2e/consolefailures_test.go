@@ -20,12 +20,13 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// Targets fail in eleven ways: each way is counted, all of them together are those that fail, and the metrics say the same.
+// Targets fail in eleven ways. The console counts each way, the counts add up to the failing targets, and the metrics
+// agree.
 func TestConsoleCountsFailures(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
-	secure := httptest.NewUnstartedServer(http.NotFoundHandler()) // its authority is one that nobody knows
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)           // of handshakes that the agent ends
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler()) // its certificate is from an unknown authority
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)           // it logs the handshakes that the agent aborts
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	at := func(page targets.Page) string { return targets.New(t, page).Addr() }

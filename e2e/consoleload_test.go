@@ -26,16 +26,16 @@ import (
 
 const (
 	loadTargets = 10_000
-	loadSeries  = 100 // of a target: a million in all
+	loadSeries  = 100 // per target: a million in all
 
-	// What an answer may take, and an open page of a core.
+	// The longest time for a response, and the largest share of a core while a page is open.
 	slowAnswer = 200 * time.Millisecond
 	openShare  = 0.02
-	// What a closed one may.
+	// The largest share while no page is open.
 	closedShare = 0.001
 )
 
-// The deciles that are logged are of so many answers.
+// loadRounds is the number of requests per view that the logged quantiles are of.
 const loadRounds = 40
 
 const loadConfig = `
@@ -55,10 +55,10 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [cardinality], exporters: [nop]}}
 `
 
-// anyTarget stands for the ID of a target.
+// anyTarget stands for a target's ID.
 const anyTarget = "ID"
 
-// rounds are what an open view asks for every five seconds, by view.
+// rounds holds, by view, the requests that an open page makes every five seconds.
 var rounds = map[string][]string{
 	"overview":    {"overview", "history"},
 	"targets":     {"targets?limit=50&sort=state"},
@@ -73,12 +73,12 @@ var rounds = map[string][]string{
 	"target":      {"targets/" + anyTarget},
 	"tsdb":        {"status/tsdb?limit=1000"},
 	"delivery":    {"delivery"},
-	// The page asks for it every fifteen seconds.
+	// The page requests it every fifteen seconds.
 	"configuration": {"configuration"},
 }
 
-// With GODWIT_CONSOLE_LOAD the console is asked about 10,000 targets and a million series. It takes minutes, and wants a
-// machine that has nothing else to do.
+// With GODWIT_CONSOLE_LOAD set, the console of 10,000 targets and a million series is measured. That takes minutes and
+// needs a machine without other load.
 func TestConsoleUnderLoad(t *testing.T) {
 	if os.Getenv("GODWIT_CONSOLE_LOAD") == "" {
 		t.Skip("set GODWIT_CONSOLE_LOAD to measure the console with 10,000 targets and a million series")
@@ -107,7 +107,7 @@ func TestConsoleUnderLoad(t *testing.T) {
 
 	const idle = 20 * time.Second
 	before := a.Usage().CPU
-	time.Sleep(idle) // scraping alone, to be taken off
+	time.Sleep(idle) // the CPU of scraping alone, to subtract
 	rest := float64(a.Usage().CPU-before) / float64(idle)
 	for _, view := range slices.Sorted(func(yield func(string) bool) {
 		for view := range rounds {
@@ -132,15 +132,15 @@ func TestConsoleUnderLoad(t *testing.T) {
 			view, took[len(took)/2].Round(100*time.Microsecond), p95.Round(100*time.Microsecond), each.Round(10*time.Microsecond), share*100)
 		assert.Less(t, p95, slowAnswer, view)
 		assert.Less(t, share, openShare, view)
-		if view == "delivery" { // which reads all that is sampled every ten seconds while nobody looks, and answers
+		if view == "delivery" { // in the background the console reads the same data every ten seconds
 			assert.Less(t, each.Seconds()/10, closedShare, "while closed")
 		}
 	}
 	t.Run("page", func(t *testing.T) { smooth(t, a, "http://"+endpoint+"/") })
 }
 
-// What a page must not exceed to be smooth: a task of its own that keeps it from answering, a search from the last letter to
-// the list, what a refresh loads, and what is more in its memory after many refreshes. A first list has its scripts to load.
+// The limits of a smooth page: the longest task that blocks it, the time from the last letter of a search to the list,
+// the time to the first list with its scripts, the size of an update, and the growth of the heap over many updates.
 const (
 	longestTask   = 200 * time.Millisecond
 	longestSearch = 300 * time.Millisecond
@@ -150,17 +150,17 @@ const (
 )
 
 const (
-	// watchTasks records the longest task from the beginning of the page on.
+	// watchTasks records the longest task since the page was loaded.
 	watchTasks = `longest = 0; new PerformanceObserver(list => list.getEntries().forEach(e => { longest = Math.max(longest, e.duration) })).observe({type: "longtask", buffered: true})`
-	// rows are of the list of targets.
+	// rows counts the rows of the list of targets.
 	rows = `document.querySelectorAll("#view [aria-labelledby=s-list] tbody tr").length`
-	// refresh asks for new data.
+	// refresh requests new data.
 	refresh = `document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "r", bubbles: true}))`
-	// heap is what the page holds.
+	// heap is the size of the page's heap.
 	heap = `performance.memory.usedJSHeapSize`
 )
 
-// timed is how many milliseconds pass from an action of the page to a state of it.
+// timed returns the time from an action on the page until a condition holds.
 func timed(p *console.Page, action, until string) time.Duration {
 	ms := console.Await[float64](p, fmt.Sprintf(`new Promise(done => {
 		const began = performance.now();
@@ -171,10 +171,10 @@ func timed(p *console.Page, action, until string) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// How often everything is tried. The least counts: what other processes take of a machine is not the page's.
+// tries is how often each measurement is repeated. The least counts, because other processes also use the machine.
 const tries = 3
 
-// smooth measures the page of 10,000 targets and a million series in a browser.
+// smooth measures the page, in a browser, with 10,000 targets and a million series.
 func smooth(t *testing.T, a *collector, home string) {
 	before := a.Usage().RSS
 	browser := console.Open(t)
@@ -246,7 +246,7 @@ func smooth(t *testing.T, a *collector, home string) {
 	update := console.Eval[float64](p, `performance.getEntriesByType("resource").filter(e => /targets\?limit=50&sort=state$|targets\?sort=state&limit=50$/.test(e.name)).at(-1).transferSize`)
 
 	p.Go("#/cardinality")
-	p.Reads("main", "1.05M", "load_3") // with those that the receiver makes of each scrape
+	p.Reads("main", "1.05M", "load_3") // with the series that the receiver adds for each scrape
 	p.Go("#/overview")
 	p.Reads("main", "10,000 targets")
 	p.Picture("overview-load-wide")
@@ -259,12 +259,12 @@ func smooth(t *testing.T, a *collector, home string) {
 	assert.Less(t, grown, float64(grownHeap))
 }
 
-// longestSince is the longest task since it was asked for the last time. Browsers tell a little later.
+// longestSince returns the longest task since its last call. Browsers report tasks a little late.
 func longestSince(p *console.Page) time.Duration {
 	return time.Duration(console.Await[float64](p, `new Promise(done => setTimeout(() => { const was = longest; longest = 0; done(was) }, 200))`) * float64(time.Millisecond))
 }
 
-// least is the shortest of several tries.
+// least returns the shortest of several tries.
 func least(try func() time.Duration) time.Duration {
 	shortest := try()
 	for range tries - 1 {
@@ -273,7 +273,7 @@ func least(try func() time.Duration) time.Duration {
 	return shortest
 }
 
-// another asks the same in other words: an answer that is a second old would be given again.
+// another makes the URL unique: the console repeats a response for a second.
 func another(path string, round int) string {
 	divider := "?"
 	if strings.Contains(path, divider) {
@@ -293,7 +293,7 @@ func ask(t *testing.T, url string) []byte {
 	return body
 }
 
-// fleet is one server that plays all targets, and the file that names them.
+// fleet starts one server for all targets, and returns the file that lists them.
 func fleet(t *testing.T) (file string) {
 	t.Helper()
 	var page strings.Builder

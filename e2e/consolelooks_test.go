@@ -17,8 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/targets"
 )
 
-// ugly has all that makes a page ugly: two destinations of which one is down, names without end and without a place to break them, several
-// pipelines and signals, an extension that nobody knows.
+// ugly is a configuration that is hard to lay out: two destinations of which one is down, very long names that cannot
+// be broken, several pipelines and signals, an unknown extension.
 const ugly = `
 extensions: {console: {endpoint: %[1]s}}
 receivers:
@@ -41,7 +41,7 @@ service:
     traces: {receivers: [otlp], exporters: [debug]}
 `
 
-// Every view of an agent whose fleet makes it as ugly as it gets, in the looks there are.
+// Every view, in each look, of an agent whose configuration and targets are hard to lay out.
 func TestConsoleLooks(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)

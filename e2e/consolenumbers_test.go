@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// perScrape is how many samples a target of these situations has, all of them gauges, so that samples are points.
+	// perScrape is the number of samples of a target. All are gauges, so that each sample is one point.
 	perScrape = 100
-	// ofAScrape is what comes of them, with the five about the scrape.
+	// ofAScrape also counts the five samples about the scrape itself.
 	ofAScrape = perScrape + 5
 )
 
-// shownOverview and shownDelivery are what the console's API says.
+// The parts of the console API's responses that the tests read.
 type (
 	shownDestination struct {
 		Name        string
@@ -146,12 +146,12 @@ func known(n *float64) float64 {
 	return *n
 }
 
-// near allows for what is on its way between two components when they are asked: two scrapes.
+// near tolerates the samples in flight between two components when they are read: those of two scrapes.
 func (o *shownOverview) near(a, b float64) bool {
 	return math.Abs(a-b)*known(o.Over) <= 2.5*perScrape
 }
 
-// In each situation the numbers add up, are those of the metrics, and the page says what they say.
+// In each situation the console's numbers add up and agree with the metrics, and the page shows them.
 func TestConsoleNumbers(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
@@ -202,7 +202,7 @@ func (s *situation) run(t *testing.T, browser *console.Browser, body string) {
 	}
 }
 
-// comesTo waits until the numbers are what they have to be, and those of the metrics.
+// comesTo waits until the numbers meet the condition and agree with the metrics.
 func (s *staged) comesTo(t *testing.T, holds func(*shownOverview) string) {
 	t.Helper()
 	wait.Until(t, time.Minute, func() (bool, string) {
@@ -220,7 +220,7 @@ func (s *staged) comesTo(t *testing.T, holds func(*shownOverview) string) {
 	})
 }
 
-// look reads what the API says, if it answers.
+// look decodes a response of the API.
 func look(url string, into any) error {
 	response, err := http.Get(url)
 	if err != nil {
@@ -233,7 +233,8 @@ func look(url string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// unknownAtFirst says what is given as a rate before there is one: it would be zero, or all since the start.
+// unknownAtFirst complains of rates that are given before there are two measurements: they would be zero, or all since
+// the start.
 func unknownAtFirst(o *shownOverview) string {
 	if o.Over != nil {
 		return ""
@@ -242,7 +243,7 @@ func unknownAtFirst(o *shownOverview) string {
 	return say(t.In == nil && t.Out == nil && t.Limited == nil && t.Lost == nil && t.Wire == nil, "rates over no time: %+v", *t)
 }
 
-// addressed puts addresses into a configuration, by their numbers.
+// addressed replaces the placeholders %[n]s of a configuration.
 func addressed(config string, values ...string) string {
 	for i, v := range values {
 		config = strings.ReplaceAll(config, fmt.Sprintf("%%[%d]s", i+1), v)
@@ -250,12 +251,12 @@ func addressed(config string, values ...string) string {
 	return config
 }
 
-// longEnough is a stretch over which what near allows for is little: a quarter of what came.
+// longEnough requires a period in which the tolerance of near is small, a quarter of the samples.
 func longEnough(o *shownOverview) string {
 	return say(known(o.Over) >= 9, "rates are over %v s", known(o.Over))
 }
 
-// addsUp checks the balance of each destination, and that the last point of a chart is the number above it.
+// addsUp checks the balance of each destination, and that the last point of each chart is the number above it.
 func addsUp(o *shownOverview) string {
 	for i := range o.Nodes {
 		for _, d := range o.Nodes[i].Destinations {
@@ -275,7 +276,7 @@ func addsUp(o *shownOverview) string {
 	return ""
 }
 
-// sandwich asks for the metrics before and after the console: what it shows is between the two.
+// sandwich reads the metrics before and after the console, whose numbers must lie between.
 func sandwich(t *testing.T, c *collector, api string) string {
 	t.Helper()
 	before := page(t, c.telemetry)
@@ -331,12 +332,12 @@ func sandwich(t *testing.T, c *collector, api string) string {
 			}
 		}
 	}
-	// Memory comes and goes between two looks.
+	// Memory grows and shrinks between two readings.
 	rss := metric(t, after, "otelcol_process_memory_rss")
 	return say(math.Abs(known(o.Process.RSS)-rss) < 0.3*rss, "the console says %v bytes of memory, the metrics %v", known(o.Process.RSS), rss)
 }
 
-// asReceived compares what the console says was acknowledged with what the destinations have got.
+// asReceived compares the samples that the console calls acknowledged with those that the destinations received.
 func (s *staged) asReceived(t *testing.T) string {
 	t.Helper()
 	got := func() map[string]int {
@@ -353,7 +354,7 @@ func (s *staged) asReceived(t *testing.T) string {
 			sent[to.Name] += int(to.Sent)
 		}
 	}
-	for url := range before { // what is on its way is there, and not acknowledged yet
+	for url := range before { // samples in flight are received but not acknowledged yet
 		if n := sent[url]; n > after[url] || n < before[url]-3*ofAScrape {
 			return fmt.Sprintf("%s had %d samples, then the console said %d, then it had %d", url, before[url], n, after[url])
 		}
@@ -361,7 +362,7 @@ func (s *staged) asReceived(t *testing.T) string {
 	return ""
 }
 
-// between allows what goes up and down to have done so.
+// between checks that a value that goes up and down lies between two readings.
 func between(name string, shown, before, after float64) string {
 	return say(min(before, after) <= shown && shown <= max(before, after), "%s was %v, then the console said %v, then it was %v", name, before, shown, after)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// listens keeps what the API last answered to the page, by path.
+// listens records the API's last responses to the page, by path.
 const listens = `{
 	answers = {};
 	const ask = fetch;
@@ -31,11 +31,11 @@ const listens = `{
 	};
 }`
 
-// sight is what one reads on a page: numbers by their names, lists by their captions, and what the API had answered.
+// sight is what a page shows: numbers by name, tables by caption, and the API's responses behind them.
 type sight struct {
 	Answers map[string]string
-	Stats   []map[string]string            // of each place that has some
-	Tables  map[string][]map[string]string // cells by their titles; "" is what heads the row
+	Stats   []map[string]string            // one for each list of numbers
+	Tables  map[string][]map[string]string // cells by column title; "" is the row's header
 	Chips   map[string]string
 	Heading string
 }
@@ -52,7 +52,7 @@ const reading = `(() => {
 	return {answers: window.answers ?? {}, stats, tables, chips, heading: words(document.querySelector("#view .heading"))};
 })()`
 
-// A number is what is written, and how far that is from what it was made of at most.
+// written matches a formatted number with its unit.
 var written = regexp.MustCompile(`^([\d,]+(?:\.\d+)?) ?(T|G|M|k|TiB|GiB|MiB|KiB|B|%|µs|ms|s)?(?:/s)?(?: requests?| items?)?$`)
 
 var units = map[string]float64{
@@ -60,7 +60,7 @@ var units = map[string]float64{
 	"%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1,
 }
 
-// says tells why a text does not say a number, "" if it does: three digits of it.
+// says returns why a text does not show a number to three digits, "" if it does.
 func says(text string, number, over *float64) string {
 	switch {
 	case number == nil && over == nil && text == "measuring", number == nil && text == "–":
@@ -107,7 +107,7 @@ func TestSaysWhatIsWritten(t *testing.T) {
 	assert.NotEmpty(t, differ(map[string]string{"In": "3/s"}, nil, map[string]*float64{"In": nil}))
 }
 
-// shows goes through the views: each number on them is that of the API.
+// shows checks that each number in the views is the API's.
 func (s *staged) shows(t *testing.T) {
 	t.Helper()
 	for _, view := range []struct {
@@ -135,7 +135,7 @@ func answerOf[T any](r *sight, name string) (out T, err error) {
 	return out, err
 }
 
-// differ compares what is written beside names with numbers.
+// differ compares the numbers that are shown with those of the API, by name.
 func differ(stats map[string]string, over *float64, numbers map[string]*float64) string {
 	for name, number := range numbers {
 		text, there := stats[name]
@@ -168,7 +168,7 @@ func showsOverview(r *sight) string {
 			refused += *rates.Refused
 		}
 	}
-	if refused > 0 && known(t.Lost) == 0 { // then it is scrapes that are lost
+	if refused > 0 && known(t.Lost) == 0 { // then the lost data are scrapes
 		numbers["Lost"] = &refused
 	}
 	if why := differ(r.Stats[0], o.Over, numbers); why != "" {

@@ -17,26 +17,27 @@ import (
 	"github.com/godwit-otel/godwit/e2e/targets"
 )
 
-// A situation is an agent with something to show. Each has two destinations to use, A and B.
+// A situation is an agent in some state that the console must show. Two destinations, A and B, are available.
 type situation struct {
 	name string
-	// distribution is whose binary runs, the agent's if it is not said.
+	// distribution is the one to run, by default the agent.
 	distribution string
-	// a and b are how the destinations answer.
+	// a and b are the destinations' responses.
 	a, b rwserver.Step
-	// config is laid over that of an agent that scrapes one target each second and sends to A. In it %[1]s and %[2]s are the
-	// addresses of A and B, %[3]s and %[6]s are free, %[4]s is a folder and %[5]s the target. Several are laid over each other.
+	// config is merged into the configuration of an agent that scrapes a target every second and sends to A. %[1]s and
+	// %[2]s are the addresses of A and B, %[3]s and %[6]s are free addresses, %[4]s is a directory and %[5]s the
+	// target. over separates several configurations, which are merged in order.
 	config string
-	// holds is what the numbers must come to be. "" is well.
+	// holds returns why the numbers are not as expected, "" if they are.
 	holds func(o *shownOverview) string
-	// reads is what the page must come to say.
+	// reads are texts that the page must show.
 	reads []string
-	// then is what happens next, and what the numbers must come to be after that.
+	// then changes the situation; thenHolds is the condition after that.
 	then      func(t *testing.T, s *staged)
 	thenHolds func(o *shownOverview) string
 }
 
-// staged is a situation that goes on.
+// staged is a running situation.
 type staged struct {
 	*collector
 
@@ -46,11 +47,11 @@ type staged struct {
 	page   *console.Page
 }
 
-// over stands between configurations.
+// over separates configurations.
 const over = "\n---\n"
 
 const (
-	// tireless goes on trying.
+	// tireless keeps retrying: the circuit breaker does not open.
 	tireless     = "exporters: {remotewrite: {circuit_breaker: {consecutive_failures: 1000000}}}"
 	twoEndpoints = "exporters: {remotewrite: {endpoint: '', endpoints: [{endpoint: '%[1]s'}, {endpoint: '%[2]s'}]}}"
 	limitedTo    = `
@@ -58,7 +59,7 @@ processors: {cardinality: {mode: %s, rules: [{name: few, match: {metric: goose},
 service: {pipelines: {metrics: {processors: [cardinality]}}}`
 )
 
-// secondJob is another receiver that scrapes the target.
+// secondJob adds a second receiver that scrapes the target.
 const secondJob = "receivers: {prometheus: {config: {global: {scrape_interval: 1s, scrape_timeout: 1s}, scrape_configs: [{job_name: second, static_configs: [{targets: ['%[5]s']}]}]}}}"
 
 var (
@@ -73,7 +74,7 @@ func say(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// sums says what in, out, limited and lost have to come to, as parts of what comes in; nil is whatever.
+// sums expects out, limited and lost to be these shares of the samples that come in.
 func sums(out, limited, lost float64) func(*shownOverview) string {
 	return func(o *shownOverview) string {
 		t := &o.Totals
@@ -95,7 +96,7 @@ func all(checks ...func(*shownOverview) string) func(*shownOverview) string {
 	}
 }
 
-// state says in which states destinations have to be.
+// state expects the destinations to be in these states, in order.
 func state(states ...string) func(*shownOverview) string {
 	return func(o *shownOverview) string {
 		var found []string
@@ -129,7 +130,7 @@ func destinations(n int) func(*shownOverview) string {
 	}
 }
 
-// nothing says that there is neither a loss nor a backlog: what was taken has been acknowledged.
+// nothing expects neither loss nor backlog: nearly all that was taken has been acknowledged.
 func nothing(o *shownOverview) string {
 	for i := range o.Nodes {
 		for _, d := range o.Nodes[i].Destinations {
@@ -141,7 +142,7 @@ func nothing(o *shownOverview) string {
 	return ""
 }
 
-// waits says that a backlog has so many items at least.
+// waits expects each backlog to have at least n items.
 func waits(n int64) func(*shownOverview) string {
 	return func(o *shownOverview) string {
 		for i := range o.Nodes {
@@ -155,14 +156,14 @@ func waits(n int64) func(*shownOverview) string {
 	}
 }
 
-// comes says how many samples come in each second.
+// comes expects n samples per second to come in.
 func comes(n float64) func(*shownOverview) string {
 	return func(o *shownOverview) string {
 		return say(o.near(known(o.Totals.In), n), "%v come in and not %v", known(o.Totals.In), n)
 	}
 }
 
-// apart says that each receiver that scrapes has one target of its own.
+// apart expects two receivers with one healthy target each.
 func apart(o *shownOverview) string {
 	n := 0
 	for i := range o.Nodes {
@@ -176,7 +177,7 @@ func apart(o *shownOverview) string {
 	return say(n == 2, "%d receivers scrape", n)
 }
 
-// reloaded says that the configuration was loaded while the process ran.
+// reloaded expects that the configuration was loaded while the process ran.
 func reloaded(o *shownOverview) string {
 	return say(o.Loaded.Sub(o.Started) > 5*time.Second, "loaded %v, started %v", o.Loaded, o.Started)
 }
@@ -288,7 +289,7 @@ var situations = []situation{
 	{
 		name:   "limited, and added up",
 		config: strings.Replace(fmt.Sprintf(limitedTo, "enforce"), "[drop]", "[overflow]", 1), holds: all(func(o *shownOverview) string {
-			t := &o.Totals // what is added up is limited, and goes on as one series
+			t := &o.Totals // aggregated series are limited, and continue as one series
 			return say(o.near(known(t.Limited), 60) && known(t.Lost) == 0 && o.near(known(t.Out), 46), "out %v, limited %v, lost %v", known(t.Out), known(t.Limited), known(t.Lost))
 		}, comes(ofAScrape), finding("Rule few is at its limit")),
 	},

@@ -24,13 +24,13 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [cardinality], exporters: [remotewrite]}}
 `
 
-// Someone new opens the page and reads, from the first view alone, which targets fail and why, which label explodes, and
-// where data gets stuck.
+// The first view tells someone new which targets fail and why, which label has too many values, and where data gets
+// stuck.
 func TestConsoleTellsStrangers(t *testing.T) {
 	t.Parallel()
 	browser := console.Open(t)
 	well := targets.New(t, targets.Page{Body: "geese 42\n"})
-	shop := targets.NewFunc(t, func(scrape int) targets.Page { // each visitor has a series, and there are more and more of them
+	shop := targets.NewFunc(t, func(scrape int) targets.Page { // each visitor adds a series
 		var b strings.Builder
 		for i := range 100 * min(scrape+1, 50) {
 			fmt.Fprintf(&b, "shop_requests_total{method=\"GET\",session=\"s%07d\"} 1\n", i*7919)
@@ -61,7 +61,7 @@ func TestConsoleTellsStrangers(t *testing.T) {
 		"1 of 7 targets fails: the page cannot be read", "1 of 7 targets fails: the name is not found", "goose..nest",
 		dead, "connection refused",
 	)
-	p.Click("details.rest summary") // what is behind the six worst
+	p.Click("details.rest summary") // problems beyond the six worst
 	p.Reads("main", "label session of shop_requests_total")
 	p.Go("#/targets?job=broken")
 	p.Reads("tbody", broken.Addr())

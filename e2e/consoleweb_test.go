@@ -17,7 +17,8 @@ import (
 
 const consoleWeb = "extension/consoleextension/web/"
 
-// The console's page that is committed is what its sources give, elsewhere and with nothing but what the lock file says.
+// The committed page of the console is what its sources build in another directory, with only the packages of the lock
+// file.
 func TestConsolePageIsWhatItsSourcesGive(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -32,7 +33,7 @@ func TestConsolePageIsWhatItsSourcesGive(t *testing.T) {
 	run := func(name string, args ...string) ([]byte, error) {
 		c := exec.CommandContext(t.Context(), name, args...)
 		c.Dir = elsewhere
-		c.Env = append(os.Environ(), "MAKEFLAGS=", "MFLAGS=") // of the make that runs this test
+		c.Env = append(os.Environ(), "MAKEFLAGS=", "MFLAGS=") // unset what the make that runs this test has set
 		return c.CombinedOutput()
 	}
 	if out, err := run("npm", "ci", "--silent"); err != nil {

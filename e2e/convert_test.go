@@ -32,7 +32,7 @@ import (
 
 const (
 	converter = "internal/convert/"
-	// aPrometheusFile is what a user of Prometheus has, with a server to write to.
+	// aPrometheusFile is a user's prometheus.yml with a server to write to.
 	aPrometheusFile = `
 global:
   scrape_interval: 500ms
@@ -55,7 +55,7 @@ remote_write:
 `
 )
 
-// A prometheus.yml becomes a configuration that runs, and that sends what Prometheus would.
+// A converted prometheus.yml runs, and sends the series that Prometheus would.
 func TestConvertedPrometheusFileRuns(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{Encodings: []string{rwserver.Snappy}})
@@ -80,8 +80,8 @@ func TestConvertedPrometheusFileRuns(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// Flags of vmagent and the files that they name become one that runs: labels are added last, rules with conditions drop and
-// keep what they should, and the queue is on disk.
+// Converted flags of vmagent, with the files that they name, run: labels are added last, rules with conditions drop and
+// keep the right series, and the queue is on disk.
 func TestConvertedVMAgentRuns(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{Versions: []string{rwserver.V1}}) // as VictoriaMetrics
@@ -97,7 +97,7 @@ func TestConvertedVMAgentRuns(t *testing.T) {
 	c, _ := startConverted(t, dir, "--dir", dir, "--", "-promscrape.config=scrape.yml", "-remoteWrite.url="+server.URL(),
 		"-remoteWrite.urlRelabelConfig=relabel.yml", "-remoteWrite.label=env=test,dc=last", "-remoteWrite.tmpDataPath="+data, "-remoteWrite.maxDiskUsagePerURL=100MB")
 	arrives(t, server, "geese_flying", "job", "geese", "env", "test", "dc", "last", "instance", target.Addr())
-	arrives(t, server, "scrape_timeout_seconds", "job", "geese") // vmagent always has it
+	arrives(t, server, "scrape_timeout_seconds", "job", "geese") // vmagent always sends it
 	for _, series := range server.Series("geese_flying") {
 		assert.NotContains(t, fmt.Sprint(series.Labels), "__tmp", "labels of conditions are gone")
 	}
@@ -110,7 +110,7 @@ func TestConvertedVMAgentRuns(t *testing.T) {
 	assert.Empty(t, server.Violations())
 }
 
-// startConverted converts, and starts the agent on what came of it.
+// startConverted runs the converter, and the agent on the result.
 func startConverted(t *testing.T, dir string, args ...string) (c *collector, report string) {
 	t.Helper()
 	converted := filepath.Join(dir, "godwit.yaml")
@@ -161,8 +161,8 @@ func TestAPrometheusFileIsRefusedByName(t *testing.T) {
 	})
 }
 
-// Whatever the converter writes is what the components of the full distribution read: of its own scenarios, and of what
-// Prometheus tests itself with. One configuration has them all, each under a name of its own.
+// The full distribution accepts all that the converter writes, for its own scenarios and for Prometheus' test files.
+// They are merged into one configuration under distinct names.
 func TestConvertedConfigurationsAreValid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -194,13 +194,13 @@ func TestConvertedConfigurationsAreValid(t *testing.T) {
 			require.ErrorContains(t, err, "there is nothing to scrape", file)
 			continue
 		}
-		if filepath.Base(file) != "remote_write_retry_on_rate_limit.good.yml" { // its destinations are no URLs
+		if filepath.Base(file) != "remote_write_retry_on_rate_limit.good.yml" { // its destinations are not URLs
 			all.add(t, filepath.Base(file), string(result.Config))
 		}
 	}
 	assert.Greater(t, all.n, 40)
 	text := all.text(t)
-	// Certificates and tokens must be there, and those that files name are beside them.
+	// The files of certificates and tokens must exist. Those named in other files are in the same directory.
 	text += "# " + copied + "/scrape_configs/valid_cert_file " + copied + "/scrape_configs/valid_key_file\n"
 	for _, file := range regexp.MustCompile(regexp.QuoteMeta(dir)+`[^\s"',\]}]*`).FindAllString(text, -1) {
 		if _, err := os.Stat(file); err != nil && !strings.Contains(file, "*") {
@@ -216,7 +216,7 @@ func TestConvertedConfigurationsAreValid(t *testing.T) {
 	assert.Zero(t, exit, output)
 }
 
-// A union is several configurations in one.
+// A union merges several configurations into one.
 type union struct {
 	sections  map[string]map[string]any
 	pipelines map[string]any
@@ -228,7 +228,7 @@ func newUnion() *union {
 	return &union{sections: map[string]map[string]any{"receivers": {}, "processors": {}, "exporters": {}, "extensions": {}}, pipelines: map[string]any{}}
 }
 
-// add takes a configuration in, with a mark on each name.
+// add merges a configuration, with a mark on each name.
 func (u *union) add(t *testing.T, name, text string) {
 	t.Helper()
 	u.n++
@@ -246,7 +246,7 @@ func (u *union) add(t *testing.T, name, text string) {
 		for id, settings := range components {
 			references(settings, marked)
 			if tree, ok := settings.(map[string]any); ok && strings.HasPrefix(id, "sigv4auth") {
-				delete(tree, "assume_role") // which asks AWS when it is read
+				delete(tree, "assume_role") // it would call AWS during validation
 			}
 			section[fmt.Sprint(marked(id))] = settings
 		}
@@ -269,7 +269,7 @@ func (u *union) add(t *testing.T, name, text string) {
 	}
 }
 
-// references marks the extensions that settings name.
+// references marks the extensions that settings refer to.
 func references(settings any, marked func(any) any) {
 	tree, _ := settings.(map[string]any)
 	for _, path := range [][2]string{{"queue", "storage"}, {"auth", "authenticator"}} {
@@ -294,7 +294,7 @@ func (u *union) text(t *testing.T) string {
 	return string(text)
 }
 
-// What the converter says of distributions is what these are. GODWIT_UPDATE=1 writes it.
+// The converter's table of the distributions' components is right. GODWIT_UPDATE=1 rewrites it.
 func TestConvertKnowsTheDistributions(t *testing.T) {
 	const file = converter + "components/components.txt"
 	have := map[string][]string{}
@@ -327,7 +327,8 @@ func TestConvertKnowsTheDistributions(t *testing.T) {
 
 var discoveryKey = regexp.MustCompile(`(?m)^\t([a-z0-9]+)_sd_configs`)
 
-// discoveriesOf are the mechanisms that a distribution's build tags link, beside those that are always there.
+// discoveriesOf returns the service discoveries that a distribution's build tags link, beside those that are always
+// linked.
 func discoveriesOf(t *testing.T, d repository.Distribution) []string {
 	t.Helper()
 	m := repository.ReadManifest(t, d)

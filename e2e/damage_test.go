@@ -20,9 +20,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A disk that is full refuses what comes and says so; when there is room again,
-// the gateway goes on. What the queue held meanwhile is not promised: see the
-// gateway's README.
+// With a full disk the gateway refuses data and says so; once there is space again it goes on. It makes no promise
+// about the queue meanwhile: see its README.
 func TestGatewayOutlivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, disk := range fullDisks {
@@ -51,10 +50,10 @@ func TestGatewayOutlivesAFullDisk(t *testing.T) {
 	}
 }
 
-// Ways of a disk to be full, and what it says then.
+// The ways in which a disk can be full, and the error of each.
 var fullDisks = []struct {
 	name, says string
-	// under has the command that follows it run with so many KiB at a folder.
+	// under returns a command prefix that limits folder to so many KiB.
 	under func(t *testing.T, folder string, kib int) []string
 }{
 	{"file system without space", "no space left on device", func(t *testing.T, folder string, kib int) []string {
@@ -62,11 +61,11 @@ var fullDisks = []struct {
 		return smallDisk(t, folder, fmt.Sprintf("%dk", kib))
 	}},
 	{"limit of file size", "file too large", func(_ *testing.T, _ string, kib int) []string {
-		return []string{"sh", "-c", fmt.Sprintf(`ulimit -f %d && exec "$@"`, 2*kib), "sh"} // in sectors
+		return []string{"sh", "-c", fmt.Sprintf(`ulimit -f %d && exec "$@"`, 2*kib), "sh"} // the unit is a sector
 	}},
 }
 
-// smallDisk runs what follows with a file system of that size in a folder.
+// smallDisk returns a command prefix that mounts a file system of this size at folder.
 func smallDisk(t *testing.T, folder, size string) []string {
 	t.Helper()
 	mount := func(then ...string) []string {
@@ -79,8 +78,8 @@ func smallDisk(t *testing.T, folder, size string) []string {
 	return mount()
 }
 
-// A queue that cannot be read any more is never mistaken for an empty one: the
-// gateway does not start on it, leaves it as it is, and starts without it.
+// The gateway never takes an unreadable queue for an empty one: it does not start with it, leaves it unchanged, and
+// starts once it is removed.
 func TestGatewayStopsAtADamagedQueue(t *testing.T) {
 	f := func(name, want string, damage func([]byte) []byte) {
 		t.Run(name, func(t *testing.T) {
@@ -122,12 +121,12 @@ func TestGatewayStopsAtADamagedQueue(t *testing.T) {
 			assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 		})
 	}
-	metas := 2 * os.Getpagesize() // the first two pages say where everything is
+	metas := 2 * os.Getpagesize() // the first two pages of bbolt describe the rest
 	f("no head", `exporters::otlp_grpc: cannot start: invalid database`, func(b []byte) []byte {
 		copy(b, bytes.Repeat([]byte{0xaa}, metas))
 		return b
 	})
-	// Half of a file can be whole: the rest may be what is free.
+	// The half of a file may be valid: the rest could be free pages.
 	f("cut off", "go.etcd.io/bbolt", func(b []byte) []byte { return b[:metas] })
 	f("no body", "go.etcd.io/bbolt", func(b []byte) []byte {
 		copy(b[metas:], bytes.Repeat([]byte{0xaa}, len(b)))

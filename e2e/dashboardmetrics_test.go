@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// Metrics of ours that are in no dashboard and no alert, and why nobody misses them there.
+// Our metrics that no dashboard and no alert uses, and why not.
 var unwatched = map[string]string{
 	"otelcol_exporter_otlpstream_in_flight_requests":         "bytes in flight and pending items say the same",
 	"otelcol_exporter_otlpstream_metadata_sets":              "requests that find no place are there, and the limit bounds the others",
@@ -54,16 +54,17 @@ var unwatched = map[string]string{
 var (
 	documentedMetric = regexp.MustCompile(`(?m)^### (otelcol_\w+)$`)
 	usedMetric       = regexp.MustCompile(`\botelcol_\w+`)
-	parts            = regexp.MustCompile(`_(bucket|count|sum)$`) // of a histogram
+	parts            = regexp.MustCompile(`_(bucket|count|sum)$`) // series of a histogram
 )
 
-// All instances of a type in a process share its metrics, so each says which it is, as in the Collector's own.
+// All instances of a type in a process share its metrics, so each metric has an attribute with the component's ID, as
+// the Collector's own metrics have.
 func TestEveryMetricSaysWhoseItIs(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, name := range repository.Files(t) {
 		kind, _, _ := strings.Cut(name, "/")
-		if path.Base(name) != "documentation.md" || kind == "extension" { // what extensions count is the process's
+		if path.Base(name) != "documentation.md" || kind == "extension" { // extensions count for the whole process
 			continue
 		}
 		text := repository.Read(t, name)
@@ -80,7 +81,8 @@ func TestEveryMetricSaysWhoseItIs(t *testing.T) {
 	assert.Greater(t, seen, 100)
 }
 
-// Whatever our components count is looked at, or is known not to be; and what is looked at is there to be counted.
+// A dashboard or an alert uses each metric of our components, except the known ones, and each metric that is used
+// exists.
 func TestEveryMetricIsLookedAt(t *testing.T) {
 	t.Parallel()
 	documented, components := map[string]bool{}, map[string]bool{}
@@ -91,7 +93,7 @@ func TestEveryMetricIsLookedAt(t *testing.T) {
 			for _, m := range documentedMetric.FindAllStringSubmatch(repository.Read(t, name), -1) {
 				documented[m[1]] = true
 			}
-			kind, folder := path.Split(path.Dir(name)) // exporter/ and remotewriteexporter
+			kind, folder := path.Split(path.Dir(name)) // e.g. exporter/ and remotewriteexporter
 			kind = strings.TrimSuffix(kind, "/")
 			components["otelcol_"+kind+"_"+strings.TrimSuffix(folder, kind)+"_"] = true
 		case path.Dir(name)+"/" == dashboards:

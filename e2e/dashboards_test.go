@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// As often as Prometheus looks, by the clock of the history, and by ours.
+	// The scrape interval of Prometheus, on the history's clock and on ours.
 	dashboardStep, lookEvery = 15 * time.Second, 500 * time.Millisecond
-	// Enough for each rate to have something to go by.
+	// Enough for each rate to have data.
 	fewestLooks = 10
-	// As long as it takes until everything has gone wrong.
+	// As long as it takes until every problem has shown.
 	allIsAnswered = 4 * time.Minute
 )
 
-// What cannot be brought about here within a test: then what is compared must be there.
+// Alerts that cannot fire within a test. For these, only the metrics that they compare must exist.
 var rareAlerts = map[string]string{
 	"GodwitLimitRuleSilent":   "it takes a day",
 	"GodwitQueueOld":          "it takes five minutes",
@@ -46,7 +46,7 @@ var rareAlerts = map[string]string{
 	"GodwitGarbageCollection": "it would take the processors of this machine",
 }
 
-// grafana is what a test reads of a dashboard.
+// grafana is the part of a dashboard that the test reads.
 type grafana struct {
 	UID        string `json:"uid"`
 	Title      string `json:"title"`
@@ -75,17 +75,17 @@ type gridPos struct {
 	H int `json:"h"`
 }
 
-// overlaps reports whether two panels share a place.
+// overlaps reports whether two panels overlap.
 func (g gridPos) overlaps(h gridPos) bool {
 	return g.X < h.X+h.W && h.X < g.X+g.W && g.Y < h.Y+h.H && h.Y < g.Y+g.H
 }
 
-// What Grafana puts into queries.
+// Grafana's variables in queries.
 var grafanaVariables = strings.NewReplacer("$job", ".*", "$instance", ".*", "$__rate_interval", "1m")
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// dashboardQueries returns, by what they are for, all queries of all dashboards.
+// dashboardQueries returns all queries of all dashboards, by what they are for.
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	queries, uids := map[string]string{}, map[string]bool{}
@@ -122,10 +122,10 @@ func dashboardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// alert is one side of an alert's `or`s.
+// alert is one alternative, an operand of `or`, of an alert's expression.
 type alert struct {
 	name, expr string
-	// labels are those that its annotations speak of.
+	// labels are those in its annotations.
 	labels []string
 }
 
@@ -173,8 +173,8 @@ func sides(expr parser.Expr) []parser.Expr {
 	return []parser.Expr{expr}
 }
 
-// Each query of the dashboards says something about those who run, each alert fires
-// where it should, and none does where all is well.
+// Each query of the dashboards has a result for the running processes. Each alert fires on the ill ones, and none on
+// the healthy ones.
 func TestDashboardsAndAlertsAreAlive(t *testing.T) {
 	queries, alerts := dashboardQueries(t), readAlerts(t)
 	well, ill := startWell(t), startIll(t)
@@ -209,7 +209,7 @@ func TestDashboardsAndAlertsAreAlive(t *testing.T) {
 			}
 			all.Down("godwit", "nobody:8888")
 			all.Down("pods", "nobody:8888", "pod", "godwit-gateway-0")
-			answer() // some alerts are about what just began
+			answer() // some alerts are about what has just started
 			if looks++; looks >= fewestLooks {
 				break
 			}

@@ -34,8 +34,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wire"
 )
 
-// An agent that scrapes and takes OTLP, and streams what it took. A busy machine is no reason for a scrape to fail: an
-// alert would tell.
+// An agent that scrapes, receives OTLP, and sends it on by streams. Its scrape timeout is long: a scrape that fails on
+// a busy machine would fire an alert.
 const watchedAgent = `
 extensions: {runtimeprofile: {refresh_interval: 1s}}
 receivers:
@@ -75,7 +75,7 @@ service:
     logs: {receivers: [otlpstream], processors: [memory_limiter], exporters: [otlp_grpc]}
 `
 
-// produce sends spans, log records and points until the test ends, whatever becomes of them.
+// produce sends spans, log records and points until the test ends, whatever the responses.
 func produce(t *testing.T, addr string) {
 	t.Helper()
 	l, y, conn := &ledger{padding: 1000}, newTally(), dial(t, addr)
@@ -96,8 +96,8 @@ func produce(t *testing.T, addr string) {
 	t.Cleanup(producers.Wait)
 }
 
-// stray sends what has no place, until the test ends: sums that go on beyond a limit, parties that want what others have, and
-// points without a time.
+// stray sends, until the test ends, what cannot be stored: new sums beyond a limit, parties that compete for a shared
+// limit, and points without a timestamp.
 func stray(t *testing.T, addr string) {
 	t.Helper()
 	client, begin := pmetricotlp.NewGRPCClient(dial(t, addr)), pcommon.NewTimestampFromTime(time.Now())
@@ -144,7 +144,7 @@ func strays(begin pcommon.Timestamp, number int) pmetric.Metrics {
 	return md
 }
 
-// writeWithoutName sends a series that no data model has a place for.
+// writeWithoutName sends a series without a name, which is invalid.
 func writeWithoutName(ctx context.Context, url string) {
 	raw, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
 		Labels:  []prompb.Label{{Name: "job", Value: "geese"}},
@@ -159,12 +159,12 @@ func writeWithoutName(ctx context.Context, url string) {
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	req.Header.Set("Content-Encoding", "snappy")
-	if resp, err := http.DefaultClient.Do(req); err == nil { // it is counted, or the gateway is busy
+	if resp, err := http.DefaultClient.Do(req); err == nil { // the response does not matter
 		resp.Body.Close()
 	}
 }
 
-// startWell starts an agent and a gateway for which all goes well.
+// startWell starts an agent and a gateway without any problem.
 func startWell(t *testing.T) map[string]*collector {
 	t.Helper()
 	metrics, rest := rwserver.New(t, rwserver.Options{CountOnly: true}), otlpserver.New(t, otlpserver.Options{CountOnly: true})
@@ -176,7 +176,7 @@ func startWell(t *testing.T) map[string]*collector {
 	return map[string]*collector{"agent:8888": agent, "gateway:8888": gateway}
 }
 
-// All that can go wrong for an agent: jobs, limits, destinations, memory.
+// All problems of an agent: with jobs, limits, destinations, memory.
 const illAgent = `
 receivers:
   otlp/tiny: {protocols: {grpc: {endpoint: %[1]s}}}
@@ -207,8 +207,7 @@ service:
     logs/tiny: {receivers: [otlp/tiny], processors: [memory_limiter/tiny], exporters: [nop]}
 `
 
-// A gateway that takes little at a time, for a destination that is slow and particular,
-// and another one that is down.
+// A gateway with small limits, a slow and picky destination, and another one that is down.
 const illGateway = `
 receivers:
   otlpstream: {in_flight: {bytes: 20000}}
@@ -235,11 +234,10 @@ service:
     logs/queued: {receivers: [otlp/queued], exporters: [otlp_grpc/down]}
 `
 
-// fewBlocks runs what follows with files that cannot grow to their size: what asks
-// for more gets an error, as on a disk that is full.
+// fewBlocks is a command prefix that limits the size of files: beyond it, writes fail as on a full disk.
 var fewBlocks = []string{"sh", "-c", `ulimit -f 200 && trap "" XFSZ && exec "$@"`, "sh"}
 
-// startIll starts an agent and a gateway for which nothing goes well.
+// startIll starts agents and a gateway with every problem.
 func startIll(t *testing.T) map[string]*collector {
 	t.Helper()
 	metrics, refusing, down := rwserver.New(t, rwserver.Options{CountOnly: true}), rwserver.New(t, rwserver.Options{CountOnly: true}), rwserver.New(t, rwserver.Options{CountOnly: true})
@@ -270,7 +268,7 @@ func startIll(t *testing.T) map[string]*collector {
 		const broken = "# TYPE broken histogram\nbroken_bucket{le=\"1\"} 5\nbroken_bucket{le=\"+Inf\"} 3\nbroken_sum 1\nbroken_count 3\n"
 		return targets.Page{Body: fmt.Sprintf("%stomorrow 1 %d\n", broken, time.Now().Add(time.Hour).UnixMilli())}
 	})
-	herd := make([]string, 20) // so many that it is the pipeline that refuses, and not what one of them says
+	herd := make([]string, 20) // so many that the pipeline limits them, not a target's own limit
 	for i := range herd {
 		herd[i] = fmt.Sprintf("{targets: [%q], labels: {number: %q}}", many.Addr(), strconv.Itoa(i))
 	}
@@ -287,7 +285,7 @@ func startIll(t *testing.T) map[string]*collector {
 	for _, addr := range []string{programs, queued} {
 		stray(t, addr)
 	}
-	// Somebody writes files that are wrong, the network ends connections, and what arrives is not always wanted.
+	// Files become invalid, connections are cut, and destinations reject some data.
 	put(rulesFile, "rules: [{name: without_end\n")
 	ctx := wait.Context(t, func() bool { return false })
 	var trouble sync.WaitGroup

@@ -33,7 +33,7 @@ const (
 	manifestsKind = "manifests of Kubernetes"
 )
 
-// a workload is what a file of manifests runs, and what is around it.
+// a workload is the pod template of a file of manifests, and the objects around it.
 type workload struct {
 	pod      corev1.PodTemplateSpec
 	selector *metav1.LabelSelector
@@ -41,13 +41,13 @@ type workload struct {
 	configs  map[string]*corev1.ConfigMap
 	accounts map[string]bool
 	secrets  map[string]bool
-	// selectors are those of what has to do with its pods.
+	// selectors are those of objects that refer to its pods.
 	selectors []*metav1.LabelSelector
 	ports     []int32
 }
 
-// The manifests decode strictly into the API's types, their parts fit together, and the configuration in them is valid for the
-// binary of the image.
+// The manifests decode strictly into the API's types, their parts fit together, and the configuration in them is valid
+// for the image's binary.
 func TestManifestsHangTogether(t *testing.T) {
 	var found []string
 	for _, name := range repository.Files(t) {
@@ -162,7 +162,7 @@ func checkWorkload(t *testing.T, w *workload) {
 	checkVolumes(t, w, container, distribution)
 }
 
-// image is the distribution that an image has.
+// image returns the distribution in an image.
 func image(t *testing.T, name string) string {
 	t.Helper()
 	name, version, found := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
@@ -173,7 +173,7 @@ func image(t *testing.T, name string) string {
 
 func checkVolumes(t *testing.T, w *workload, container *corev1.Container, distribution string) {
 	t.Helper()
-	volumes := map[string]string{} // by name, what is in them
+	volumes := map[string]string{} // contents by volume name
 	for _, v := range w.pod.Spec.Volumes {
 		volumes[v.Name] = ""
 		if v.ConfigMap != nil {
@@ -199,7 +199,7 @@ func checkVolumes(t *testing.T, w *workload, container *corev1.Container, distri
 	checkConfig(t, distribution, config)
 }
 
-// checkConfig has a distribution look at a configuration for a pod.
+// checkConfig validates a pod's configuration with a distribution.
 func checkConfig(t *testing.T, distribution, config string) {
 	t.Helper()
 	token := configFile(t, "some file that is there")

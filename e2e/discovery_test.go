@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// What is linked is the manifest's choice, until DISCOVERY says otherwise.
+// The manifest decides which service discoveries are linked, unless DISCOVERY does.
 func TestDiscoveryIsChosenAtBuild(t *testing.T) {
 	tags := regexp.MustCompile(`-tags "([^"]*)"`)
 	f := func(want string, args ...string) {

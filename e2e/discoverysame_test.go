@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// Each field that discovery reads is set somewhere.
+// Each field that discovery reads is set in one of these objects.
 const richObjects = `
 apiVersion: v1
 kind: Node
@@ -109,8 +109,8 @@ spec:
     - {host: example.org}
 `
 
-// The agent asks Kubernetes by a client of ours, godwit by Kubernetes' own: what they find of all that discovery reads is the same, label
-// by label, at first and after changes.
+// The agent discovers Kubernetes objects with a client of ours, godwit with Kubernetes' own. Both find the same labels
+// for all that discovery reads, at first and after changes.
 func TestAgentAndGodwitFindTheSameInKubernetes(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -148,7 +148,8 @@ func TestAgentAndGodwitFindTheSameInKubernetes(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	// same waits until both have found something that holds these words, and the same.
+	// same waits until both have found the same targets, with these words in them and without those that begin with an
+	// exclamation mark.
 	same := func(words ...string) {
 		t.Helper()
 		wait.Until(t, firstSeries, func() (bool, string) {
@@ -169,7 +170,8 @@ func TestAgentAndGodwitFindTheSameInKubernetes(t *testing.T) {
 		`kubernetes_endpointslice_port_app_protocol="http"`, `kubernetes_endpoint_ready="false"`, `kubernetes_node_label_zone="a"`,
 	)
 
-	// A node's labels and a namespace's change what is known of others, a pod comes, then one goes, and an ingress.
+	// The labels of a node and a namespace change, which changes targets of others too; a pod is added; then a pod and
+	// an ingress are deleted.
 	one := func(kind string) cluster.Object {
 		all := cluster.Objects(t, richObjects)
 		return all[slices.IndexFunc(all, func(o cluster.Object) bool { return o.Kind() == kind })]
@@ -188,7 +190,7 @@ func TestAgentAndGodwitFindTheSameInKubernetes(t *testing.T) {
 	)
 	require.NoError(t, k.Remove(one("Pod")))
 	require.NoError(t, k.Remove(one("Ingress")))
-	same(`!kubernetes_pod_container_id="containerd://1"`, `!job="ingress"`) // addresses keep their pod until they change
+	same(`!kubernetes_pod_container_id="containerd://1"`, `!job="ingress"`) // addresses of endpoints keep their pod until they change
 	for _, s := range sides {
 		assert.Zero(t, s.Stop(syscall.SIGTERM, drainTime))
 	}

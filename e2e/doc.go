@@ -1,22 +1,21 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e runs the built distributions as processes and looks at them from
-// outside, the way their users do: by command line, sockets and signals.
+// Package e2e runs the built distributions as processes and tests them from outside, as their users do: by command
+// line, sockets and signals.
 //
-// Tests that mostly wait run side by side. Those whose targets must be scraped on the
-// dot, which press keys, load the machine or look for false alarms run alone, before them.
+// Most tests run in parallel. Tests that need scrapes exactly on time, press keys, load the machine or check that no
+// alert fires run alone, before the others.
 //
-// Its tests need the binaries that `make build` puts into bin/ and fail without
-// them. TestSoak, TestRollouts and an outage go on for as long as GODWIT_SOAK says, and half a
-// minute without it; GODWIT_CRASHES says how often agents and gateways are killed;
-// GODWIT_MATRIX how many random configurations TestMatrix tries; GODWIT_HOSTILE how
-// long each stretch of an attack is, and that all of them are tried.
-// What needs nginx, haproxy, a node exporter, a Prometheus server or a mount of its own
-// is skipped where there is none. What people should look at is drawn into bin/tests.
+// The tests need the binaries that `make build` puts into bin/ and fail without them. Variables make a run longer:
+// GODWIT_SOAK is the duration of TestSoak, TestRollouts and an outage, by default half a minute; GODWIT_CRASHES is how
+// often agents and gateways are killed; GODWIT_MATRIX is the number of random configurations that TestMatrix tries;
+// GODWIT_HOSTILE is the duration of each attack, and makes the tests run all attacks. A test that needs nginx, haproxy,
+// a node exporter, a Prometheus server or a mount of its own is skipped on a machine that lacks it. Screenshots for
+// people to look at are written to bin/tests.
 //
-// What a component does with some data is a scenario, a file of testdata/scenarios; -update writes them again.
+// A scenario, a file of testdata/scenarios, says what a component does with some data; -update rewrites these files.
 //
-// The packages below it are the harness; each stands alone, cleans up with the test
-// that started it, and leaves neither goroutines nor processes behind.
+// The packages in the subdirectories are the harness. Each one is independent of the others, cleans up at the end of
+// the test that uses it, and leaves neither goroutines nor processes behind.
 package e2e

@@ -26,15 +26,15 @@ import (
 
 const (
 	crashes = 4
-	// How much is acknowledged before the next crash.
+	// The number of items acknowledged before the next crash.
 	perLife = 2000
-	// What was queued is delivered within this, on a machine that has other work.
+	// The longest time until a queue is delivered, on a busy machine.
 	delivery = 4 * time.Minute
 )
 
 func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
 	t.Parallel()
-	addr := freeport.Addr(t) // where nobody listens yet
+	addr := freeport.Addr(t) // nobody listens there yet
 	g := startGateway(t, addr, gatewaySettings{})
 	l := &ledger{padding: 100}
 	live := func(end func()) {
@@ -42,7 +42,7 @@ func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
 		wait.Until(t, delivery, func() (bool, string) {
 			return l.acknowledged() >= before+perLife, fmt.Sprintf("%d of %d acknowledged", l.acknowledged()-before, perLife)
 		})
-		end() // while requests are in progress
+		end() // while requests are in flight
 		stop()
 	}
 	for range crashes {
@@ -53,7 +53,7 @@ func TestGatewayKeepsWhatItAcknowledgedThroughCrashes(t *testing.T) {
 	live(func() { assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime), "it waits for no destination that is down") })
 
 	destination := otlpserver.New(t, otlpserver.Options{GRPCAddr: addr})
-	destination.Always(otlpserver.Step{Delay: 5 * time.Millisecond}) // so that the next crash comes in the middle of it
+	destination.Always(otlpserver.Step{Delay: 5 * time.Millisecond}) // so that the next crash comes during delivery
 	g.Restart()
 	g.ready()
 	live(g.Kill)
@@ -84,7 +84,7 @@ func TestGatewayRefusesWhenItsQueueIsFull(t *testing.T) {
 	g.countsRefusals(t, 11*perRequest)
 
 	destination.Always(otlpserver.Step{})
-	wait.Until(t, delivery, func() (bool, string) { // the sender tries again
+	wait.Until(t, delivery, func() (bool, string) { // the sender retries
 		err := l.send(t.Context(), conn)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -92,7 +92,7 @@ func TestGatewayRefusesWhenItsQueueIsFull(t *testing.T) {
 	assert.Zero(t, g.Stop(syscall.SIGTERM, drainTime))
 }
 
-// postLogs sends logs by OTLP over HTTP and returns the status of the answer.
+// postLogs sends logs by OTLP/HTTP and returns the response's status.
 func postLogs(t *testing.T, g *gateway, l *ledger) int {
 	t.Helper()
 	body, err := plogotlp.NewExportRequestFromLogs(l.logs(0)).MarshalProto()
@@ -104,7 +104,7 @@ func postLogs(t *testing.T, g *gateway, l *ledger) int {
 	return resp.StatusCode
 }
 
-// An outage may be longer than a test can wait.
+// The shipped configuration never stops retrying. An outage can last longer than a test can wait.
 func TestGatewayNeverGivesUpWhatIsQueued(t *testing.T) {
 	exit, output := command(t, "godwit-gateway", configEnv(t), "print-config", "--config", filepath.Join(repository.Root(t), gatewayConfig))
 	require.Zero(t, exit, output)

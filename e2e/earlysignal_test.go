@@ -21,14 +21,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A collector that is told to end before it listens for signals starts, and ends in order.
+// A collector that gets a signal before it listens for signals starts, and then shuts down in order.
 func TestASignalWhileACollectorStarts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"godwit", "godwit-agent", "godwit-gateway"} {
 		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 			t.Run(name+"/"+s.String(), func(t *testing.T) {
 				t.Parallel()
-				// It reads a part of its configuration from a pipe, and waits for somebody to write.
+				// It reads a part of its configuration from a pipe, and blocks until the test writes.
 				pipe := filepath.Join(t.TempDir(), "pipe")
 				require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 				config := fmt.Sprintf("exporters: {debug: \"${file:%s}\"}\nreceivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}\n"+
@@ -38,7 +38,7 @@ func TestASignalWhileACollectorStarts(t *testing.T) {
 				wait.Until(t, firstWords, func() (bool, string) {
 					var err error
 					w, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-					if !errors.Is(err, syscall.ENXIO) { // nobody reads
+					if !errors.Is(err, syscall.ENXIO) { // no reader yet
 						require.NoError(t, err)
 					}
 					return err == nil, "it does not read its configuration"

@@ -31,20 +31,20 @@ import (
 
 const examples = "examples/"
 
-// Laid over an example, so that a test need not wait for its intervals.
+// Merged into an example, so that a test need not wait for its intervals.
 const (
 	exampleTelemetry = "service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d}}}}]}}}"
 	scrapeOften      = "receivers: {%s: {config: {global: {scrape_interval: 500ms, scrape_timeout: 500ms}}}}"
 	tryOften         = "exporters: {remotewrite: {batch: {timeout: 50ms}, retry: {initial_interval: 50ms, max_interval: 200ms}, circuit_breaker: {open_for: 200ms}}}"
 )
 
-// exampleRuns has a run of each example with data flowing through it.
+// exampleRuns runs each example with data.
 var exampleRuns = map[string]func(t *testing.T, name string){
 	"agent-to-prometheus.yaml":         runPrometheusExample,
 	"agent-to-mimir.yaml":              runMimirExample,
 	"agent-to-victoriametrics.yaml":    runVictoriaMetricsExample,
 	"streaming-agent.yaml":             runStreamingExample,
-	"streaming-gateway.yaml":           nil, // the other end of that
+	"streaming-gateway.yaml":           nil, // tested with streaming-agent.yaml
 	"node-exporters.yaml":              runNodeExportersExample,
 	"kube-state-metrics.yaml":          runKubeStateMetricsExample,
 	"kubernetes-target-allocator.yaml": runTargetAllocatorExample,
@@ -75,7 +75,7 @@ func TestExamples(t *testing.T) {
 	assert.Len(t, exampleRuns, len(found))
 }
 
-// startExample starts the distribution an example is for and waits until it runs.
+// startExample starts the distribution for an example and waits until it runs.
 func startExample(t *testing.T, name string, env []string, overlays ...string) *collector {
 	t.Helper()
 	port := freeport.Get(t)
@@ -96,10 +96,10 @@ func startExample(t *testing.T, name string, env []string, overlays ...string) *
 	return c
 }
 
-// running waits for the last line of a start.
+// running waits for the last log line of the start.
 func (c *collector) running() { c.WaitLog(firstWords, "Everything is ready.") }
 
-// arrives waits for a series and returns the first that there is.
+// arrives waits for a series and returns the first match.
 func arrives(t *testing.T, server *rwserver.Server, name string, pairs ...string) rwserver.Series {
 	t.Helper()
 	var found []rwserver.Series
@@ -110,7 +110,7 @@ func arrives(t *testing.T, server *rwserver.Server, name string, pairs ...string
 	return found[0]
 }
 
-// geese is a target that everybody can understand.
+// geese starts a target with a small page.
 func geese(t *testing.T) *targets.Target {
 	t.Helper()
 	return targets.New(t, targets.Page{Body: goodPage + "# TYPE go_threads gauge\ngo_threads 7\n"})
@@ -139,7 +139,7 @@ func runMimirExample(t *testing.T, name string) {
 	assert.Equal(t, []string{"me", "secret", "birds"}, []string{user, password, request.Header.Get("X-Scope-Orgid")})
 }
 
-// Its queue outlives the agent.
+// The queue on disk survives a kill of the agent.
 func runVictoriaMetricsExample(t *testing.T, name string) {
 	server := rwserver.New(t, rwserver.Options{Versions: []string{rwserver.V1}}) // as VictoriaMetrics
 	target := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
@@ -150,7 +150,7 @@ func runVictoriaMetricsExample(t *testing.T, name string) {
 	assert.Equal(t, []string{rwserver.V1, rwserver.Zstd}, []string{requests[len(requests)-1].Version, requests[len(requests)-1].Encoding})
 
 	server.Always(rwserver.Step{Status: 503})
-	during := target.Scrapes() + 1 // one more may have been in progress
+	during := target.Scrapes() + 1 // one more scrape may have been in progress
 	wait.Until(t, firstSeries, func() (bool, string) { return target.Scrapes() >= during+5, "no further scrape" })
 	c.Kill()
 	killed := target.Scrapes()
@@ -159,7 +159,7 @@ func runVictoriaMetricsExample(t *testing.T, name string) {
 	c.running()
 	wait.Until(t, firstSeries, func() (bool, string) {
 		arrived, _ := beats(server, "job", "node")
-		// The last may have been on their way to the disk.
+		// The last ones may not have been on disk yet.
 		has := slices.ContainsFunc(arrived, func(scrape int) bool { return scrape >= during && scrape < killed })
 		return has, fmt.Sprintf("scrapes %d to %d are lost", during, killed-1)
 	})
@@ -187,7 +187,7 @@ func runStreamingExample(t *testing.T, name string) {
 	})
 }
 
-// Each agent of a fleet has its part of the targets, and together they have all.
+// Each agent of a fleet scrapes a part of the targets, and together they scrape all.
 func runNodeExportersExample(t *testing.T, name string) {
 	const members, fleet = 3, 12
 	dir := t.TempDir()
@@ -240,7 +240,7 @@ func runKubeStateMetricsExample(t *testing.T, name string) {
 	assert.Empty(t, server.Series("kube_namespace_created"))
 }
 
-// What the operator's target allocator says over HTTP, as far as an agent asks.
+// The HTTP API of the operator's target allocator, as far as an agent uses it.
 func runTargetAllocatorExample(t *testing.T, name string) {
 	target, server := geese(t), rwserver.New(t, rwserver.Options{})
 	listener := serve.Listen(t, "127.0.0.1:0")
@@ -267,7 +267,7 @@ func runTargetAllocatorExample(t *testing.T, name string) {
 	assert.Zero(t, c.metric(t, "otelcol_receiver_fastprometheus_allocator_failures"))
 }
 
-// One tenant explodes, the other does not notice.
+// One tenant exceeds its limit; the other is unaffected.
 func runTenantLimitsExample(t *testing.T, name string) {
 	const limit, quietSeries, noisySeries = 20, 5, 200
 	server := rwserver.New(t, rwserver.Options{})

@@ -24,52 +24,50 @@ import (
 
 const (
 	perFlock = 10
-	// Series of a page: those that stay, and those that others follow on.
+	// The series of a page that stay, and those that others replace.
 	steadySeries, passingSeries = 30, 10
-	// After so many scrapes the passing series of a page are others.
+	// The number of scrapes after which other series replace them.
 	passingScrapes = 10
 	scrapeEvery    = time.Second
 )
 
-// flocks are targets that come and go, a file of file_sd for each flock. They
-// know when each was scraped, and of the samples that arrive, which scrapes they
-// are from. They are safe for concurrent use.
+// flocks are targets that come and go, with one file_sd file for each flock. They record when each target was scraped
+// and which scrapes the samples that arrive are from. They are safe for concurrent use.
 type flocks struct {
 	dir string
 	all []*targets.Target
-	// passing is how many series of a page others follow on, after so many scrapes.
+	// passing is the number of series of a page that others replace after passAfter scrapes.
 	passing, passAfter int
 
 	mu     sync.Mutex
 	birds  []*bird
 	byAddr map[string]*bird
-	// outages are when data may be lost.
+	// outages are the periods in which data may be lost.
 	outages []period
-	// problems are what must never be seen; at most maxProblems are kept.
+	// problems are the violations found, at most maxProblems.
 	problems []string
 }
 
 const maxProblems = 20
 
-// bird is what is known of one target.
+// bird is the record of one target.
 type bird struct {
-	// scraped says when each scrape came, in which the life of the target whose
-	// sample arrived; 0 when none has.
+	// scraped is when each scrape came; arrived is the life of the target in which its sample arrived, 0 if it has not.
 	scraped []time.Time
 	arrived []int
-	// life is that of now; a target with another label is another one to a scraper.
+	// life is the current life: a target whose labels change is a new target to a scraper.
 	life int
-	// gone says that it was taken away and has not come back.
+	// gone is set while the target is removed.
 	gone bool
-	// failed counts the scrapes of which the scraper itself says that they failed.
+	// failed counts the scrapes that the scraper reported as failed.
 	failed int
-	// last is the time of the last sample, by life.
+	// last is the timestamp of the last sample, by life.
 	last map[int]int64
 }
 
 type period struct{ from, to time.Time }
 
-// newFlocks starts n flocks, none of which is in the folder yet.
+// newFlocks starts n flocks; none is in dir yet.
 func newFlocks(t *testing.T, dir string, n int) *flocks {
 	t.Helper()
 	f := &flocks{dir: dir, passing: passingSeries, passAfter: passingScrapes, byAddr: map[string]*bird{}}
@@ -85,7 +83,7 @@ func newFlocks(t *testing.T, dir string, n int) *flocks {
 	return f
 }
 
-// page tells which scrape it is for.
+// page returns a page that contains the number of the scrape.
 func (f *flocks) page(target, scrape int) targets.Page {
 	f.mu.Lock()
 	b := f.birds[target]
@@ -107,7 +105,7 @@ func (f *flocks) page(target, scrape int) targets.Page {
 	return targets.Page{Body: body.String()}
 }
 
-// arrive makes a flock new targets, whether it was there before or not.
+// arrive adds a flock as new targets, even if it is there already.
 func (f *flocks) arrive(t *testing.T, flock int) {
 	t.Helper()
 	life := f.change(flock, false)
@@ -116,7 +114,7 @@ func (f *flocks) arrive(t *testing.T, flock int) {
 	}, f.all[flock*perFlock:(flock+1)*perFlock]...)
 }
 
-// leave takes a flock away.
+// leave removes a flock.
 func (f *flocks) leave(t *testing.T, flock int) {
 	t.Helper()
 	f.change(flock, true)
@@ -137,22 +135,21 @@ func (f *flocks) change(flock int, gone bool) (life int) {
 	return life
 }
 
-// end says that all scraping is about to end.
+// end declares that all scraping is about to end.
 func (f *flocks) end() {
 	for flock := range len(f.all) / perFlock {
 		f.change(flock, true)
 	}
 }
 
-// mayLose declares an outage: it begins when everything scraped before from has
-// arrived, and ends now.
+// mayLose declares an outage from a time, before which all scrapes have arrived, until now.
 func (f *flocks) mayLose(from time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.outages = append(f.outages, period{from, time.Now()})
 }
 
-// observe takes note of what arrives.
+// observe records the samples that arrive.
 func (f *flocks) observe(series rwserver.Series) {
 	name := series.Labels.Get(model.MetricNameLabel)
 	if name != "beats_total" && name != "up" {
@@ -162,7 +159,7 @@ func (f *flocks) observe(series rwserver.Series) {
 	defer f.mu.Unlock()
 	b := f.byAddr[series.Labels.Get(model.InstanceLabel)]
 	if b == nil {
-		return // the agent's own metrics
+		return // one of the agent's own metrics
 	}
 	for _, sample := range series.Samples {
 		switch {
@@ -197,9 +194,8 @@ func (f *flocks) problem(format string, args ...any) {
 	}
 }
 
-// arrivedBefore is a condition: every scrape before that time has arrived, but
-// for those that its scraper failed at, that a change cut, or that came in an
-// outage.
+// arrivedBefore returns a condition: all scrapes before mark have arrived, except those that failed, that a change cut
+// off, or that came in an outage.
 func (f *flocks) arrivedBefore(mark time.Time) func() (bool, string) {
 	return func() (bool, string) {
 		f.mu.Lock()
@@ -221,13 +217,13 @@ func (f *flocks) arrivedBefore(mark time.Time) func() (bool, string) {
 	}
 }
 
-// cut reports whether a scrape was the last of a life: when the scraper learned
-// that the target is no more, its answer may have been on the way.
+// cut reports whether a scrape was the last of a life: its response may have been in flight when the scraper learned
+// that the target is gone.
 func (b *bird) cut(scrape int) bool {
 	if scrape == len(b.scraped)-1 {
 		return b.gone
 	}
-	next, previous := b.arrived[scrape+1], 1 // the first life
+	next, previous := b.arrived[scrape+1], 1 // 1 is the first life
 	for _, life := range b.arrived[:scrape] {
 		if life != 0 {
 			previous = life
@@ -245,7 +241,7 @@ func (f *flocks) inOutage(at time.Time) bool {
 	return false
 }
 
-// tally sums up: scrapes that came, that failed, and that were lost in outages.
+// tally counts the scrapes that came, that failed, and that outages lost.
 func (f *flocks) tally() (scrapes, failed, lost int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,7 +290,7 @@ func TestFlocksMissWhatDoesNotArrive(t *testing.T) {
 	f("", []int{1, 0, 1}, func(_ *flocks, b *bird) { b.failed = 1 })
 	f("scrapes [1 2]", []int{1, 0, 0, 1}, func(_ *flocks, b *bird) { b.failed = 1 })
 	f("", []int{1, 0, 2}, nil)               // the change from one life to the next
-	f("scrapes [1]", []int{1, 0, 0, 2}, nil) // more than a change cuts
+	f("scrapes [1]", []int{1, 0, 0, 2}, nil) // more than a change cuts off
 	f("", []int{1, 1, 0}, func(_ *flocks, b *bird) { b.gone = true })
 	f("scrapes [1]", []int{1, 0, 0}, func(_ *flocks, b *bird) { b.gone = true })
 	f("scrapes [1 3]", []int{1, 0, 1, 0, 1, 0}, func(f *flocks, _ *bird) {

@@ -17,14 +17,13 @@ import (
 
 const gatewayConfig = "distributions/godwit-gateway/config.yaml"
 
-// gateway is godwit-gateway on its shipped configuration, but for the ports and a
-// destination that is tried again sooner.
+// gateway is godwit-gateway with its shipped configuration, except for ports and shorter retry intervals.
 type gateway struct {
 	*process.Process
 
-	// data is the folder of the queues; grpc and http are where it takes OTLP.
+	// data is the directory of the queues; grpc and http are the addresses for OTLP.
 	data, grpc, http string
-	// health and telemetry are pages it serves.
+	// health and telemetry are the URLs of its pages.
 	health, telemetry string
 }
 
@@ -41,17 +40,17 @@ service:
   telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d, without_type_suffix: true}}}}]}}
 `
 
-// gatewaySettings are what else a test changes. The zero value changes nothing.
+// gatewaySettings are further changes of a test. The zero value changes nothing.
 type gatewaySettings struct {
-	// config is laid over the shipped one.
+	// config is merged into the shipped one.
 	config string
-	// under is a command that runs the one that follows it.
+	// under is a command prefix.
 	under []string
-	// data is the folder of the queues; default one that is not there yet.
+	// data is the directory of the queues; by default a new one.
 	data string
 }
 
-// startGateway starts a gateway and waits until it takes data.
+// startGateway starts a gateway and waits until it accepts data.
 func startGateway(t *testing.T, destination string, set gatewaySettings) *gateway {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,17 +77,16 @@ func startGateway(t *testing.T, destination string, set gatewaySettings) *gatewa
 	return g
 }
 
-// ready waits until the gateway takes data: receivers start when all else has.
+// ready waits until the gateway accepts data: receivers start last.
 func (g *gateway) ready() { g.WaitHTTP(firstWords, g.health, nil) }
 
-// queueFiles lists the files of the queues on disk.
+// queueFiles returns the files of the queues on disk.
 func (g *gateway) queueFiles() []string {
 	files, _ := filepath.Glob(filepath.Join(g.data, "exporter_otlp_grpc_*"))
 	return files
 }
 
-// countsRefusals checks that its own metrics tell of log records and spans that
-// found no place in the queue.
+// countsRefusals checks that its metrics count the log records and spans that the full queue refused.
 func (g *gateway) countsRefusals(t *testing.T, atLeast int) {
 	t.Helper()
 	text := page(t, g.telemetry)

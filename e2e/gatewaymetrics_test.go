@@ -19,16 +19,16 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// metricsTo lets the gateway send metrics to a destination that it tries again soon, and which may take its time for an
-// answer: a queue that has filled goes out in large requests. The log tells of every change.
+// metricsTo makes the gateway send metrics to a URL, with short retry intervals. The timeout is long, because a full
+// queue is sent in large requests. Sampling of logs is off, so that every change is logged.
 func metricsTo(url string) string {
 	return fmt.Sprintf("exporters: {remotewrite: {endpoint: %q, timeout: 30s, batch: {timeout: 20ms}, "+
 		"retry: {initial_interval: 50ms, max_interval: 200ms}, circuit_breaker: {open_for: 200ms}}}\n"+
 		"service: {telemetry: {logs: {sampling: {enabled: false}}}}", url)
 }
 
-// Metrics that were acknowledged arrive although the disk was full meanwhile. Others are refused, with the reason, and
-// the log says when that begins and ends.
+// Acknowledged metrics arrive although the disk was full in between. Others are refused with the reason, and the log
+// says when that begins and ends.
 func TestGatewayKeepsMetricsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, disk := range fullDisks {
@@ -59,7 +59,7 @@ func TestGatewayKeepsMetricsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// startDamaged starts a gateway with a queue of metrics that was damaged while nobody had it open, and takes what comes.
+// startDamaged starts a gateway with a queue of metrics that was damaged while closed. Its destination accepts data.
 func startDamaged(t *testing.T, damage func([]byte)) (g *gateway, y *tally) {
 	t.Helper()
 	y = newTally()
@@ -83,8 +83,8 @@ func startDamaged(t *testing.T, damage func([]byte)) (g *gateway, y *tally) {
 	return g, y
 }
 
-// A queue of metrics of which a part is gone is never mistaken for a sound one, or an empty one: it is said how many bytes cannot be read
-// and how many requests are lost, and the rest arrives.
+// A queue of metrics with a part missing is taken neither for an intact nor for an empty one: the gateway reports the
+// unreadable bytes and the lost requests, and sends the rest.
 func TestGatewaySendsWhatIsLeftOfItsMetrics(t *testing.T) {
 	t.Parallel()
 	wiped := 0
@@ -112,11 +112,12 @@ func TestGatewaySendsWhatIsLeftOfItsMetrics(t *testing.T) {
 	y.sound(t)
 }
 
-// Damage to what is queued costs the requests that it hits. They are counted; all others arrive, and so does what is new.
+// Damage inside the queue costs only the requests that it hits. They are counted; all others arrive, and so does new
+// data.
 func TestGatewayLosesWhatIsDamagedOfMetrics(t *testing.T) {
 	t.Parallel()
 	g, y := startDamaged(t, func(b []byte) {
-		at := bytes.Index(b[len(b)/2:], []byte("gwb\x01")) // with which a request begins
+		at := bytes.Index(b[len(b)/2:], []byte("gwb\x01")) // the start of a request
 		require.Positive(t, at)
 		b[len(b)/2+at+64] ^= 1
 	})

@@ -24,11 +24,11 @@ import (
 const (
 	reuses     = "The memory of metrics is used again"
 	doesNot    = "The memory of metrics is not used again"
-	manyScrape = 6 // of one target: more than there are trees to fill
+	manyScrape = 6 // scrapes of a target, more than there are trees to reuse
 )
 
-// The agent on its shipped configuration uses the memory of metrics again, except with the Collector's gate that frees it;
-// what is scraped arrives either way.
+// The agent with its shipped configuration reuses the memory of metrics, except with the Collector's feature gate that
+// frees it. Scrapes arrive in both cases.
 func TestTheShippedAgentWithPooling(t *testing.T) {
 	t.Parallel()
 	for gates, said := range map[string]string{"": reuses, "pdata.useProtoPooling": doesNot} {
@@ -48,7 +48,7 @@ func TestTheShippedAgentWithPooling(t *testing.T) {
 				Env:  env, Dir: dir,
 			})
 			var pages []*targets.Target
-			for _, name := range []string{"a", "b"} { // they share what is remembered of their pages
+			for _, name := range []string{"a", "b"} { // they share the parse cache of their pages
 				target := targets.NewFunc(t, func(scrape int) targets.Page {
 					return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)}
 				})
@@ -71,7 +71,7 @@ func TestTheShippedAgentWithPooling(t *testing.T) {
 	}
 }
 
-// Tenants that are told by resources, of metrics whose memory is used again.
+// Tenants from resource attributes, with metrics whose memory is reused.
 func TestTenantsOfScrapedResources(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})

@@ -21,7 +21,8 @@ import (
 
 const (
 	helmFolder = "deploy/helm/"
-	// chartVariable names a folder with the OpenTelemetry Collector's Helm chart, which no registry of modules has.
+	// chartVariable names the environment variable with the directory of the OpenTelemetry Collector's Helm chart,
+	// which is not a Go module.
 	chartVariable = "CHART"
 
 	valuesKind   = "values of a Helm chart"
@@ -29,7 +30,7 @@ const (
 	operated     = "deploy/operator/"
 )
 
-// helmValues are what of the values of the chart a test looks at.
+// helmValues are the values of the chart that a test reads.
 type helmValues struct {
 	Mode            string
 	Image           struct{ Repository, Tag string }
@@ -49,7 +50,8 @@ type helmValues struct {
 	Rest map[string]any `yaml:",inline"`
 }
 
-// Each file of values runs what its image has, on a configuration that is valid for it, and leaves room where it writes.
+// Each file of values runs the image's distribution with a configuration that is valid for it, and mounts a volume
+// where it writes.
 func TestHelmValues(t *testing.T) {
 	files := filesOf(t, helmFolder)
 	require.Len(t, files, 3)
@@ -68,7 +70,7 @@ func TestHelmValues(t *testing.T) {
 			assert.True(t, values.Security.ReadOnly)
 			assert.NotEmpty(t, values.Resources.Requests["memory"])
 			assert.NotEmpty(t, values.Resources.Limits["memory"])
-			// The chart asks for it, at that port.
+			// The chart's probe uses this endpoint.
 			assert.Contains(t, string(text), "endpoint: 0.0.0.0:13133")
 			assert.True(t, values.Ports["metrics"].Enabled)
 			for port, p := range values.Ports {
@@ -83,7 +85,7 @@ func TestHelmValues(t *testing.T) {
 	}
 }
 
-// What helm makes of the values is what the API takes, and its configuration is ours.
+// The API accepts what helm renders from the values, and the configuration is ours.
 func TestHelmRendersOurValues(t *testing.T) {
 	t.Parallel()
 	chart := os.Getenv(chartVariable)
@@ -125,8 +127,8 @@ func distributionOf(t *testing.T, name string) string {
 	return values.Command.Name
 }
 
-// What operators are given: a collector's configuration is one for the distribution that its image has, and a PodMonitor finds the pods
-// of our manifests.
+// The operator's resources: each collector's configuration is valid for its image's distribution, and a PodMonitor
+// selects the pods of our manifests.
 func TestOperatorResources(t *testing.T) {
 	seen := map[string]int{}
 	for _, name := range filesOf(t, operated) {
@@ -188,7 +190,7 @@ func manifest(t *testing.T, o cluster.Object) string {
 	return string(text)
 }
 
-// filesOf are the repository's files in a folder.
+// filesOf returns the repository's files in a directory.
 func filesOf(t *testing.T, folder string) (files []string) {
 	t.Helper()
 	for _, name := range repository.Files(t) {

@@ -36,18 +36,18 @@ import (
 )
 
 const (
-	// What a healthy neighbour still gets of what it gets alone.
+	// The share that a healthy neighbour must still get of what it gets alone.
 	fairShare = 0.9
-	// How often a share is measured before it counts as too small: the machine does other things too, and whoever is
-	// starved by an attack is so each time.
+	// How often a share is measured before it counts as too small: the machine has other load, and an attack that
+	// starves a neighbour does so each time.
 	shareTries = 10
-	// What an attack may make a process hold, in MiB with the pages of its binary, and how much of a core it may take
-	// while an attacker sends a few times a second, and once it is gone.
+	// The limits under attack: memory in MiB, including the binary's pages, and CPU cores while an attacker sends a few
+	// times a second, and after it.
 	maxBesieged                    = 384
 	maxBesiegedCores, maxRestCores = 1.3, 0.5
 )
 
-// siegeWindow is how long is measured, which GODWIT_HOSTILE can make longer.
+// siegeWindow returns the duration of a measurement, which GODWIT_HOSTILE can set.
 func siegeWindow(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("GODWIT_HOSTILE")
@@ -59,7 +59,7 @@ func siegeWindow(t *testing.T) time.Duration {
 	return window
 }
 
-// tried reports whether a case is tried: all in the long form, and in the short form every fifth and those that tell most.
+// tried reports whether to run a case: with GODWIT_HOSTILE all, otherwise every fifth and the most telling ones.
 func tried(i int, name string) bool {
 	return os.Getenv("GODWIT_HOSTILE") != "" || i%5 == 0 || slices.Contains(telling, name)
 }
@@ -70,18 +70,18 @@ var telling = []string{
 	"2.0 a megabyte for each of many exemplars",
 }
 
-// siege is a process that is attacked beside a healthy neighbour.
+// siege is a process under attack that also serves healthy neighbours.
 type siege struct {
 	t      *testing.T
 	p      *process.Process
 	window time.Duration
-	// control counts what a client of a server gets that is not attacked.
+	// control counts the requests of a client to a server that is not attacked.
 	control *atomic.Int64
-	// gets tells how much each neighbour got up to now.
+	// gets returns how much each neighbour has got so far.
 	gets map[string]func() int
 }
 
-// stretch tells what each neighbour gets in a window and how many cores the process takes meanwhile.
+// stretch measures, over one window, what each neighbour and the control get, and the cores that the process uses.
 func (s *siege) stretch() (got map[string]int, beats int, cores float64) {
 	s.t.Helper()
 	got = map[string]int{}
@@ -99,8 +99,8 @@ func (s *siege) stretch() (got map[string]int, beats int, cores float64) {
 	return got, beats, (s.p.Usage().CPU - cpu).Seconds() / time.Since(start).Seconds()
 }
 
-// withstand measures the neighbours alone, then beside an attack that goes on until its context ends, and then what is
-// left of it.
+// withstand measures the neighbours alone, then during an attack, which goes on until its context ends, and then after
+// it.
 func (s *siege) withstand(attack func(ctx context.Context)) {
 	s.t.Helper()
 	alone, calm, _ := s.stretch()
@@ -118,8 +118,9 @@ func (s *siege) withstand(attack func(ctx context.Context)) {
 	s.end()
 }
 
-// share measures until each neighbour gets its share and the process takes no more CPU than it may. calm is what the control
-// did when the neighbours were alone: when the machine has less time for the control, it has less for the neighbours, too.
+// share measures until each neighbour gets its share and the process stays below its CPU limit. calm is what the
+// control got while the neighbours were alone: if the machine now has less time for the control, it has less for the
+// neighbours too.
 func (s *siege) share(when string, alone map[string]int, calm int, cores float64) {
 	s.t.Helper()
 	var why []string
@@ -142,7 +143,7 @@ func (s *siege) share(when string, alone map[string]int, calm int, cores float64
 	s.t.Errorf("%s: %s", when, strings.Join(why, ", "))
 }
 
-// end stops the process and looks at what it held and said.
+// end stops the process, and checks its peak memory and its log.
 func (s *siege) end() {
 	s.t.Helper()
 	peak := mib(s.p.Usage().PeakRSS)
@@ -166,8 +167,8 @@ receivers:
       %s
 `
 
-// besiegeAgent starts an agent that scrapes a good target ten times a second, and what else is in jobs. overlay is laid
-// over its configuration.
+// besiegeAgent starts an agent that scrapes a good target ten times a second, beside the jobs in lines. overlay is
+// merged into its configuration.
 func besiegeAgent(t *testing.T, overlay string, lines ...string) *siege {
 	t.Helper()
 	arrived := newArrivals()
@@ -193,7 +194,7 @@ service:
     traces: {receivers: [otlpstream], exporters: [nop]}
 `
 
-// inputs are where a gateway listens.
+// inputs are a gateway's addresses.
 type inputs struct{ grpc, http, write string }
 
 // besiegeGateway starts a gateway with a client of each protocol that sends twenty times a second.
@@ -236,7 +237,8 @@ func besiegeGateway(t *testing.T) (*siege, inputs) {
 
 const neighbourPause = 50 * time.Millisecond
 
-// newControl starts a client that does what neighbours do with a server of its own, which nobody attacks, and counts the answers.
+// newControl starts a client like the neighbours, with a server of its own that nobody attacks, and counts its
+// responses.
 func newControl(t *testing.T) *atomic.Int64 {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -251,7 +253,7 @@ func newControl(t *testing.T) *atomic.Int64 {
 	return &beats
 }
 
-// writeSteadily sends a sample at a time until ctx ends, and counts what was taken.
+// writeSteadily sends one sample at a time until ctx ends, and counts those that were accepted.
 func writeSteadily(ctx context.Context, addr string, taken *atomic.Int64) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

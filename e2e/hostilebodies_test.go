@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// Values of protobuf, written by hand: what is wrong with them no library would write.
+// Protobuf fields, written by hand: no library would write such mistakes.
 
 func field(number protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
@@ -48,13 +48,13 @@ func packed(number protowire.Number, values ...uint64) []byte {
 	return field(number, b)
 }
 
-// absent are the bits of a NaN by which some mean that there is no value.
+// absent holds the bits of a NaN that some use for a missing value.
 const absent = 0x7ff0000000000003
 
-// nothings are as many empty messages: two bytes here, and whatever a decoder makes of them there.
+// nothings returns n empty messages: two bytes each here, and more memory once decoded.
 func nothings(number protowire.Number, n int) []byte { return bytes.Repeat(field(number, nil), n) }
 
-// metrics is an OTLP request of one resource and scope with these metrics.
+// metrics returns an OTLP request of one resource and one scope with these metrics.
 func metrics(all ...[]byte) []byte {
 	var scope []byte
 	for _, m := range all {
@@ -63,29 +63,29 @@ func metrics(all ...[]byte) []byte {
 	return field(1, field(2, scope))
 }
 
-// OTLP: a metric of a kind, with its points.
+// kind returns an OTLP metric of a kind with its points.
 func kind(name string, number protowire.Number, body ...[]byte) []byte {
 	return cat(text(1, name), field(number, cat(body...)))
 }
 
 const (
 	gaugeKind, sumKind, histogramKind, exponentialKind, summaryKind = 5, 7, 9, 10, 11
-	// A time in nanoseconds that is no surprise.
+	// An ordinary time in nanoseconds.
 	someTime = 1_800_000_000_000_000_000
 )
 
 func keyValue(key string, value []byte) []byte { return cat(text(1, key), field(2, value)) }
 
-// nested is an attribute's value within a value, and so on.
+// nested returns an attribute's value with values nested this deep.
 func nested(depth int) []byte {
 	value := text(1, "deep")
 	for range depth {
-		value = field(6, field(1, keyValue("k", value))) // a list of keys and values
+		value = field(6, field(1, keyValue("k", value))) // a key-value list
 	}
 	return value
 }
 
-// otlpBodies are requests with metrics that no client should send.
+// otlpBodies are malicious requests with metrics.
 var otlpBodies = []struct {
 	name string
 	body func() []byte
@@ -160,10 +160,11 @@ var otlpBodies = []struct {
 	}},
 }
 
-// fresh are the cases whose body is another one each time.
+// fresh are the cases with another body each time.
 var fresh = []string{"new series without end", "attributes in another order each time"}
 
-// shuffled is a point of tens of thousands of attributes: ever the same names, in another order, and another number of them.
+// shuffled returns a point of tens of thousands of attributes: the same names each time, but in another order, and
+// another number of them.
 func shuffled() []byte {
 	names := rand.Perm(30_000)
 	point := cat(fixed(3, someTime), fixed(4, 0))
@@ -173,7 +174,7 @@ func shuffled() []byte {
 	return metrics(kind("m", gaugeKind, field(1, point)))
 }
 
-// churn is a thousand series that were never seen before.
+// churn returns a thousand new series.
 func churn() []byte {
 	var points []byte
 	for range 1000 {
@@ -182,7 +183,7 @@ func churn() []byte {
 	return metrics(kind("churning", gaugeKind, points))
 }
 
-// Remote write 1.0: a series of labels and samples.
+// oldSeries returns a series of remote write 1.0 with labels and parts such as samples.
 func oldSeries(labels int, parts ...[]byte) []byte {
 	series := field(1, cat(text(1, "__name__"), text(2, "m")))
 	for i := range labels {
@@ -191,18 +192,18 @@ func oldSeries(labels int, parts ...[]byte) []byte {
 	return field(1, cat(series, cat(parts...)))
 }
 
-// Remote write 2.0: the symbols of a series, and it.
+// newSeries returns a series of remote write 2.0 with its symbols.
 func newSeries(parts ...[]byte) []byte {
 	return cat(text(4, ""), text(4, "__name__"), text(4, "m"), field(5, cat(packed(1, 1, 2), cat(parts...))))
 }
 
 const someMillisecond = someTime / 1_000_000
 
-// writeBodies are requests of remote write that no client should send; some are not even what snappy or zstd make.
+// writeBodies are malicious requests of remote write; some are not valid snappy or zstd.
 var writeBodies = []struct {
 	name string
 	v2   bool
-	// encoding defaults to snappy; raw is what goes over the wire, body what is compressed for it.
+	// encoding defaults to snappy. raw is sent as it is, body is compressed first.
 	encoding  string
 	raw, body func() []byte
 }{
@@ -256,12 +257,12 @@ var writeBodies = []struct {
 	}},
 }
 
-// longSymbol are symbols of 2.0, the third of which is a megabyte.
+// longSymbol returns symbols of 2.0, one of which is a megabyte long.
 func longSymbol() []byte {
 	return cat(text(4, ""), text(4, "__name__"), text(4, "m"), text(4, string(bytes.Repeat([]byte("m"), 1<<20))))
 }
 
-// pack compresses times copies of b, of which there is only one in memory unless it is snappy.
+// pack compresses b repeated so many times; except for snappy, only one copy is in memory.
 func pack(encoding string, b []byte, times int) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
@@ -276,7 +277,7 @@ func pack(encoding string, b []byte, times int) []byte {
 		return bytes.Repeat(b, times)
 	}
 	for range times {
-		_, _ = w.Write(b) // a buffer takes everything
+		_, _ = w.Write(b) // a buffer accepts everything
 	}
 	_ = w.Close()
 	return out.Bytes()

@@ -21,9 +21,9 @@ import (
 
 const (
 	hostileCrowd = 200
-	// Between one blow and the next of the same attacker.
+	// Between two blows of the same attacker.
 	blowPause = 50 * time.Millisecond
-	// How long an attacker waits for anything.
+	// How long an attacker waits for a connection.
 	blowTimeout = 5 * time.Second
 )
 
@@ -35,7 +35,7 @@ func again(ctx context.Context, blow func()) {
 	}
 }
 
-// connect opens a connection that ends with ctx; it may fail, when the other side has enough.
+// connect opens a connection that is closed when ctx ends. It returns nil if the other side refuses it.
 func connect(ctx context.Context, addr string) net.Conn {
 	conn, err := (&net.Dialer{Timeout: blowTimeout}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -46,7 +46,7 @@ func connect(ctx context.Context, addr string) net.Conn {
 	return conn
 }
 
-// shout sends bytes and reads what comes back until the other side has said all, or a second has passed.
+// shout sends bytes, then reads the response until it ends or a second has passed.
 func shout(ctx context.Context, addr string, text []byte) {
 	conn := connect(ctx, addr)
 	if conn == nil {
@@ -60,7 +60,7 @@ func shout(ctx context.Context, addr string, text []byte) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1<<20))
 }
 
-// many runs an attacker on each of a hostileCrowd of connections.
+// many runs an attacker on each of hostileCrowd connections.
 func many(ctx context.Context, addr string, attacker func(conn net.Conn)) {
 	var all sync.WaitGroup
 	for range hostileCrowd {
@@ -77,7 +77,7 @@ func many(ctx context.Context, addr string, attacker func(conn net.Conn)) {
 	all.Wait()
 }
 
-// drip sends text again and again, a piece at a time.
+// drip sends a small piece of text again and again.
 func drip(ctx context.Context, conn net.Conn, text string) {
 	for wait.Pause(ctx, 2*blowPause) {
 		if _, err := conn.Write([]byte(text)); err != nil {
@@ -89,11 +89,11 @@ func drip(ctx context.Context, conn net.Conn, text string) {
 func noise(n int) []byte {
 	source := rand.NewChaCha8([32]byte{17})
 	b := make([]byte, n)
-	_, _ = source.Read(b) // never fails
+	_, _ = source.Read(b) // it never fails
 	return b
 }
 
-// httpPeers are bad clients of any HTTP server. head is a request up to its headers that say how long it is.
+// httpPeers are malicious clients of an HTTP server. head is a request without the headers that say how long it is.
 var httpPeers = []struct {
 	name string
 	do   func(ctx context.Context, addr, head string)

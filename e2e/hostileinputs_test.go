@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// newName numbers what must not have been seen before.
+// newName makes names that were never used before.
 var newName atomic.Int64
 
 const (
@@ -36,7 +36,7 @@ func attacked(t *testing.T, i int, name string, attack func(ctx context.Context,
 	})
 }
 
-// Whatever clients of remote write send, others are served.
+// Malicious clients of remote write do not affect other clients.
 func TestHostileWriters(t *testing.T) {
 	t.Parallel()
 	for i, peer := range httpPeers {
@@ -75,7 +75,7 @@ func TestHostileWriters(t *testing.T) {
 	})
 }
 
-// Whatever clients of OTLP send over HTTP, others are served.
+// Malicious clients of OTLP over HTTP do not affect other clients.
 func TestHostileOTLPClients(t *testing.T) {
 	t.Parallel()
 	for i, peer := range httpPeers {
@@ -108,7 +108,7 @@ func peltOnce(ctx context.Context, addr, head string, body []byte) {
 	shout(ctx, addr, append([]byte(head+"Connection: close\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...))
 }
 
-// bombTimes is how many megabytes a bomb has: snappy does not compress much better than twenty to one.
+// bombTimes returns the size of a bomb in megabytes: snappy compresses to a twentieth at best.
 func bombTimes(encoding string) int {
 	if encoding == "snappy" {
 		return 64

@@ -33,7 +33,7 @@ const (
 	openType  = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-// family is a delimited family of the protobuf exposition.
+// family returns a delimited family of the protobuf exposition format.
 func family(name string, kind uint64, all ...[]byte) []byte {
 	body := cat(text(1, name), varint(3, kind))
 	for _, m := range all {
@@ -47,7 +47,7 @@ const (
 	manyGauges                 = 17_000
 )
 
-// gauges are series of which one is left out, and one has the NaN that means that there is no value; -1 is none.
+// gauges returns series without number skip. Number odd has the NaN that stands for a missing value; -1 means none.
 func gauges(skip, odd int) string {
 	var all [][]byte
 	for i := range manyGauges {
@@ -86,7 +86,7 @@ func typed(contentType string, bodies ...string) func(int) targets.Page {
 	}
 }
 
-// hostilePages are what targets should not answer. Targets is how many do; 0 is two.
+// hostilePages are malicious responses of targets. targets is the number of targets with such a page, by default two.
 var hostilePages = []struct {
 	name    string
 	targets int
@@ -230,7 +230,7 @@ var hostilePages = []struct {
 	}},
 }
 
-// Whatever targets answer, others are scraped as before.
+// Malicious pages do not affect the scrapes of other targets.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()
 	for i, h := range hostilePages {
@@ -266,7 +266,7 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// rawTargets answer what no HTTP server would.
+// rawTargets respond with what no HTTP server would send.
 var rawTargets = []struct {
 	name string
 	say  func(ctx context.Context, conn net.Conn)
@@ -322,7 +322,7 @@ var rawTargets = []struct {
 	}},
 }
 
-// Whatever targets say for HTTP, others are scraped as before.
+// Malicious HTTP responses do not affect the scrapes of other targets.
 func TestHostileTargetServers(t *testing.T) {
 	t.Parallel()
 	for i, h := range rawTargets {
@@ -338,7 +338,7 @@ func TestHostileTargetServers(t *testing.T) {
 	}
 }
 
-// serveRaw answers each request of each connection in a way of its own until the test ends.
+// serveRaw answers each request on each connection with say until the test ends.
 func serveRaw(t *testing.T, say func(ctx context.Context, conn net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -352,7 +352,7 @@ func serveRaw(t *testing.T, say func(ctx context.Context, conn net.Conn)) string
 			if err != nil {
 				return
 			}
-			go func() { // ends with its connection, which ends with ctx
+			go func() { // it ends with its connection, which ends with ctx
 				defer conn.Close()
 				defer context.AfterFunc(ctx, func() { conn.Close() })()
 				request := make([]byte, 4096)
@@ -373,7 +373,7 @@ func serveRaw(t *testing.T, say func(ctx context.Context, conn net.Conn)) string
 	return l.Addr().String()
 }
 
-// answer is what an allocator says.
+// answer serves a response of an allocator.
 func answer(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -393,7 +393,7 @@ func withoutEnd(text string) http.HandlerFunc {
 
 const jsonType = "application/json"
 
-// Whatever an allocator says, targets of the configuration's own are scraped, and nothing is written.
+// Whatever an allocator responds, targets of the agent's own configuration are scraped, and no file is written.
 func TestHostileAllocator(t *testing.T) {
 	t.Parallel()
 	oneJob := answer(jsonType, `{"j": {"job_name": "j", "scrape_interval": "1s", "scrape_timeout": "1s"}}`)
@@ -468,7 +468,7 @@ func TestHostileAllocator(t *testing.T) {
 	}
 }
 
-// An allocator has no say in which files there are.
+// An allocator cannot make the agent write a file.
 func TestAllocatorsWriteNoFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "written")
@@ -482,7 +482,7 @@ func TestAllocatorsWriteNoFiles(t *testing.T) {
 		fmt.Fprintf(w, `[{"targets": [%q], "labels": {}}]`, broken.Addr())
 	}))
 	s := besiegeAgent(t, fmt.Sprintf("receivers: {fastprometheus: {target_allocator: {endpoint: 'http://%s', interval: 200ms, collector_id: me, http_sd_config: {refresh_interval: 1s}}}}", l.Addr()))
-	s.withstand(func(ctx context.Context) { <-ctx.Done() }) // by then a job that is taken is scraped
+	s.withstand(func(ctx context.Context) { <-ctx.Done() }) // long enough for the allocated job to be scraped
 	assert.NoFileExists(t, file)
 }
 
@@ -497,7 +497,7 @@ func manyAliases(n int) string {
 	return b.String()
 }
 
-// Whatever the files say that are read again while it runs, what was in force stays, and nobody waits.
+// Invalid content of files that are reread does not change the settings in force, and delays nothing.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	for i, h := range []struct {

@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// h2 is a client of HTTP/2 that says what it wants.
+// h2 is an HTTP/2 client that sends any frames.
 type h2 struct {
 	conn    net.Conn
 	framer  *http2.Framer
@@ -33,7 +33,7 @@ type h2 struct {
 	next    uint32
 }
 
-// openH2 greets a server. What it answers is read and forgotten unless deaf.
+// openH2 opens a connection with its preface. Unless deaf, it reads and discards the responses.
 func openH2(ctx context.Context, addr string, deaf bool) *h2 {
 	conn := connect(ctx, addr)
 	if conn == nil {
@@ -48,12 +48,12 @@ func openH2(ctx context.Context, addr string, deaf bool) *h2 {
 	}
 	_ = c.framer.WriteSettings(settings...)
 	if !deaf {
-		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // it ends with the connection
 	}
 	return c
 }
 
-// open opens a stream for a method of gRPC, and returns its number.
+// open opens a stream for a gRPC method and returns its ID.
 func (c *h2) open(method, encoding string, extra ...string) uint32 {
 	c.headers.Reset()
 	pairs := append([]string{
@@ -63,7 +63,7 @@ func (c *h2) open(method, encoding string, extra ...string) uint32 {
 		pairs = append(pairs, "grpc-encoding", encoding)
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}) // into a buffer
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}) // writes to a buffer
 	}
 	id := c.next
 	c.next += 2
@@ -71,7 +71,7 @@ func (c *h2) open(method, encoding string, extra ...string) uint32 {
 	return id
 }
 
-// message writes a message of gRPC in frames.
+// message sends a gRPC message in frames.
 func (c *h2) message(id uint32, compressed byte, length uint32, body []byte) error {
 	all := append(binary.BigEndian.AppendUint32([]byte{compressed}, length), body...)
 	for len(all) > 0 {
@@ -89,7 +89,7 @@ var (
 	stream = otlpstream.Metrics.StreamMethod()
 )
 
-// grpcPeers are bad clients of gRPC.
+// grpcPeers are malicious gRPC clients.
 var grpcPeers = []struct {
 	name string
 	deaf bool
@@ -189,7 +189,7 @@ var grpcPeers = []struct {
 
 var gzipBomb = sync.OnceValue(func() []byte { return pack("gzip", make([]byte, 1<<20), 512) })
 
-// Whatever clients of gRPC send, unary or on streams, others are served.
+// Malicious gRPC clients, unary or streaming, do not affect other clients.
 func TestHostileStreams(t *testing.T) {
 	t.Parallel()
 	for i, peer := range grpcPeers {
@@ -237,7 +237,7 @@ func upgrade(ctx context.Context, addr string) net.Conn {
 	return conn
 }
 
-// frame is one of a WebSocket, masked with zeros.
+// frame returns a WebSocket frame with a mask of zeros.
 func frame(head byte, length uint64, body []byte) []byte {
 	return append(append(binary.BigEndian.AppendUint64([]byte{head, 0x80 | 127}, length), 0, 0, 0, 0), body...)
 }
@@ -249,7 +249,7 @@ const (
 	reservedBits                      byte = 0x70
 )
 
-// socketPeers are bad clients of WebSockets.
+// socketPeers are malicious WebSocket clients.
 var socketPeers = []struct {
 	name string
 	do   func(ctx context.Context, conn net.Conn)
@@ -304,7 +304,7 @@ var socketPeers = []struct {
 	}},
 }
 
-// Whatever clients of WebSockets send, others are served.
+// Malicious WebSocket clients do not affect other clients.
 func TestHostileWebSockets(t *testing.T) {
 	t.Parallel()
 	for i, peer := range socketPeers {

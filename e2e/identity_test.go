@@ -18,12 +18,13 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// namedPage says of itself whose it is, as a page of an OpenTelemetry SDK does for who takes names in UTF-8.
+// namedPage has a target_info with its own service name, as an OpenTelemetry SDK writes it for clients that accept
+// UTF-8 names.
 const namedPage = goodPage + "# TYPE target_info gauge\n" +
 	"target_info{\"service.name\"=\"theirs\",\"service.instance.id\"=\"0a1b\",\"service.version\"=\"1.2\"} 1\n"
 
-// identityConfig scrapes a target twice, once as Prometheus does and once as contrib does. A processor moves a label to the resource, and another
-// writes what becomes the job.
+// identityConfig scrapes a target twice, with job and instance as in Prometheus and as in contrib. One processor moves
+// a label to the resource, another changes service.name, which becomes the job.
 const identityConfig = `
 receivers:
   fastprometheus:
@@ -40,8 +41,8 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus, prometheus], processors: [groupbyattrs, transform], exporters: [remotewrite]}}
 `
 
-// Whose series are, to who asks Prometheus for them: those of the scrape where that is wanted, in life and in death; without it what the page says
-// while it can be read, so that "is it up?" is answered by two series.
+// The job and instance of series in Prometheus. With keep_job_and_instance they are those of the scrape, whether the
+// target is up or down. Without, they come from the page while it can be read, so that two series of `up` exist.
 func TestJobAndInstanceThroughRemoteWrite(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
@@ -64,7 +65,7 @@ func TestJobAndInstanceThroughRemoteWrite(t *testing.T) {
 	value("target_info", 1, "job", kept)
 	value("geese_flying", 42, "job", kept)
 
-	// answers are the series of a query, by job.
+	// answers returns the series of a query's result, by job.
 	answers := func(query string) map[string][]labels.Labels {
 		t.Helper()
 		past := history.New(t)
@@ -81,14 +82,14 @@ func TestJobAndInstanceThroughRemoteWrite(t *testing.T) {
 		}
 		return found
 	}
-	// What the page says of itself, and what was moved to the resource, is joined as ever.
+	// The page's target_info, and the label moved to the resource, can be joined as usual.
 	joined := answers(`geese_flying{flock="north"} * on (job, instance) group_left (site, service_version, service_name) target_info`)
 	assert.Equal(t, map[string][]labels.Labels{
 		kept:   {labels.FromStrings("job", kept, "instance", target.Addr(), "flock", "north", "site", "pond", "service_version", "1.2", "service_name", "theirs")},
 		theirs: {labels.FromStrings("job", theirs, "instance", "0a1b", "flock", "north", "site", "pond", "service_version", "1.2")},
 	}, joined)
 
-	// It dies.
+	// The target goes down.
 	target.Then(targets.Page{Fault: targets.Reset})
 	value("up", 0, "job", kept, "instance", target.Addr())
 	value("up", 0, "job", renamed, "instance", target.Addr())

@@ -21,9 +21,9 @@ import (
 
 const (
 	maxIdleRSS = 32 << 20
-	// maxAgentMB limits the file.
+	// maxAgentMB limits the size of the binary.
 	maxAgentMB = 40.0
-	// Long enough for the heap to shrink to what it needs and for several scrapes.
+	// Long enough for several scrapes, and for the heap to shrink to what it needs.
 	settling = 20 * time.Second
 	watching = 15 * time.Second
 )
@@ -47,8 +47,8 @@ func TestIdleRSS(t *testing.T) {
 	assert.Zero(t, a.Stop(syscall.SIGTERM, drainTime))
 }
 
-// Nothing that is linked makes the linker keep methods that nobody calls: docs/design/025. What does so, by looking up a method by a
-// name known at run time, adds 14 MB at once. A build for another platform has another size.
+// The size of the binary tells whether the linker removes methods that nobody calls (docs/design/025). A single lookup
+// of a method by a name known only at run time adds 14 MB. Other platforms have other sizes.
 func TestAgentIsSmall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {

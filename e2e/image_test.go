@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestImage assembles each distribution's image as its Dockerfile says, without
-// a container engine, and runs what the image would run.
+// Each distribution's image, assembled as its Dockerfile says but without a container engine, runs.
 func TestImage(t *testing.T) {
 	for _, name := range []string{"godwit", "godwit-agent", "godwit-gateway"} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +50,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// finalStage returns the arguments of each instruction of a Dockerfile's last stage.
+// finalStage returns the arguments of each instruction in the last stage of a Dockerfile.
 func finalStage(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -73,8 +72,8 @@ func finalStage(t *testing.T, file string) map[string][]string {
 	return stage
 }
 
-// copyInto does one COPY. What the build stage has under /src is the repository
-// after make; /empty is an empty folder; anything else is the base image's own.
+// copyInto executes one COPY. In the build stage, /src is the repository after make and /empty an empty directory; all
+// else is in the base image.
 func copyInto(t *testing.T, repo, root string, args []string) {
 	t.Helper()
 	fromBuild := false

@@ -20,8 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// twice has two of each component. The first scraper has two targets, one of which is not there; the second has one of three. What is scraped
-// goes out by a stream and by remote write to receivers of the same process, and from there to a server.
+// twice has two components of each type. The first scraper has two targets, one of which is down; the second keeps one
+// of three. What is scraped goes by a stream and by remote write to receivers of the same process, and from there to a
+// server.
 const twice = `
 receivers:
   fastprometheus:
@@ -57,7 +58,7 @@ service:
 
 var ofOurs = regexp.MustCompile(`^otelcol_(receiver|processor|exporter)_(fastprometheus|otlpstream|remotewrite|cardinality)_`)
 
-// Two of a type in one process have the same metrics. Each has its own numbers there.
+// Two components of the same type in one process share their metrics, but each has its own numbers.
 func TestInstancesHaveTheirOwnNumbers(t *testing.T) {
 	t.Parallel()
 	target, sink := targets.New(t, targets.Page{Body: "geese{ring=\"a\"} 1\ngeese{ring=\"b\"} 2\n"}), rwserver.New(t, rwserver.Options{CountOnly: true})
@@ -92,7 +93,7 @@ func TestInstancesHaveTheirOwnNumbers(t *testing.T) {
 		return true, ""
 	})
 	text := page(t, c.telemetry)
-	series := map[string]map[string]bool{} // by metric, those of which there are some
+	series := map[string]map[string]bool{} // components by metric
 	for line := range strings.Lines(text) {
 		match := ofOurs.FindStringSubmatch(line)
 		if match == nil {
@@ -119,7 +120,7 @@ func TestInstancesHaveTheirOwnNumbers(t *testing.T) {
 			want = []string{"cardinality in metrics", "cardinality in metrics/b", "cardinality/b in metrics/b"}
 		}
 		if !slices.ContainsFunc(want, func(id string) bool { return ids[id] }) {
-			continue // it is of the exporter to which they all lead
+			continue // it is a metric of the exporter that all lead to
 		}
 		for _, id := range want {
 			assert.True(t, ids[id], "%s of %s: %v", name, id, ids)

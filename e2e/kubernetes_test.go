@@ -30,7 +30,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// One object for each role of discovery, and what it needs to be there.
+// One object for each role of discovery, and the objects that it needs.
 const roleObjects = `
 {apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {addresses: [{type: InternalIP, address: 10.1.0.1}], daemonEndpoints: {kubeletEndpoint: {Port: 10250}}}}
 ---
@@ -57,7 +57,7 @@ metadata: {name: front, namespace: default}
 spec: {rules: [{host: example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}
 `
 
-// pod is one that runs, with an annotation that asks to be scraped.
+// pod returns a running pod whose annotation asks for scrapes.
 func pod(name, node, ip string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -68,13 +68,14 @@ status: {phase: Running, podIP: %[3]s, podIPs: [{ip: %[3]s}], hostIP: 10.1.0.1, 
 `, name, node, ip)
 }
 
-// discovering is a job that discovers a role and scrapes one target in place of what it finds, which the instance names.
+// discovering returns a job that discovers a role but scrapes the target at addr; instance is the label that becomes
+// the instance.
 func discovering(name, discovery, instance, addr, rules string) string {
 	return fmt.Sprintf("        - {job_name: %s, %s, relabel_configs: [%s{source_labels: [%s], target_label: instance}, {target_label: __address__, replacement: %q}, {target_label: __metrics_path__, replacement: /metrics}, {target_label: __scheme__, replacement: http}]}\n",
 		name, discovery, rules, instance, addr)
 }
 
-// All roles are discovered, and what changes in the cluster changes what is scraped.
+// All roles are discovered, and changes in the cluster change what is scraped.
 func TestDiscoversKubernetes(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -82,7 +83,7 @@ func TestDiscoversKubernetes(t *testing.T) {
 	target, server := targets.New(t, targets.Page{Body: goodPage}), rwserver.New(t, rwserver.Options{})
 	const meta = "__meta_kubernetes_"
 	annotated := "{source_labels: [" + meta + `pod_annotation_prometheus_io_scrape], regex: "true", action: keep}, `
-	roles := map[string]string{ // what names the instance, of each
+	roles := map[string]string{ // by role, the label that becomes the instance
 		"node": meta + "node_name", "service": meta + "service_name", "pod": meta + "pod_name", "endpoints": meta + "endpoint_address_target_name",
 		"endpointslice": meta + "endpointslice_address_target_name", "ingress": meta + "ingress_name",
 	}
@@ -109,7 +110,7 @@ func TestDiscoversKubernetes(t *testing.T) {
 		found(role, name, true)
 	}
 
-	// A pod comes, one wants to be left alone, one goes.
+	// A pod is created, its annotation changes to false and back, and it is deleted.
 	k.Create(t, pod("web-b", "node-1", "10.2.0.2"))
 	found("pod", "web-b", true)
 	one := cluster.Objects(t, pod("web-b", "node-1", "10.2.0.2"))[0]
@@ -123,7 +124,7 @@ func TestDiscoversKubernetes(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// The rights that our manifest asks for are enough for an agent on a node, and let it do nothing else.
+// The permissions in our manifest suffice for an agent on a node, and allow nothing else.
 func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 	t.Parallel()
 	k := cluster.Need(t)
@@ -148,14 +149,14 @@ func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 	}
 	require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodDelete, "/api/v1/namespaces/default/pods/web-a"), "403")
 
-	// Their namespace takes pods that keep Kubernetes' standard `restricted`, and no others.
+	// Their namespace admits pods that meet Kubernetes' `restricted` standard, and no others.
 	for i, name := range filesOf(t, deployed) {
 		require.NoError(t, k.Put(podOf(t, readWorkload(t, repository.Read(t, name)), fmt.Sprintf("restricted-%d", i))), name)
 	}
 	assert.ErrorContains(t, k.Put(cluster.Objects(t, strings.ReplaceAll(pod("root", "node-1", "10.2.0.3"), "namespace: default", "namespace: godwit"))[0]), "violates PodSecurity")
 }
 
-// podOf is a pod of a workload, as its controller would make it.
+// podOf returns a pod of a workload, as its controller would create it.
 func podOf(t *testing.T, w *workload, name string) cluster.Object {
 	t.Helper()
 	spec := w.pod.Spec.DeepCopy()
@@ -172,7 +173,7 @@ func podOf(t *testing.T, w *workload, name string) cluster.Object {
 	return cluster.Objects(t, string(text))[0]
 }
 
-// withoutExisting leaves out what another file has made.
+// withoutExisting removes a namespace that another file has created already.
 func withoutExisting(t *testing.T, k *cluster.Cluster, text string) string {
 	t.Helper()
 	var left []string
@@ -201,7 +202,7 @@ reportingInstance: test
 regarding: {kind: Pod, name: web-a, namespace: default}
 `
 
-// annotatedPod is one whose annotations ask contrib's discovery for a scrape of its port.
+// annotatedPod returns a pod whose annotations ask contrib's receiver creator to scrape its port.
 func annotatedPod(addr string) string {
 	host, port, _ := strings.Cut(addr, ":")
 	return fmt.Sprintf(`
@@ -224,7 +225,7 @@ status:
 `, host, port, "`")
 }
 
-// Presets of the chart that look at the cluster run with it: what happens there arrives as logs, and annotated pods are scraped.
+// The chart's presets for the cluster work: changes in the cluster arrive as logs, and annotated pods are scraped.
 func TestChartPresetsAtWork(t *testing.T) {
 	k := cluster.Need(t)
 	var scraped atomic.Int64
@@ -264,13 +265,14 @@ service: {pipelines: {logs: {exporters: [debug, file]}}}
 			return strings.Contains(string(text), what), fmt.Sprintf("%s has not arrived: %v", what, err)
 		})
 	}
-	arrived(`"stringValue":"web-a"`) // of a list
+	arrived(`"stringValue":"web-a"`) // from the initial list
 	k.Create(t, someEvent)
 	arrived(`"stringValue":"web-a.started"`)
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// Of two collectors one is elected and collects; when it dies the other does, and goes on when the first is back.
+// One of two collectors is elected and collects. When it dies the other one takes over, and keeps the lease when the
+// first is back.
 func TestElectsOneInKubernetes(t *testing.T) {
 	t.Parallel()
 	k := cluster.Need(t)
@@ -324,7 +326,7 @@ service: {extensions: [health_check, k8s_leader_elector], pipelines: {metrics: {
 	}
 }
 
-// rolling is how many pods a deployment rolls over, of how many at a time the agent hears.
+// rolling returns the number of pods that a deployment replaces, and how many at a time.
 func rolling() (pods, wave int) {
 	if os.Getenv("GODWIT_KUBERNETES") != "" {
 		return 5000, 250
@@ -332,7 +334,7 @@ func rolling() (pods, wave int) {
 	return 200, 50
 }
 
-// While all pods are replaced by others, the agent follows: in the end it scrapes those that are there, and none that are gone.
+// While all pods are replaced, the agent follows: in the end it scrapes all pods that exist, and no others.
 func TestFollowsPodsThatRoll(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -343,7 +345,7 @@ func TestFollowsPodsThatRoll(t *testing.T) {
 	}
 	each(t, pods, func(i int) error { return put(t, k, generation(0, i)) })
 
-	// One listener is all pods.
+	// One listener serves all pods.
 	var scrapes sync.Map
 	l := serve.Listen(t, "127.0.0.1:0")
 	serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -402,7 +404,7 @@ func TestFollowsPodsThatRoll(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// lastOf is the last sample of each instance's `up`.
+// lastOf returns the last sample of each instance's `up`.
 func lastOf(server *rwserver.Server) map[string]rwserver.Sample {
 	last := map[string]rwserver.Sample{}
 	for _, s := range server.Series("up") {
@@ -416,7 +418,7 @@ func put(t *testing.T, k *cluster.Cluster, text string) error {
 	return k.Put(cluster.Objects(t, text)[0])
 }
 
-// each does something n times, sixteen at a time.
+// each calls do n times, sixteen at a time.
 func each(t *testing.T, n int, do func(i int) error) {
 	t.Helper()
 	var next atomic.Int64

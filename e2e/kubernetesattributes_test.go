@@ -33,12 +33,12 @@ import (
 )
 
 const (
-	// The pods' addresses are this machine's, so that connections come from them. No other test listens there.
+	// The pods' addresses are on this machine, so that connections come from them. No other test listens there.
 	scrapedIP = "127.0.159.11"
 	sendingIP = "127.0.159.12"
 	laterIP   = "127.0.159.13"
 
-	// shop is a namespace with a deployment, and the rights of who looks at it: those of contrib's README.
+	// shop is a namespace with a deployment, and the permissions that contrib's README asks for.
 	shop = `
 {apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: geese}}}
 ---
@@ -89,7 +89,7 @@ status:
   containerStatuses: [{name: web, image: web, imageID: web, ready: true, restartCount: 0, containerID: "containerd://id-of-%[1]s", state: {running: {}}}]
 `
 
-	// What a user of contrib has: its names, the one of the processor from before it was renamed included.
+	// A configuration of contrib, with the processor's name from before it was renamed.
 	podAttributes = `
 receivers:
   otlp: {protocols: {grpc: {endpoint: %[1]s}}}
@@ -119,8 +119,8 @@ service:
 `
 )
 
-// What a cluster knows of pods is in what they send and in what is scraped of them, however it is found out which pod that is: by an address
-// that a resource names, by a uid, which scraping adds, or by where the connection comes from.
+// Pods' metadata are added to what pods send and to what is scraped from them, however the pod is identified: by an
+// address in the resource, by a uid that scraping adds, or by the address of the connection.
 func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	t.Parallel()
 	k := cluster.Start(t)
@@ -128,7 +128,7 @@ func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	deployment := k.UID(t, cluster.Objects(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}`)[0])
 	k.Create(t, fmt.Sprintf(shopReplicas, deployment))
 	replicas := k.UID(t, cluster.Objects(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-5d4f, namespace: shop}}`)[0])
-	// start makes a pod whose page is where the cluster says, and tells its uid.
+	// start creates a pod that serves a page at its address, and returns its uid.
 	start := func(name, ip string) (pod cluster.Object, uid string) {
 		l := serve.Listen(t, ip+":0")
 		serve.HTTP(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -182,7 +182,7 @@ func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	arrives("a span that names an address", func() []map[string]any { return resourcesOfTraces(destination) }, want("web-a", scrapedUID, "one"))
 	sendPoint(t, byConnection, map[string]string{"k8s.pod.uid": scrapedUID, "owner": "mine"})
 	named := want("web-a", scrapedUID, "one")
-	named["owner"] = "mine" // what a resource says of itself stays
+	named["owner"] = "mine" // attributes that a resource has already stay
 	arrives("a point that names a pod", func() []map[string]any { return resourcesOfMetrics(destination, "sent") }, named)
 	sendLog(t, stranger, map[string]string{"from": "nobody"})
 	nobody := func() (all []map[string]any) {
@@ -196,7 +196,7 @@ func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	arrives("what no pod sent", nobody, map[string]any{"from": "nobody"})
 	assert.Equal(t, []map[string]any{{"from": "nobody"}}, nobody(), "nothing is known of it")
 
-	// The cluster changes, and so does what it says. A label that is new to a target's resource is no second resource.
+	// The cluster changes, and the attributes with it. A new label of a pod does not add a second resource.
 	k.Patch(t, scraped, cluster.Object{"metadata": cluster.Object{"labels": cluster.Object{"release": "two"}}})
 	arrives("a label that has changed", scrapes, want("web-a", scrapedUID, "two"))
 	_, laterUID := start("web-c", laterIP)
@@ -213,7 +213,7 @@ func TestAttributesOfPodsInKubernetes(t *testing.T) {
 	}
 }
 
-// contains reports whether attributes are among those there are.
+// contains reports whether has includes all of these attributes.
 func contains(has, attributes map[string]any) bool {
 	for name, value := range attributes {
 		if has[name] != value {
@@ -223,7 +223,7 @@ func contains(has, attributes map[string]any) bool {
 	return true
 }
 
-// resourcesOfMetrics are the attributes of the resources that have a metric, in order of arrival.
+// resourcesOfMetrics returns the attributes of the resources that have a metric, in order of arrival.
 func resourcesOfMetrics(s *otlpserver.Server, name string) (all []map[string]any) {
 	for _, md := range s.Metrics() {
 		for _, resource := range md.ResourceMetrics().All() {
@@ -257,7 +257,7 @@ func resourcesOfTraces(s *otlpserver.Server) (all []map[string]any) {
 	return all
 }
 
-// dialFrom connects as who has an address of this machine's.
+// dialFrom connects from one of this machine's addresses.
 func dialFrom(t *testing.T, ip, addr string) *grpc.ClientConn {
 	t.Helper()
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}

@@ -34,7 +34,7 @@ exporters: {nop: }
 service: {pipelines: {metrics: {receivers: [otlpstream], processors: [cardinality], exporters: [nop]}}}
 `
 
-// readAlert is an alert as it is shipped.
+// readAlert returns a shipped alert.
 func readAlert(t *testing.T, name string) *history.Alert {
 	t.Helper()
 	groups, errs := rulefmt.Parse([]byte(repository.Read(t, alertsFile)), false, model.UTF8Validation, history.Parser(), slog.New(slog.DiscardHandler))
@@ -50,8 +50,8 @@ func readAlert(t *testing.T, name string) *history.Alert {
 	return nil
 }
 
-// An alert comes before a limit rejects anything, and another within a minute of the first rejection, in groups, in label limits, and
-// when it is not the first one.
+// One alert fires before a limit rejects anything, and another within a minute of any rejection: for limits of groups
+// and of labels.
 func TestAlertsComeBeforeTheLimit(t *testing.T) {
 	t.Parallel()
 	addr := freeport.Addr(t)
@@ -71,7 +71,7 @@ func TestAlertsComeBeforeTheLimit(t *testing.T) {
 	}
 	near, rejects := readAlert(t, "GodwitLimitNear"), readAlert(t, "GodwitLimitRejects")
 	past := history.New(t)
-	// look is what fires after so long, by rules.
+	// look lets time pass and returns the rules for which each alert fires.
 	look := func(d time.Duration) (isNear, isRejecting []string) {
 		t.Helper()
 		for range d / dashboardStep {
@@ -94,7 +94,7 @@ func TestAlertsComeBeforeTheLimit(t *testing.T) {
 		require.ElementsMatch(t, wantRejecting, isRejecting)
 	}
 	none := []string{}
-	for i := range 5 { // together they are over what one may have
+	for i := range 5 { // in total more than the limit of one
 		send("geese", fmt.Sprint("flock", i), 79)
 	}
 	requireFires(10*time.Minute, none, none)
@@ -106,7 +106,7 @@ func TestAlertsComeBeforeTheLimit(t *testing.T) {
 	send("geese", "flock3", 101)
 	requireFires(time.Minute, []string{"flocks", "agesring"}, []string{"flocks"})
 	requireFires(time.Hour, []string{"flocks", "agesring"}, none)
-	send("geese", "flock3", 101) // the counter is there by now
+	send("geese", "flock3", 101) // the counter exists already
 	requireFires(time.Minute, []string{"flocks", "agesring"}, []string{"flocks"})
 	send("ducks", "pond", 11)
 	requireFires(time.Minute, []string{"flocks", "agesring"}, []string{"flocks", "ages"})

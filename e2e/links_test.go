@@ -22,17 +22,17 @@ var (
 	linked  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	// What GitHub leaves out of a heading's anchor.
+	// The characters that GitHub omits from a heading's anchor.
 	unanchored = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// links are the files of the repository that a document leads to, with the part behind #.
+// links returns the files of the repository that a document links to, with their anchors.
 func links(name, text string) (files, anchors []string) {
 	for _, match := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		target, anchor, _ := strings.Cut(match[1], "#")
 		if strings.Contains(target, ":") {
-			continue // elsewhere
+			continue // outside of the repository
 		}
 		file := name
 		if target != "" {
@@ -69,7 +69,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Whatever is written is found from the index: the documents in two clicks, decisions and components' READMEs among them.
+// Every document, including decisions and components' READMEs, is at most two clicks from the index.
 func TestDocumentsAreTwoClicksFromTheIndex(t *testing.T) {
 	t.Parallel()
 	const index = "docs/README.md"

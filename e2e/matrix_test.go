@@ -43,20 +43,20 @@ import (
 )
 
 const (
-	// Runs of the short form, of each kind: spread evenly over all single ones, and the first random ones.
+	// The runs of the short form: single ones spread evenly over all, and the first random ones.
 	fewSingles, fewRandoms = 9, 5
 
-	// Beats of each path before a run goes on: enough for what is known of a page, and of a series, to be used.
+	// The beats on each path before a run goes on: enough for the parse cache and the series cache to be used.
 	fewBeats = 3
-	// How long a path may take for them on a busy machine, and a process to end.
+	// The longest times, on a busy machine, for these beats and for a process to end.
 	beatsWait, endWait = 90 * time.Second, 60 * time.Second
-	// What a process may have of its own with a dozen series, in MiB, and of a core beside its first second.
+	// The limits of a process with a dozen series: MiB of anonymous memory, and CPU cores beside its first seconds.
 	maxLittle, maxBusy = 200, 0.5
 )
 
-// Whatever options are away from their defaults, Godwit starts, or names the key; what comes in arrives; nothing ends
-// it but its signal; and a pipeline that no option touches does not notice. GODWIT_MATRIX is the number of random runs,
-// after all single ones.
+// With any options changed from their defaults, Godwit starts, or names the key that it rejects. Data arrive, only its
+// signal ends the process, and a pipeline without changed options is unaffected. GODWIT_MATRIX is the number of random
+// runs after all single ones.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	singles, randoms := matrix.Singles(), fewRandoms
@@ -88,7 +88,7 @@ feathers_sum %[1]d
 feathers_count %[1]d
 `
 
-// arrivals take note of the beats that arrive, by job.
+// arrivals record the beats that arrive, by job.
 type arrivals struct {
 	mu     sync.Mutex
 	beats  map[string]map[int]bool
@@ -106,7 +106,7 @@ func (a *arrivals) observe(series rwserver.Series) {
 	for _, sample := range series.Samples {
 		switch {
 		case sample.Stale():
-		case strings.HasSuffix(name, "beat"): // a namespace may stand before it
+		case strings.HasSuffix(name, "beat"): // a namespace may precede it
 			if a.beats[job] == nil {
 				a.beats[job] = map[int]bool{}
 			}
@@ -117,7 +117,8 @@ func (a *arrivals) observe(series rwserver.Series) {
 	}
 }
 
-// of tells how many beats of a job arrived, how many between the first and the last did not, and how many scrapes failed.
+// of returns, for a job, the number of beats that arrived, of beats missing between the first and the last, and of
+// failed scrapes, and the last beat.
 func (a *arrivals) of(job string) (n, missing, failed, last int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +148,7 @@ func travel(t *testing.T, run *matrix.Run) {
 	t.Helper()
 	j := newJourney(t, run)
 	if !j.start() {
-		return // refused, and said why
+		return // it was rejected with a reason
 	}
 	j.progress(0)
 	switch run.End {
@@ -224,7 +225,7 @@ func newJourney(t *testing.T, run *matrix.Run) *journey {
 		variables[role+"/DIR"] = dir
 	}
 	variables["agent/DESTINATION"], variables["gateway/DESTINATION"] = "http://"+variables["WRITE"]+"/api/v1/write", variables["FIRST"]
-	for role := range j.health { // storage is each process' own, what else is there is both's
+	for role := range j.health { // each process has its own storage; the rest of the directory is shared
 		variables[role+"/DIR/store"] = filepath.Join(dir, role)
 	}
 	j.texts, err = run.Texts(variables)
@@ -248,8 +249,8 @@ func allocator(t *testing.T, target string) string {
 	return "http://" + l.Addr().String()
 }
 
-// start starts the gateway and the agent. It reports false when one refuses the configuration and names the key: two
-// options may contradict each other. One alone may not be refused.
+// start starts the gateway and the agent. It returns false if one rejects the configuration and names the key: two
+// options may contradict each other, a single one must not be rejected.
 func (j *journey) start() bool {
 	j.t.Helper()
 	launch := func(role, name string) *process.Process {
@@ -304,7 +305,7 @@ func (j *journey) healthy(p *process.Process, addr string) bool {
 	return false
 }
 
-// progress waits until there are some more beats on every path than n.
+// progress waits until every path has some more beats; with n = 0 it counts from the start.
 func (j *journey) progress(n int) {
 	j.t.Helper()
 	for _, p := range j.paths {
@@ -340,7 +341,7 @@ func (j *journey) restart(p *process.Process, health string) {
 
 var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|.*recovered from panic.*|.*"panic".*|WARNING: DATA RACE)$`)
 
-// end stops a process and looks at what it cost and said.
+// end stops a process, and checks its resources and its log.
 func (j *journey) end(p *process.Process) {
 	j.t.Helper()
 	require.True(j.t, p.Running(), "it ended by itself\n%v", j.run)
@@ -351,14 +352,14 @@ func (j *journey) end(p *process.Process) {
 	assert.Empty(j.t, broken.FindAllString(p.Output(), 3), "%v", j.run)
 }
 
-// ended stops a process in order, and has one that does not end say what it does.
+// ended stops a process, and makes it log its goroutines if it does not end.
 func ended(t *testing.T, p *process.Process, signal syscall.Signal, within time.Duration) int {
 	t.Helper()
 	p.Signal(signal)
 	deadline := time.Now().Add(within)
 	for p.Running() && wait.Pause(t.Context(), 20*time.Millisecond) {
 		if time.Now().After(deadline) {
-			p.Signal(syscall.SIGQUIT) // all its goroutines go to the log
+			p.Signal(syscall.SIGQUIT) // makes it log all goroutines
 			p.Wait(within)
 			t.Errorf("it did not end within %v", within)
 			break
@@ -367,20 +368,20 @@ func ended(t *testing.T, p *process.Process, signal syscall.Signal, within time.
 	return p.Wait(within)
 }
 
-// whole checks that what was scraped and acknowledged before an orderly end has arrived.
+// whole checks that everything scraped or acknowledged before an orderly end has arrived.
 func (j *journey) whole() {
 	j.t.Helper()
 	for _, p := range j.paths {
 		n, missing, failed, last := p.sink.of(p.job)
 		assert.LessOrEqual(j.t, missing, failed, "%d of %d beats of %s are missing, %d scrapes failed\n%v", missing, n+missing, p.job, failed, j.run)
-		// The last scrapes may have been dropped as they were fetched.
+		// The last scrapes may have been cut off.
 		assert.GreaterOrEqual(j.t, last, p.target.Scrapes()-3, "%v", j.run)
 	}
 	ok, why := j.books.arrived(j.logs)()
 	assert.True(j.t, ok, "%s\n%v", why, j.run)
 }
 
-// feed sends logs, traces and metrics of every kind, a few of each in a second, until it is told to stop.
+// feed sends logs, traces and metrics of every kind, a few per second, until stop is called.
 func feed(t *testing.T, addr string, books *ledger) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -389,7 +390,7 @@ func feed(t *testing.T, addr string, books *ledger) (stop func()) {
 	sender.Go(func() {
 		for n := 0; wait.Pause(ctx, 50*time.Millisecond); n++ {
 			as := metadata.AppendToOutgoingContext(ctx, "x-tenant", strconv.Itoa(n%3))
-			_ = books.send(as, conn) // what is not acknowledged is not missed
+			_ = books.send(as, conn) // only acknowledged data must arrive
 			_ = everyKind(as, conn, n)
 		}
 	})

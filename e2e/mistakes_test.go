@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A configuration as people write it, lines and all.
+// A configuration as people write it.
 const usual = `# Scrapes the hosts.
 receivers:
   fastprometheus:
@@ -37,7 +37,7 @@ service:
       exporters: [remotewrite]
 `
 
-// The ten mistakes that everybody makes once, and what must be said about them, by both ways to use a file.
+// The ten most common mistakes, and what the error must say about each, both by `validate` and at start.
 func TestClassicMistakes(t *testing.T) {
 	exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, usual))
 	require.Zero(t, exit, output)
@@ -67,7 +67,7 @@ func TestClassicMistakes(t *testing.T) {
 	}
 }
 
-// A configuration with more in it.
+// A larger configuration.
 const rich = `# Scrapes the hosts, limits, ships.
 receivers:
   fastprometheus:
@@ -107,7 +107,7 @@ service:
       exporters: [remotewrite]
 `
 
-// Further down and of another kind: both ways name the key, its line, and the way out.
+// Mistakes in nested settings: both ways name the key, its line and a remedy.
 func TestMistakesFurtherDown(t *testing.T) {
 	exit, output := command(t, "godwit-agent", nil, "validate", "--config", configFile(t, rich))
 	require.Zero(t, exit, output)
@@ -147,7 +147,7 @@ func TestMistakesFurtherDown(t *testing.T) {
 	}
 }
 
-// What only shows when it starts, which `validate` does not do, comes with the key and its line, too.
+// Errors that show only at start, not by `validate`, also name the key and its line.
 func TestMistakesThatAStartShows(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestMistakesThatAStartShows(t *testing.T) {
 	}
 }
 
-// Help is one page. Feature gates have a command of their own.
+// Help fits on one page. Feature gates have a command of their own.
 func TestHelpIsAPage(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"-h"}} {
 		exit, output := command(t, "godwit-agent", nil, args...)

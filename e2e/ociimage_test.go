@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/freeport"
 )
 
-// Images are unpacked as an engine unpacks them, and what they say is run is run: as their user, in their root.
+// The images, unpacked as an engine would, run as their own user in their own root directory.
 func TestImageRuns(t *testing.T) {
 	t.Parallel()
 	needs(t, "unshare")
@@ -68,26 +68,26 @@ func runImage(t *testing.T, name, health string, env map[string]string, more ...
 	p.WaitHTTP(firstWords, "http://127.0.0.1:"+health+"/", nil)
 	runsAs(t, p, who)
 	if name == "godwit-agent" {
-		p.WaitLog(firstWords, "flowing") // what it scrapes was discovered by then
+		p.WaitLog(firstWords, "flowing") // targets are discovered by then
 	}
 	assert.Zero(t, p.Stop(syscall.SIGTERM, drainTime))
 	assert.NotRegexp(t, loggedError, p.Output(), "a fresh container has what its configuration names")
 }
 
-// imageConfig is as much of OCI's as an engine needs to start a process.
+// imageConfig is the part of OCI's image configuration that starts a process.
 type imageConfig struct {
 	User                 string
 	Env, Entrypoint, Cmd []string
 	Labels               map[string]string
 }
 
-// descriptor is one of OCI's.
+// descriptor is OCI's content descriptor.
 type descriptor struct {
 	Digest, MediaType string
 	Platform          struct{ Architecture, OS string }
 }
 
-// unpackImage writes the layers of the image for this machine into a folder.
+// unpackImage unpacks the layers of the image for this platform into a directory.
 func unpackImage(t *testing.T, file, root string) imageConfig {
 	t.Helper()
 	blobs := map[string][]byte{}

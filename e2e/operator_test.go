@@ -27,10 +27,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
-// operatorVariable names the binary of the operator's manager to test with; its kinds and its webhooks are beside it.
+// operatorVariable names the environment variable with the path of the operator's manager; its CRDs and webhooks are in
+// the same directory.
 const operatorVariable = "OPERATOR"
 
-// startOperator starts the operator in a cluster that knows its kinds, and that asks its webhooks about each object of these.
+// startOperator starts the operator in a cluster with its CRDs and its webhooks.
 func startOperator(t *testing.T, k *cluster.Cluster) {
 	t.Helper()
 	path := os.Getenv(operatorVariable)
@@ -49,7 +50,7 @@ func startOperator(t *testing.T, k *cluster.Cluster) {
 		require.NoError(t, err)
 		k.Create(t, string(text))
 	}
-	// It looks for its kinds once, and these are served a moment after they were made.
+	// It looks for its kinds only once, and the API server serves new kinds only after a moment.
 	for version, kind := range map[string]string{"v1beta1": "OpenTelemetryCollector", "v1alpha1": "TargetAllocator"} {
 		wait.Until(t, firstWords, func() (bool, string) {
 			served, err := k.Kinds("opentelemetry.io/" + version)
@@ -59,7 +60,7 @@ func startOperator(t *testing.T, k *cluster.Cluster) {
 
 	certificate, key := certtest.SelfSigned(t)
 	dir := t.TempDir()
-	served := filepath.Join(dir, "k8s-webhook-server", "serving-certs") // where it looks for them
+	served := filepath.Join(dir, "k8s-webhook-server", "serving-certs") // its default directory
 	require.NoError(t, os.MkdirAll(served, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(served, "tls.crt"), []byte(certificate), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(served, "tls.key"), []byte(key), 0o600))
@@ -82,7 +83,7 @@ func startOperator(t *testing.T, k *cluster.Cluster) {
 	}
 }
 
-// callHere has the API find a webhook at a port of this machine, where it expects a service.
+// callHere makes the API server call a webhook at a port of this machine instead of a service.
 func callHere(t *testing.T, hook any, port int, certificate string) {
 	t.Helper()
 	fields, _ := hook.(cluster.Object)
@@ -95,8 +96,8 @@ func callHere(t *testing.T, hook any, port int, certificate string) {
 	client["caBundle"] = base64.StdEncoding.EncodeToString([]byte(certificate))
 }
 
-// The operator's webhooks accept our resource, and what it makes of it runs our image, with a configuration that our binary starts on, and has its
-// allocator divide what pods ask for.
+// The operator's webhooks accept our resource. What the operator makes of it runs our image, with a configuration that
+// our binary accepts, and an allocator that divides the targets of PodMonitors.
 func TestOperatorRunsOurCollector(t *testing.T) {
 	t.Parallel()
 	k := cluster.Need(t)
@@ -106,7 +107,7 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 	startOperator(t, k)
 	k.Create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: godwit}}")
 	for _, o := range cluster.Objects(t, repository.Read(t, operated+"collector.yaml")) {
-		wait.Until(t, firstWords, func() (bool, string) { // a kind is served a moment after it was made
+		wait.Until(t, firstWords, func() (bool, string) { // the API server serves a new kind only after a moment
 			err := k.Put(o)
 			return err == nil, fmt.Sprint(err)
 		})
@@ -132,7 +133,8 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 	assert.Zero(t, exit, output)
 	require.NoError(t, fits(t, configSchema(t), config))
 
-	// As its pods would be, but for addresses and paths: one collector, and the allocator.
+	// The pods that the operator's objects would lead to, except for addresses and paths: one collector, and the
+	// allocator.
 	labels, err := yaml.Marshal(set.Spec.Template.Metadata.Labels)
 	require.NoError(t, err)
 	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+fmt.Sprintf(`
@@ -169,7 +171,7 @@ service: {telemetry: {metrics: {level: none}}}
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// startPlainAllocator starts the allocator on a configuration, without TLS, as in the namespace of our manifests.
+// startPlainAllocator starts the allocator without TLS, as in our manifests' namespace.
 func startPlainAllocator(t *testing.T, k *cluster.Cluster, config string) (addr string) {
 	t.Helper()
 	addr = freeport.Addr(t)
@@ -180,7 +182,7 @@ func startPlainAllocator(t *testing.T, k *cluster.Cluster, config string) (addr 
 	return addr
 }
 
-// objectNamed waits for the object at a path whose name begins so.
+// objectNamed waits for the object at a path whose name has this prefix.
 func objectNamed(t *testing.T, k *cluster.Cluster, path, prefix string) (found cluster.Object) {
 	t.Helper()
 	wait.Until(t, firstWords, func() (bool, string) {

@@ -30,30 +30,30 @@ import (
 
 const (
 	numberKey = "number"
-	// Log records, spans or data points of one request.
+	// Log records, spans or data points per request.
 	perRequest = 10
-	// Enough for requests to be in progress whenever the receiver is killed.
+	// Enough for requests to be in flight whenever the receiver is killed.
 	floodSenders = 4
 	refusedPause = 10 * time.Millisecond
-	// More than any queue of a test holds.
+	// More than any test's queue holds.
 	fillRequests = 10_000
 )
 
-// ledger numbers every log record, span and data point that is sent, and knows which numbers
-// were acknowledged. It is safe for concurrent use.
+// ledger numbers all log records, spans and data points that are sent, and records which of them were acknowledged. It
+// is safe for concurrent use.
 type ledger struct {
-	// padding makes each record that many bytes larger.
+	// padding is the number of bytes added to each record.
 	padding int
-	// withMetrics has one request in three be about metrics.
+	// withMetrics makes every third request one of metrics.
 	withMetrics bool
 
 	mu    sync.Mutex
 	next  int64
-	acked []int64 // first numbers of requests
+	acked []int64 // the first number of each request
 }
 
-// dial connects to an OTLP receiver until the test ends. Each life of a receiver
-// gets a connection of its own, which has no failures to wait out.
+// dial connects to an OTLP receiver until the test ends. Each life of a receiver gets a new connection, which has no
+// backoff from failures.
 func dial(t *testing.T, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -62,7 +62,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// send sends one request with new numbers: signals take turns.
+// send sends one request with new numbers; the signals take turns.
 func (l *ledger) send(ctx context.Context, conn *grpc.ClientConn) error {
 	l.mu.Lock()
 	first := l.next
@@ -131,7 +131,7 @@ func (l *ledger) traces(first int64) ptrace.Traces {
 	return td
 }
 
-// metrics have the same series each time, and the numbers are their values: such as are sent as what has changed in them.
+// metrics returns the same series each time, with the numbers as values, so that streams send only what changes.
 func (l *ledger) metrics(first int64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	resource := md.ResourceMetrics().AppendEmpty()
@@ -149,7 +149,7 @@ func (l *ledger) metrics(first int64) pmetric.Metrics {
 	return md
 }
 
-// flood sends without end until it is told to stop; what is refused is not sent again.
+// flood sends until stop is called; it does not retry.
 func (l *ledger) flood(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,8 +170,8 @@ func (l *ledger) flood(t *testing.T, addr string) (stop func()) {
 	}
 }
 
-// fill sends until so many requests were refused, each for the reason given and
-// with the one code by which every OTLP sender knows that it should try again.
+// fill sends until so many requests were refused, each with the given reason and with Unavailable, the code that makes
+// every OTLP sender retry.
 func (l *ledger) fill(t *testing.T, conn *grpc.ClientConn, refusals int, reason string) {
 	t.Helper()
 	for range fillRequests {
@@ -189,14 +189,14 @@ func (l *ledger) fill(t *testing.T, conn *grpc.ClientConn, refusals int, reason 
 	t.Fatalf("%d requests did not fill it: %d acknowledged", fillRequests, l.acknowledged())
 }
 
-// acknowledged tells how many records were.
+// acknowledged returns the number of acknowledged records.
 func (l *ledger) acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.acked) * perRequest
 }
 
-// arrived is a condition: everything acknowledged is at the destination.
+// arrived returns a condition: everything acknowledged is at the destination.
 func (l *ledger) arrived(destination *otlpserver.Server) func() (bool, string) {
 	return func() (bool, string) {
 		there := numbers(destination)
@@ -214,7 +214,7 @@ func (l *ledger) arrived(destination *otlpserver.Server) func() (bool, string) {
 	}
 }
 
-// numbers counts how often each number is at the destination.
+// numbers counts how often each number arrived.
 func numbers(destination *otlpserver.Server) map[int64]int {
 	found := map[int64]int{}
 	count := func(attrs pcommon.Map) {

@@ -21,11 +21,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// What the maintainer scripts call.
+// The programs that the maintainer scripts call.
 var scriptPrograms = []string{"sh", "sed", "grep", "chgrp", "stat", "rm"}
 
-// A gateway with a full queue is upgraded: the administrator's configuration stays, and nothing that was acknowledged
-// is lost. Then it is removed, and purged.
+// A gateway with a full queue is upgraded: the administrator's configuration stays, and all acknowledged data arrive.
+// Then the package is removed, and purged.
 func TestPackageUpgradeWithAFullQueue(t *testing.T) {
 	t.Parallel()
 	needs(t, "dpkg", "unshare", "ldd", "useradd")
@@ -33,7 +33,7 @@ func TestPackageUpgradeWithAFullQueue(t *testing.T) {
 	root := cleanRoot(t, append(scriptPrograms, "useradd")...)
 	dpkg(t, root, "--install", artefact(t, name, "v0.0.9", "deb", "*.deb"))
 
-	destination := freeport.Addr(t) // where nobody listens yet
+	destination := freeport.Addr(t) // nobody listens there yet
 	g := &gateway{grpc: freeport.Addr(t), http: freeport.Addr(t), data: filepath.Join(root, "var/lib", name)}
 	health := freeport.Addr(t)
 	g.health = "http://" + health + "/"
@@ -52,7 +52,8 @@ func TestPackageUpgradeWithAFullQueue(t *testing.T) {
 	require.NotEmpty(t, g.queueFiles(), "the queues are on disk")
 	edited := read(t, filepath.Join(etc, name+".conf"))
 
-	// What the new package's script does by systemd: the service runs until its files are there, and is started again.
+	// As the new package's script does with systemd: the service runs until the files are replaced, then it is
+	// restarted.
 	dpkg(t, root, "--force-confdef", "--force-confold", "--install", artefact(t, name, "v0.1.0", "deb", "*.deb"))
 	assert.Contains(t, dpkg(t, root, "--status", name), "Version: 0.1.0-1")
 	assert.Equal(t, edited, read(t, filepath.Join(etc, name+".conf")), "the administrator's file")
@@ -86,8 +87,9 @@ service:
   extensions: [console, health_check, runtimeprofile, pulse, file_storage]
 `
 
-// An agent whose queue is in file_storage is upgraded. Where nobody has changed queue.yaml it is replaced, and the queue is in files of
-// the exporter's own then: what was left in the old one arrives first, and its file is gone. Where somebody has, it stays, and so does the queue.
+// An agent with its queue in file_storage is upgraded. An unchanged queue.yaml is replaced, and with it the queue: the
+// new one is in the exporter's own files; the rest of the old one arrives first, and its file is deleted. A changed
+// queue.yaml stays, and so does the old queue.
 func TestPackageUpgradeOfAQueueInFileStorage(t *testing.T) {
 	t.Parallel()
 	needs(t, "dpkg", "dpkg-deb", "unshare", "ldd", "useradd")
@@ -142,7 +144,7 @@ func upgradeQueue(t *testing.T, changed bool) {
 	start()
 	stop = y.flood(t, addr)
 	y.progress(t)
-	c.Kill() // with some of it in the old file, and some in the new ones
+	c.Kill() // with data in both the old and the new files
 	stop()
 	server.Always(rwserver.Step{})
 	start()
@@ -159,7 +161,7 @@ func upgradeQueue(t *testing.T, changed bool) {
 	t.Logf("%d samples acknowledged, %d arrived again", y.acknowledged(), y.repeated)
 }
 
-// withFile is a package with another content of a file.
+// withFile repacks a package with other content for a file.
 func withFile(t *testing.T, deb, file, content string) string {
 	t.Helper()
 	dir, out := filepath.Join(t.TempDir(), "package"), filepath.Join(t.TempDir(), "package.deb")
@@ -174,7 +176,7 @@ func withFile(t *testing.T, deb, file, content string) string {
 	return out
 }
 
-// agentOverlay has the shipped agent take what a test sends.
+// agentOverlay adds an OTLP receiver to the shipped agent.
 const agentOverlay = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
 exporters: {remotewrite: {batch: {timeout: 20ms}, retry: {initial_interval: 50ms, max_interval: 200ms}, circuit_breaker: {open_for: 200ms}}}
@@ -182,7 +184,7 @@ extensions: {health_check: {endpoint: %s}}
 service: {pipelines: {metrics/test: {receivers: [otlp], exporters: [remotewrite]}}}
 `
 
-// The agent's package, in a root with nothing at all: the scripts work on it from outside, and the unit's command runs.
+// The agent's package in an empty root directory: dpkg runs the scripts from outside, and the unit's command runs.
 func TestPackageInAnEmptyRoot(t *testing.T) {
 	t.Parallel()
 	needs(t, "dpkg", "unshare", "systemd-sysusers")
@@ -224,7 +226,7 @@ func TestPackageInAnEmptyRoot(t *testing.T) {
 	assert.NoFileExists(t, conf)
 }
 
-// The rpm, by rpm itself: its files, its user, and its configuration that outlives an upgrade.
+// The rpm, installed by rpm: its files, its user, and a configuration that survives an upgrade.
 func TestPackageByRPM(t *testing.T) {
 	t.Parallel()
 	needs(t, "rpm", "unshare", "ldd", "useradd")
@@ -253,7 +255,8 @@ func TestPackageByRPM(t *testing.T) {
 	assert.FileExists(t, conf+".rpmsave")
 }
 
-// keepsSecrets checks that those of the agent's files which may hold credentials are the service's to read, and nobody else's, whether somebody has changed them or not.
+// keepsSecrets checks that only root may write, and only the service's group may read, the files that may hold
+// credentials, whether changed or not.
 func keepsSecrets(t *testing.T, root string, who account) {
 	t.Helper()
 	for _, file := range []string{"config.yaml", "godwit-agent.conf"} {
@@ -264,7 +267,7 @@ func keepsSecrets(t *testing.T, root string, who account) {
 	}
 }
 
-// checkUnit lets systemd itself read a unit, and say how far it can reach.
+// checkUnit verifies a unit with systemd's own tools, and checks its exposure.
 func checkUnit(t *testing.T, root, name string) {
 	t.Helper()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -273,7 +276,7 @@ func checkUnit(t *testing.T, root, name string) {
 	}
 	text := read(t, filepath.Join(root, "usr/lib/systemd/system", name+".service"))
 	file := filepath.Join(t.TempDir(), name+".service")
-	text = strings.ReplaceAll(text, "/usr/bin/"+name, root+"/usr/bin/"+name) // it looks whether the command is there
+	text = strings.ReplaceAll(text, "/usr/bin/"+name, root+"/usr/bin/"+name) // it checks that the command exists
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -282,7 +285,7 @@ func checkUnit(t *testing.T, root, name string) {
 	assert.NoError(t, err, "the unit is exposed to more than 2.5 of 10: %s", out)
 }
 
-// replace edits a file as an administrator does. What is replaced must be there.
+// replace edits a file as an administrator would. The old text must be there.
 func replace(t *testing.T, file, old, with string) {
 	t.Helper()
 	text := read(t, file)

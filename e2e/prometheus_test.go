@@ -28,11 +28,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// prometheusVariable names the binary of Prometheus 3 to test with, when it is not
-// the one that `make e2e-prometheus` builds.
+// prometheusVariable names the environment variable with the path of Prometheus 3, to use instead of the one that `make
+// e2e-prometheus` builds.
 const prometheusVariable = "PROMETHEUS"
 
-// A page of a unit, which the format of the others cannot name.
+// A page with a unit, for which the text format of the other pages has no syntax.
 const unitPage = `# TYPE migration_seconds gauge
 # UNIT migration_seconds seconds
 # HELP migration_seconds How long they have been under way.
@@ -40,12 +40,12 @@ migration_seconds 3
 # EOF
 `
 
-// realPrometheus is a server that takes remote write.
+// realPrometheus is a Prometheus server that receives remote write.
 type realPrometheus struct {
 	*process.Process
 
 	url string
-	// onward takes what it sends on, metadata with it: its API shows only that of what it scrapes itself.
+	// onward receives what the server forwards, with metadata: its API shows only those of what it scrapes itself.
 	onward *rwserver.Server
 }
 
@@ -66,7 +66,7 @@ func startPrometheus(t *testing.T) *realPrometheus {
 		"--storage.tsdb.path=" + t.TempDir(),
 		"--web.listen-address=" + addr,
 		"--web.enable-remote-write-receiver",
-		// The last one shows types and units as labels.
+		// The last feature shows types and units as labels.
 		"--enable-feature=exemplar-storage,metadata-wal-records,type-and-unit-labels",
 	}})
 	p.ready()
@@ -75,7 +75,7 @@ func startPrometheus(t *testing.T) *realPrometheus {
 
 func (p *realPrometheus) ready() { p.WaitHTTP(firstWords, p.url+"/-/ready", nil) }
 
-// get asks its API and decodes what it calls data.
+// get calls the API and decodes the data of the response.
 func (p *realPrometheus) get(t *testing.T, path string, params url.Values, data any) {
 	t.Helper()
 	var answer struct {
@@ -100,7 +100,7 @@ func (p *realPrometheus) query(t *testing.T, promQL string) (values []float64) {
 	return values
 }
 
-// becomes waits for a query to have these values.
+// becomes waits until a query has these values.
 func (p *realPrometheus) becomes(t *testing.T, promQL string, want ...float64) {
 	t.Helper()
 	wait.Until(t, firstSeries, func() (bool, string) {
@@ -113,7 +113,7 @@ func (p *realPrometheus) becomes(t *testing.T, promQL string, want ...float64) {
 	})
 }
 
-// remembers waits for it to send this metadata on.
+// remembers waits until the server forwards this metadata.
 func (p *realPrometheus) remembers(t *testing.T, name string, want metadata.Metadata) {
 	t.Helper()
 	wait.Until(t, firstSeries, func() (bool, string) {
@@ -122,7 +122,7 @@ func (p *realPrometheus) remembers(t *testing.T, name string, want metadata.Meta
 	})
 }
 
-// What is scraped can be asked of Prometheus as if it had scraped it itself.
+// Queries in Prometheus have the same results as if it had scraped the targets itself.
 func TestShipsToPrometheus(t *testing.T) {
 	t.Parallel()
 	f := func(message, compression, version, encoding string) {
@@ -176,14 +176,14 @@ func TestShipsToPrometheus(t *testing.T) {
 			assert.Equal(t, traceID, exemplars[0].Exemplars[0].Labels["trace_id"])
 			assert.Equal(t, strconv.Itoa(honks), exemplars[0].Exemplars[0].Value)
 
-			// Series that vanish are gone at once, not five minutes later.
+			// Series that vanish are stale at once, not after five minutes.
 			p.becomes(t, `geese_flying`, 42, 43)
 			there()
 			p.becomes(t, `count({job="vanishing"})`)
 			p.becomes(t, `count(last_over_time(geese_flying[10m]))`, 2)
 			p.becomes(t, `histogram_count(last_over_time(flight_seconds[10m]))`, observations)
 
-			// While it is away, what is scraped waits.
+			// While Prometheus is down, samples wait in the queue.
 			assert.Zero(t, p.Stop(syscall.SIGTERM, drainTime))
 			scraped := beating.Scrapes()
 			wait.Until(t, firstSeries, func() (bool, string) { return beating.Scrapes() >= scraped+3, "no further scrapes" })
@@ -193,7 +193,7 @@ func TestShipsToPrometheus(t *testing.T) {
 			assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="`+encoding+`".*version="`+version+`"`, page(t, c.telemetry))
 			assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 			assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
-			// Only what failed may be missing, and the scrape that was in progress when the signal came.
+			// Only failed scrapes may be missing, and the one in flight when the signal came.
 			missing := fmt.Sprintf(`%d - count_over_time(beats_total[1h])`, beating.Scrapes())
 			failed := `(count_over_time(up{job="beats"}[1h]) - sum_over_time(up{job="beats"}[1h]))`
 			p.becomes(t, fmt.Sprintf(`sum(%s) - sum(%s) <= bool 1`, missing, failed), 1)

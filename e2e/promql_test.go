@@ -28,14 +28,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// answered is a gateway with limits, and all that went in and came out of it as a Prometheus would have it: `raw_` and `made_` before
-// the names of metrics.
+// answered is a gateway with limits, and a history of its inputs and outputs as Prometheus would store them. Their
+// metric names begin with `raw_` and `made_`.
 type answered struct {
 	t           *testing.T
 	gateway     *collector
 	client      pmetricotlp.GRPCClient
 	destination *otlpserver.Server
-	seen        int // requests that came out
+	seen        int // requests of the output that are recorded
 	past        *history.History
 	now         time.Time
 }
@@ -56,7 +56,7 @@ func startAnswered(t *testing.T, limits string) *answered {
 	}
 }
 
-// tick is the time of the next points: no two have the same.
+// tick returns the timestamp of the next points: no two are equal.
 func (a *answered) tick() time.Time {
 	a.now = a.now.Add(time.Millisecond)
 	if now := time.Now().Truncate(time.Millisecond); now.After(a.now) {
@@ -65,7 +65,7 @@ func (a *answered) tick() time.Time {
 	return a.now
 }
 
-// send hands points over, for a tenant unless that is empty.
+// send sends points, for a tenant unless it is empty.
 func (a *answered) send(md pmetric.Metrics, tenant string) {
 	a.t.Helper()
 	ctx := a.t.Context()
@@ -76,7 +76,7 @@ func (a *answered) send(md pmetric.Metrics, tenant string) {
 	require.NoError(a.t, err)
 }
 
-// record writes what went in, or came out.
+// record stores inputs or outputs in the history.
 func (a *answered) record(prefix string, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -124,7 +124,7 @@ func seriesOf(name string, resource pcommon.Resource, p pmetric.NumberDataPoint)
 	return b.Labels()
 }
 
-// take records what has come out since it was last asked.
+// take records the output since its last call.
 func (a *answered) take() {
 	all := a.destination.Metrics()
 	for _, md := range all[a.seen:] {
@@ -133,12 +133,12 @@ func (a *answered) take() {
 	a.seen = len(all)
 }
 
-// agree waits until what came out answers as what went in: two queries, by a label.
+// agree waits until two queries, one of the inputs and one of the outputs, have the same result by a label.
 func (a *answered) agree(raw, made, by string) {
 	a.t.Helper()
 	wait.Until(a.t, delivery, func() (bool, string) {
 		a.take()
-		a.past.MoveTo(time.Now().Add(time.Second)) // after all of it
+		a.past.MoveTo(time.Now().Add(time.Second)) // later than all of it
 		want, got := map[string]float64{}, map[string]float64{}
 		for _, s := range a.past.Query(raw) {
 			want[s.Metric.Get(by)] = s.F
@@ -160,7 +160,7 @@ func (a *answered) agree(raw, made, by string) {
 	})
 }
 
-// flock is the random life of the inputs of one sum.
+// flock is the random life of the inputs of one aggregate.
 type flock struct {
 	name   string
 	random *rand.Rand
@@ -168,16 +168,16 @@ type flock struct {
 	rings  int
 }
 
-// goose is one input: a counter, and a gauge beside it.
+// goose is one input: a counter and a gauge.
 type goose struct {
 	ring  string
 	since time.Time
 	honks int64
-	last  time.Time // of its points
+	last  time.Time // timestamp of its points
 	ended bool
 }
 
-// live does something to some of the birds, and returns their points: those that count and those that come too late to count.
+// live acts on some of the birds and returns their points: those that count and those that come too late.
 func (f *flock) live(a *answered, seen map[string]int) (points, late []goosePoint) {
 	if len(f.birds) < 2 || f.random.IntN(4) == 0 {
 		now := a.tick()
@@ -191,7 +191,7 @@ func (f *flock) live(a *answered, seen map[string]int) (points, late []goosePoin
 			b.ended = true
 			points = append(points, b.at(a.tick(), true))
 			continue
-		case what < 3: // says nothing this time
+		case what < 3: // no point this time
 			seen["silence"]++
 			continue
 		case what == 3:
@@ -199,7 +199,7 @@ func (f *flock) live(a *answered, seen map[string]int) (points, late []goosePoin
 			b.since, b.honks = a.tick(), 0
 		case what == 4 && b.honks > 1:
 			seen["reset"]++
-			b.honks, b.ended = f.random.Int64N(b.honks-1), false // without a new start, and below
+			b.honks, b.ended = f.random.Int64N(b.honks-1), false // a lower value without a new start
 			points = append(points, b.at(a.tick(), false))
 			continue
 		case what == 5 && !b.ended && b.last.After(b.since.Add(2*time.Millisecond)):
@@ -252,8 +252,8 @@ func (f *flock) metrics(points []goosePoint) pmetric.Metrics {
 	return md
 }
 
-// Over random lives, `sum by` over the series that went in is what an aggregate says, by Prometheus' own engine: of counters that
-// end, are silent, come back and are reset, with a new start and without, and of gauges.
+// Over random lives, an aggregate equals `sum by` over its inputs, evaluated by Prometheus' engine. Counters end, are
+// silent, come back, and are reset with and without a new start; gauges are included.
 func TestAggregatesAreWhatPromQLSays(t *testing.T) {
 	t.Parallel()
 	const rounds, flocks = 8, 40
@@ -280,7 +280,7 @@ func TestAggregatesAreWhatPromQLSays(t *testing.T) {
 	assert.Zero(t, a.gateway.Stop(syscall.SIGTERM, drainTime))
 }
 
-// pods are counters of a deployment.
+// pods returns a counter for each pod of a deployment.
 func (a *answered) pods(names []string, began, now time.Time, value int64, end bool) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for _, name := range names {
@@ -306,7 +306,8 @@ func (a *answered) say(md pmetric.Metrics) {
 	a.send(md, "")
 }
 
-// In a rolling update at the limit each new pod has the place of an old one, and no request is counted twice or not at all.
+// In a rolling update at the limit, each new pod gets the place of an old one, and each request is counted exactly
+// once.
 func TestRollingUpdateAtTheLimit(t *testing.T) {
 	t.Parallel()
 	const replicas = 20
@@ -328,7 +329,7 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 	for _, version := range []string{"v1", "v2", "v3"} {
 		next := names(version)
 		now = a.tick()
-		for i := range next { // one after the other: the new one is there, then the old one is gone
+		for i := range next { // one after the other: the new pod starts, then the old one ends
 			a.say(a.pods(next[i:i+1], now, a.tick(), 3, false))
 			a.say(a.pods(old[i:i+1], began, a.tick(), 0, true))
 			a.say(a.pods(next[i:i+1], now, a.tick(), 7, false))
@@ -337,7 +338,7 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 		same()
 		old, began = next, now
 		value := int64(100)
-		wait.Until(t, delivery, func() (bool, string) { // each by itself
+		wait.Until(t, delivery, func() (bool, string) { // each as a series of its own
 			value++
 			a.say(a.pods(old, began, a.tick(), value, false))
 			a.take()
@@ -350,7 +351,8 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 	assert.Zero(t, a.gateway.Stop(syscall.SIGTERM, drainTime))
 }
 
-// One tenant's flood is added up in its overflow, sums of both stay right, and of the other one each series arrives as it came.
+// One tenant's flood goes into its overflow series and both tenants' sums stay right. Each series of the other tenant
+// arrives unchanged.
 func TestTenantsFloodIsItsOwn(t *testing.T) {
 	t.Parallel()
 	const places, flood = 10, 200

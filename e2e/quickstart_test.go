@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// What the README promises "within seconds", on a machine that has other work.
+	// What the README promises "within seconds", on a busy machine.
 	firstWords = 3 * time.Minute
-	// A file is seen within 5 s, scraped within 10 s more, and shipped.
+	// A file is read within 5 s, its targets are scraped within 10 s more, and sent.
 	firstSeries = 4 * time.Minute
 	drainTime   = 2 * time.Minute
-	// A line of the collector's log.
+	// An error in the collector's log.
 	loggedError = `(?m)^\S+\terror\t`
 )
 
@@ -29,7 +29,7 @@ func TestQuickStart(t *testing.T) {
 	a := startDocumentedAgent(t)
 	a.WaitLog(firstWords, "flowing: ")
 	a.WaitHTTP(firstWords, a.url(healthPort, "/"), nil)
-	a.WaitLog(firstWords, a.url(consolePort, "/")) // whoever reads it opens it
+	a.WaitLog(firstWords, a.url(consolePort, "/")) // readers open this URL
 	a.WaitHTTP(firstWords, a.url(consolePort, "/"), matches("<title>Godwit console</title>"))
 	a.WaitHTTP(firstWords, a.url(consolePort, "/api/v1/overview"), matches(`"id":"exporter/remotewrite"`))
 	a.WaitHTTP(firstWords, a.url(lookPort, "/metrics"), matches(`(?m)^up\{[^}]*job="godwit"[^}]*\} 1\b`))
@@ -43,7 +43,7 @@ func TestQuickStart(t *testing.T) {
 	drained(t, a)
 }
 
-// drained checks that a process that ended in order lost nothing on the way.
+// drained checks that a process that shut down in order lost nothing.
 func drained(t *testing.T, a *agent) {
 	t.Helper()
 	output := a.Output()

@@ -41,13 +41,13 @@ service:
   pipelines: {metrics: {receivers: [otlp], processors: [cardinality], exporters: [nop]}}
 `
 
-// How many series explosion has, and how many of these are left without path, user.id and sensor.
+// The number of series in explosion, and how many remain without path, user.id and sensor.
 const (
 	explosionSeries = 2*1000 + 1000 + 1500 + 200 + 400
 	explosionLeft   = 2*1 + 1 + 1 + 1 + 400
 )
 
-// explosion is what somebody did not think of, and targets.
+// explosion returns metrics with labels of too many values, and series that differ by target.
 func explosion(started pcommon.Timestamp) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	all := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
@@ -84,7 +84,7 @@ func explosion(started pcommon.Timestamp) pmetric.Metrics {
 	for i := range 200 {
 		point(sensors).PutInt("sensor", int64(i))
 	}
-	for i := range 400 { // each is a target's own
+	for i := range 400 { // one per target
 		rm := md.ResourceMetrics().AppendEmpty()
 		rm.Resource().Attributes().PutStr("service.name", "web")
 		rm.Resource().Attributes().PutStr("service.instance.id", "host-"+strconv.Itoa(i))
@@ -95,14 +95,14 @@ func explosion(started pcommon.Timestamp) pmetric.Metrics {
 
 var savedPercent = regexp.MustCompile(`save about (\d+) %`)
 
-// What is recommended is valid as it is pasted, and saves what it says, by data. Nobody is told to drop what targets are known by. A dry run says the
-// same of what its limits would keep out.
+// The recommended rules are valid as they are pasted, and save what they promise. They never drop labels that identify
+// targets. A dry run makes the same recommendations for series that its limits would reject.
 func TestRecommendedRulesSaveWhatTheySay(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
 		before string
-		series float64 // that have a place
-		error  float64 // of the percentage that is said: of series that find no room, all there are is an estimate, with a standard error of 3
+		series float64 // that are admitted
+		error  float64 // tolerance of the promised percentage: rejected series are only estimated, with a standard error of 3
 	}{
 		"enforce": {"rules: []", explosionSeries, 5},
 		"dry run": {"mode: dry_run\n    rules: [{name: exploding, match: {metric: 'regex:requests|failures|logins'}, max_series: 300}]", 300 + 200 + 400, 12},
@@ -141,10 +141,10 @@ func TestRecommendedRulesSaveWhatTheySay(t *testing.T) {
 	}
 }
 
-// advised is the distribution that is asked.
+// advised is the distribution to ask.
 const advised = "godwit-agent"
 
-// explode starts a collector that limits so, and sends until as many series have a place as should.
+// explode starts a collector with these limits, and sends until the wanted number of series is admitted.
 func explode(t *testing.T, limits string, want float64) (c *collector, console string) {
 	t.Helper()
 	at, addr := freeport.Addr(t), freeport.Addr(t)
@@ -159,7 +159,7 @@ func explode(t *testing.T, limits string, want float64) (c *collector, console s
 	return c, "http://" + at
 }
 
-// Whoever asks where there is no processor, or no collector, is told.
+// The command says if there is no processor or no collector.
 func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	exit, output := command(t, "godwit-agent", nil, "cardinality", "recommend", "--console", "http://"+freeport.Addr(t))
@@ -170,7 +170,8 @@ func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	assert.Contains(t, output, "cardinality recommend")
 }
 
-// A console behind TLS is asked by whoever trusts its certificate and has the password or the token, and tells everybody else what is missing.
+// A console with TLS answers clients that trust its certificate and have the password or the token; the command tells
+// others what is missing.
 func TestRecommendAsksAGuardedConsole(t *testing.T) {
 	t.Parallel()
 	certificate, key := certtest.SelfSigned(t)

@@ -29,7 +29,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// What a gateway relays, whose receiver knows series together that come in the same order: see docs/design/066.
+// A relay whose receiver knows runs of series that come in the same order: docs/design/066.
 const relayRoad = `
 receivers:
   remotewrite: {endpoint: %s}
@@ -48,14 +48,15 @@ const (
 	relayMetrics = 25
 )
 
-// Several senders write the same series of targets of their own, of 1.0 and of 2.0, at a time: in the same order mostly, in another one, cut
-// anywhere, turn by turn, with series that are missing and series that end. Each sample arrives, once, and nothing else does.
+// Several senders write, at the same time, the same series for their own targets, by 1.0 and 2.0: mostly in the same
+// order, but also in another one, cut anywhere, alternating, with series missing or ended. Each sample arrives exactly
+// once, and nothing else does.
 func TestRelaysWhatSeveralSendersWriteTurnByTurn(t *testing.T) {
 	t.Parallel()
 	relayTurnByTurn(t, rwserver.New(t, rwserver.Options{}), "")
 }
 
-// The same over a queue on disk, to a server that fails now and then: what points owe is nobody's to settle by then.
+// The same over a queue on disk, to a server that sometimes fails.
 func TestRelaysOverDiskToAServerThatFails(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
@@ -115,11 +116,11 @@ func relayTurnByTurn(t *testing.T, server *rwserver.Server, more string) {
 	assert.NotContains(t, c.Output(), "panic")
 }
 
-// relaySender writes what its targets say, one request after the other.
+// relaySender writes the series of its targets, one request after the other.
 type relaySender struct {
 	url     string
 	number  int
-	second  bool // it writes 2.0
+	second  bool // whether it writes 2.0
 	random  *rand.Rand
 	written map[string][]relaySample // by series
 }
@@ -129,7 +130,7 @@ type relaySample struct {
 	bits uint64
 }
 
-// relaySeries is one of a target, which is one of a page that targets of all senders have.
+// relaySeries is one series of a target. The pages of all targets are similar.
 type relaySeries struct {
 	labels labels.Labels
 	metric int
@@ -140,7 +141,7 @@ func (s *relaySender) targets() (all [][]relaySeries) {
 	for target := range 3 {
 		var page []relaySeries
 		for metric := range relayMetrics {
-			if metric%11 == target { // pages are not quite alike
+			if metric%11 == target { // pages differ a little
 				continue
 			}
 			for i := range 1 + metric%4 {
@@ -174,10 +175,10 @@ func (s *relaySender) write(t *testing.T) {
 	}
 }
 
-// requests are what the targets say in a round.
+// requests returns the requests of a round.
 func (s *relaySender) requests(targets [][]relaySeries, round int) (all [][]relaySeries) {
 	switch round % 8 {
-	case 3: // half of each, then the other halves
+	case 3: // the first half of each page, then the second halves
 		var first, second []relaySeries
 		for _, page := range targets {
 			first, second = append(first, page[:len(page)/2]...), append(second, page[len(page)/2:]...)
@@ -195,7 +196,7 @@ func (s *relaySender) requests(targets [][]relaySeries, round int) (all [][]rela
 		others := slices.Clone(targets)
 		slices.Reverse(others)
 		return [][]relaySeries{slices.Concat(others...)}
-	case 7: // turn by turn
+	case 7: // the pages alternate
 		var turns []relaySeries
 		for i := 0; ; i++ {
 			before := len(turns)
@@ -212,7 +213,8 @@ func (s *relaySender) requests(targets [][]relaySeries, round int) (all [][]rela
 	return [][]relaySeries{slices.Concat(targets...)}
 }
 
-// say is what a series says in a round: a number that no other does, or now and then zero, which is left out in a request, or that it has ended.
+// say returns the value of a series in a round: mostly a unique number, sometimes zero, which a request omits, and
+// sometimes a staleness marker.
 func (s *relaySender) say(series *relaySeries, at int64, round int) float64 {
 	v := float64(s.number)*1e8 + float64(series.number)*1e4 + float64(round) + float64(series.labels.Hash()%1000)/1e3
 	switch {
@@ -240,7 +242,7 @@ func (s *relaySender) body1(all []relaySeries, at int64, round int) ([]byte, err
 func (s *relaySender) body2(all []relaySeries, at int64, round int) ([]byte, error) {
 	var r writev2.Request
 	symbols := writev2.NewSymbolTable()
-	if round%5 == 4 { // all references are others
+	if round%5 == 4 { // all symbol references change
 		symbols.Symbolize(fmt.Sprint("nobody says ", round))
 	}
 	for i := range all {

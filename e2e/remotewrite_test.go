@@ -17,8 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// The outage is longer than any one attempt to send may take (5 s).
-const outage = 8 // scrapes, one a second
+// The outage is longer than the longest attempt to send (5 s).
+const outage = 8 // scrapes, one per second
 
 func TestShipsToRemoteWriteURL(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	}
 	wait.Until(t, firstSeries, atLeast(3))
 
-	// An outage: what is scraped meanwhile arrives when it is over.
+	// During an outage samples wait; afterwards they arrive.
 	server.Always(rwserver.Step{Status: 503, Body: "not now"})
 	scraped, asked := target.Scrapes(), len(server.Requests())
 	wait.Until(t, firstSeries, func() (bool, string) {
@@ -48,7 +48,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	server.Always(rwserver.Step{})
 	wait.Until(t, firstSeries, atLeast(scraped))
 
-	// An end with data in progress: the server is slow, and a scrape has come since.
+	// A shutdown with data in flight: the server is slow, and another scrape has come.
 	server.Always(rwserver.Step{Delay: 300 * time.Millisecond})
 	scraped = target.Scrapes() + 2
 	wait.Until(t, firstSeries, func() (bool, string) { return target.Scrapes() >= scraped, "no further scrape" })
@@ -57,7 +57,7 @@ func TestShipsToRemoteWriteURL(t *testing.T) {
 	assert.NotContains(t, a.Output(), "lost data")
 
 	everyBeat(t, server, "job", "beats")
-	// Only the scrape that was in progress when the signal came may be missing.
+	// Only the scrape in flight when the signal came may be missing.
 	ok, why := atLeast(scraped - 1)()
 	assert.True(t, ok, why)
 	assert.Empty(t, server.StepsBack())

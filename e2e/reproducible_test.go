@@ -20,8 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// The same sources in another folder, built as the Makefile builds them, give the
-// same bytes.
+// The same sources, built by the Makefile in another directory, give the same bytes.
 func TestReproducibleBuild(t *testing.T) {
 	t.Parallel()
 	here := process.Binary(t, "godwit-agent")
@@ -38,7 +37,7 @@ func TestReproducibleBuild(t *testing.T) {
 		"bin/godwit-agent is not what its sources give: run `make build`, then see what tells the two apart")
 }
 
-// withoutMake is the environment, less what belongs to the make that runs this test.
+// withoutMake returns the environment without the variables of the make that runs this test.
 func withoutMake() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -17,7 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// Pods of all manifests and values keep Kubernetes' standard `restricted`, which namespaces may demand. Those that there are several of go to different nodes.
+// The pods of all manifests and values meet Kubernetes' `restricted` standard, which namespaces may enforce. Replicas
+// are spread over nodes.
 func TestPodsKeepTheRestrictedStandard(t *testing.T) {
 	seen := 0
 	for _, name := range filesOf(t, deployed) {

@@ -14,19 +14,19 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// What a rollout replaces: so many series of each page, at once. What is kept of them would be seen: one that is not forgotten
-// takes some 150 bytes.
+// rolledSeries is how many series of each page a rollout replaces at once. A leak would show: a series that is not
+// removed takes some 150 bytes.
 const rolledSeries = 400
 
-// Pages have other series after so many scrapes, and targets are others as often as discovery can tell, in a short run; in
-// a long one every two minutes.
+// In a short run targets are replaced as often as discovery notices, in a long one every two minutes. RollAfter is the
+// number of scrapes after which a page's series are replaced.
 const (
 	shortRollout, longRollout     = 6 * time.Second, 2 * time.Minute
 	shortRollAfter, longRollAfter = 3, 120
 )
 
-// TestRollouts replaces all that there is, again and again, and looks whether anything grows or gets lost: what was is nobody's any
-// more. `make soak` makes it long.
+// TestRollouts replaces all targets and many series again and again, and checks that nothing grows or gets lost. `make
+// soak` makes it long.
 func TestRollouts(t *testing.T) {
 	t.Parallel()
 	s := startSoak(t, soakDuration(t))
@@ -47,11 +47,11 @@ func TestRollouts(t *testing.T) {
 			s.read(t)
 		}
 		if rollout == 2 {
-			s.watch() // from when there is as much as there will be: until half of a cache has ended, it is kept
+			s.watch() // from here on there is no more to store: a cache keeps ended series until they are half of it
 		}
 	}
 	s.requireSteady(t)
-	s.arrived(t, time.Now()) // on a machine with other work the server is behind by more than a shutdown waits for
+	s.arrived(t, time.Now()) // on a busy machine the server may be further behind than a shutdown waits for
 	assert.Zero(t, s.stop(t), "nothing was to be lost")
 	t.Log(s.trends)
 }

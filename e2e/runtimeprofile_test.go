@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// Of a kilobyte each, as many as the queue of a signal has room for.
+	// Of a kilobyte each; as many as the queue of a signal holds.
 	autoItems = 15_000
-	// What the heap and all that is around it may have, the program's own pages among it.
+	// The budget for all memory of the process, including the pages of its binary.
 	autoBudget = 96 << 20
-	// GOMEMLIMIT is soft: between two collections it may be exceeded by a little, and on a busy machine they come late.
-	// What does not fit because GOGC stays where it was is much more: as much again as is live, at least.
+	// GOMEMLIMIT is soft: between two collections the heap may exceed it a little, and on a busy machine collections
+	// come late. If GOGC did not change, it would exceed the limit by much more: at least the size of the live heap.
 	autoSlack = 24 << 20
-	// Looks at a process whose memory is as full as it gets.
+	// Measurements with full queues.
 	fullLooks, autoLookEvery = 40, 250 * time.Millisecond
 )
 
@@ -47,8 +47,8 @@ service:
     traces: {receivers: [otlp], exporters: [otlp_grpc]}
 `
 
-// The profile auto spends memory on fewer collections while there is some, and gives it back as the heap fills: it stays
-// within its budget when the queues for a destination that is down are full.
+// The profile auto raises GOGC while memory is free, and lowers it as the heap fills: the process stays within its
+// budget when the queues for a destination that is down are full.
 func TestAutoProfileHoldsItsBudget(t *testing.T) {
 	t.Parallel()
 	in := freeport.Addr(t)
@@ -64,7 +64,7 @@ func TestAutoProfileHoldsItsBudget(t *testing.T) {
 	conn, l := dial(t, in), &ledger{padding: 1000}
 	wait.Until(t, delivery, func() (bool, string) {
 		for range autoItems / perRequest / 10 {
-			_ = l.send(t.Context(), conn) // or the queues are full
+			_ = l.send(t.Context(), conn) // fails if the queues are full
 		}
 		size := c.metric(t, "otelcol_exporter_queue_size")
 		return size > 1.9*autoItems, fmt.Sprintf("%v items are queued", size)

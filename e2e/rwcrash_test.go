@@ -22,7 +22,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// crashesVariable says how often TestRemoteWriteQueueSurvivesCrashes kills the agent.
+// crashesVariable names the environment variable with the number of times that TestRemoteWriteQueueSurvivesCrashes
+// kills the agent.
 const crashesVariable = "GODWIT_CRASHES"
 
 const (
@@ -31,29 +32,31 @@ const (
 	longestLife = 500 * time.Millisecond
 )
 
-// patient does not take a slow answer for none, which would make it send again: a backlog goes out in large requests,
-// which take a busy machine some time.
+// patient has a long timeout, so that a slow response is not retried: a backlog is sent in large requests, which take a
+// busy machine some time.
 const patient = "exporters: {remotewrite: {timeout: 30s}}"
 
-// withQueue is laid over a configuration: what is queued survives the process.
+// withQueue is an overlay that puts the queue on disk.
 const withQueue = `
 exporters: {remotewrite: {batch: {timeout: 20ms}, queue: {directory: data, size: 1000000000}}}
 `
 
-// queuedIn is laid over a configuration whose queue another file describes, and a third one which life of the agent it is.
+// queuedIn is an overlay that reads the queue's settings from one file, and the number of the agent's life from
+// another.
 const queuedIn = `
 exporters: {remotewrite: {batch: {timeout: 20ms}, queue: "${file:%s}", http: {headers: {` + lifeHeader + `: "${file:%s}"}}}}
 extensions: {file_storage: {directory: data, create_directory: true}}
 service: {extensions: [health_check, file_storage]}
 `
 
-// Where a queue is: in files of the exporter's own, or of file_storage.
+// The queue in files of the exporter's own, or in file_storage.
 const (
 	inDirectory   = "{directory: data, size: 1000000000}"
 	inFileStorage = "{storage: file_storage, size: 1000000000}"
 )
 
-// fixedShards is laid over a configuration, so that a series is always of the same shard, and what comes again can be judged by shard.
+// fixedShards is an overlay that fixes the number of shards. Then a series always has the same shard, and repeated
+// samples can be judged by shard.
 const fixedShards = `
 exporters: {remotewrite: {shards: {min: 3, max: 3}}}
 `
@@ -68,7 +71,7 @@ func TestRemoteWriteFileStorageSurvivesCrashes(t *testing.T) {
 	surviveCrashes(t, func(int) string { return inFileStorage }, fixedShards)
 }
 
-// What the earlier version left in file_storage is read by the later one while that is killed, too.
+// An upgraded agent takes over a queue in file_storage, and survives kills meanwhile.
 func TestRemoteWriteQueueSurvivesCrashesOfUpgrades(t *testing.T) {
 	t.Parallel()
 	surviveCrashes(t, func(crash int) string {
@@ -79,7 +82,7 @@ func TestRemoteWriteQueueSurvivesCrashesOfUpgrades(t *testing.T) {
 	}, "")
 }
 
-// surviveCrashes kills an agent again and again whose queue is, after each crash, where a configuration says.
+// surviveCrashes kills an agent again and again. where returns the settings of its queue after each crash.
 func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 	t.Helper()
 	crashes := fewCrashes
@@ -88,7 +91,7 @@ func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 		crashes, err = strconv.Atoi(text)
 		require.NoError(t, err, crashesVariable)
 	}
-	// What the destination does in one life after the other.
+	// The server's behaviour in successive lives.
 	moods := []rwserver.Step{
 		{}, {Status: 503}, {Delay: 20 * time.Millisecond}, {Fault: rwserver.ResetAfterBody}, {Fault: rwserver.Hang},
 	}
@@ -105,7 +108,7 @@ func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 	}
 	for crash := range crashes {
 		if crash > 0 && where(crash-1) != where(crash) && where(crash) == inFileStorage {
-			// Who goes back does so when the queue is empty: what is in the log waits for the later version.
+			// A downgrade starts with an empty queue: an earlier version does not read the later one's files.
 			server.Always(rwserver.Step{})
 			wait.Until(t, delivery, func() (bool, string) {
 				left := c.metric(t, "otelcol_exporter_queue_size")
@@ -123,7 +126,7 @@ func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 		wait.Pause(t.Context(), rand.N(longestLife))
 		kill()
 		stop()
-		for rand.N(2) == 0 { // again, perhaps before it has read what it left
+		for rand.N(2) == 0 { // once more, perhaps before it has read its queue
 			c.Restart()
 			wait.Pause(t.Context(), rand.N(longestLife))
 			kill()
@@ -148,14 +151,13 @@ func surviveCrashes(t *testing.T, where func(crash int) string, shards string) {
 
 const (
 	shortDown = 20 * time.Second
-	// What a queue on disk may take of memory as it fills, in MiB.
+	// The memory that a growing queue on disk may take, in MiB.
 	queueRoom = 24
-	// How many times faster than it filled a queue drains.
+	// A queue drains at least this many times faster than it filled.
 	drainSpeed = 5
 )
 
-// While a destination is down the queue grows on disk and not in memory, and
-// when it comes back everything arrives.
+// While a destination is down the queue grows on disk and not in memory. When it is back everything arrives.
 func TestRemoteWriteQueueOnDiskKeepsMemoryFlat(t *testing.T) {
 	t.Parallel()
 	down := shortDown

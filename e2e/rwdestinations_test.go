@@ -37,8 +37,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
-// One page goes to many destinations, each of which suffers something else at the
-// same time. Exporters follow.
+// One page goes to many exporters, whose destinations all have different faults at the same time.
 const sideBySide = `
 receivers:
   fastprometheus: {config: {scrape_configs: [{job_name: numbers, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: [%q]}]}]}}
@@ -49,57 +48,57 @@ exporters:
 %s`
 
 const (
-	// Series of the page; its request is larger than smallRequest, and than what a slow reader reads at a time.
+	// The series of the page. A request is larger than smallRequest, and than what a slow reader reads at a time.
 	pageNumbers = 100
-	// What the agent may take of memory in front of all destinations, in MiB.
+	// The memory that the agent may take with all destinations, in MiB.
 	sideBySideMemory = 200
-	// A destination that does not answer is given up sooner than one that does.
+	// The exporter's timeouts for a destination that never answers, and for others.
 	shortTimeout, longTimeout = 3 * time.Second, 30 * time.Second
 )
 
-// numbersPage says in each series which scrape it is of.
+// numbersPage returns a page in which each value is the number of the scrape.
 func numbersPage(scrape int) targets.Page {
 	var b strings.Builder
 	b.WriteString("# TYPE " + tallyName + " gauge\n")
 	for series := range pageNumbers {
-		noise := sha256.Sum256([]byte{byte(series)}) // which no compression makes small
+		noise := sha256.Sum256([]byte{byte(series)}) // not compressible
 		fmt.Fprintf(&b, "%s{series=\"%d\",noise=%q} %d\n", tallyName, series, hex.EncodeToString(noise[:]), scrape)
 	}
 	return targets.Page{Body: b.String()}
 }
 
-// destination is a server, what it suffers, and what of the page arrived there.
+// destination is a server with a fault, and the samples of the page that arrived there.
 type destination struct {
 	*rwserver.Server
 
 	name string
 	// endpoint and settings are the exporter's.
 	endpoint, settings string
-	// said is what the log has to say of it.
+	// said are the log messages expected about it.
 	said []string
-	// broken says that it takes nothing from the start, and spoil, if not nil, breaks it later.
+	// broken is set if it accepts nothing from the start; spoil, unless nil, breaks it later.
 	broken bool
 	spoil  func()
 	mend   func()
-	// status is what it answers while it is broken; 0 if nothing.
+	// status is its response while it is broken; 0 if there is none.
 	status int
-	// pause is how long it asks not to be asked.
+	// pause is how long it asks the exporter to wait.
 	pause time.Duration
-	// twice says that it may not tell of all that it has.
+	// twice is set if samples may arrive twice, because some responses are lost.
 	twice bool
 
 	mu      sync.Mutex
 	arrived map[numbered]bool
-	// newest is the last scrape of which each series arrived.
+	// newest is the last scrape that arrived, by series.
 	newest   [pageNumbers]int
 	repeated int
 	problems []string
 }
 
-// numbered is a sample: its series, and the scrape that it is of.
+// numbered identifies a sample by its series and its scrape.
 type numbered struct{ series, scrape int }
 
-// observe takes note of what arrives.
+// observe records the samples that arrive.
 func (d *destination) observe(series rwserver.Series) {
 	if series.Labels.Get(model.MetricNameLabel) != tallyName {
 		return
@@ -114,7 +113,7 @@ func (d *destination) observe(series rwserver.Series) {
 	for _, sample := range series.Samples {
 		one := numbered{i, int(sample.V)}
 		switch {
-		case value.IsStaleNaN(sample.V): // a busy machine may be too slow for a scrape
+		case value.IsStaleNaN(sample.V): // a scrape may fail on a busy machine
 		case d.arrived[one]:
 			d.repeated++
 		default:
@@ -132,7 +131,7 @@ func (d *destination) problem(format string, args ...any) {
 	}
 }
 
-// has is a condition: a scrape has arrived, or one that follows it.
+// has returns a condition: a scrape, or a later one, has arrived in all series.
 func (d *destination) has(scrape int) func() (bool, string) {
 	return func() (bool, string) {
 		d.mu.Lock()
@@ -146,7 +145,7 @@ func (d *destination) has(scrape int) func() (bool, string) {
 	}
 }
 
-// lost counts the samples of scrapes that have not arrived.
+// lost counts the samples of these scrapes that have not arrived.
 func (d *destination) lost(scrapes []int) (samples int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +159,7 @@ func (d *destination) lost(scrapes []int) (samples int) {
 	return samples
 }
 
-// arrivedAnywhere lists the scrapes before one that arrived at some destination: what did not was never scraped.
+// arrivedAnywhere returns the scrapes before one that arrived at any destination. The others failed.
 func arrivedAnywhere(all []*destination, before int) (scrapes []int) {
 	for scrape := range before {
 		if slices.ContainsFunc(all, func(d *destination) bool { return d.lost([]int{scrape}) < pageNumbers }) {
@@ -170,18 +169,18 @@ func arrivedAnywhere(all []*destination, before int) (scrapes []int) {
 	return scrapes
 }
 
-// exporter is its ID.
+// exporter returns the exporter's ID.
 func (d *destination) exporter() string {
 	return "remotewrite/" + strings.NewReplacer(" ", "-", ",", "").Replace(d.name)
 }
 
-// counted sums what a metric counts of it, of the series with a label.
+// counted sums a metric of the exporter over the series with a label.
 func (d *destination) counted(t *testing.T, text, name, label string) int {
 	t.Helper()
 	return int(metricWith(t, text, name, fmt.Sprintf("exporter=%q", d.exporter()), label))
 }
 
-// log is what c said of it.
+// log returns the messages that c logged about it.
 func (d *destination) log(c *collector) (messages []string) {
 	for line := range strings.Lines(c.Output()) {
 		fields := strings.Split(line, "\t")
@@ -192,8 +191,8 @@ func (d *destination) log(c *collector) (messages []string) {
 	return messages
 }
 
-// Faults of destinations, each in front of an exporter of its own: what may arrive does, in order and once where that
-// can be known, what may not is counted, and the log has a line for each change.
+// Destinations with faults, each with an exporter of its own: what can arrive does, in order, and once where the
+// exporter can know; the rest is counted; and each change is logged.
 func TestFaultsOfDestinations(t *testing.T) {
 	t.Parallel()
 	under, unnamed := ownNames(t)
@@ -211,7 +210,7 @@ func TestFaultsOfDestinations(t *testing.T) {
 
 	for _, d := range all {
 		if !d.broken {
-			wait.Until(t, firstSeries, d.has(0)) // its format is known to work
+			wait.Until(t, firstSeries, d.has(0)) // so that its format is known to work
 			d.spoil()
 		}
 	}
@@ -238,7 +237,7 @@ func TestFaultsOfDestinations(t *testing.T) {
 		wait.Until(t, firstSeries, d.has(last))
 	}
 	scrapes := arrivedAnywhere(all, last)
-	wait.Until(t, telemetryWait, func() (bool, string) { // counters are those of a moment ago
+	wait.Until(t, telemetryWait, func() (bool, string) { // counters are refreshed periodically
 		text := page(t, c.telemetry)
 		for _, d := range all {
 			lost := d.lost(scrapes)
@@ -253,7 +252,7 @@ func TestFaultsOfDestinations(t *testing.T) {
 	assert.NotContains(t, c.Output(), "panic:")
 	assert.Less(t, mib(usage.PeakRSS), float64(sideBySideMemory))
 
-	// Of the scrape that was in progress when the signal came some may have nothing.
+	// Of the scrape in flight when the signal came, some destinations may have nothing.
 	scrapes = arrivedAnywhere(all, target.Scrapes()-1)
 	for _, d := range all {
 		d.judge(t, c, text, scrapes)
@@ -261,7 +260,7 @@ func TestFaultsOfDestinations(t *testing.T) {
 	t.Logf("%d destinations, %d scrapes; at most %.1f MiB; CPU %v", len(all), len(scrapes), mib(usage.PeakRSS), c.CPUTime())
 }
 
-// judge looks at what has become of everything once c has ended.
+// judge checks the log, the metrics and the samples after c has ended.
 func (d *destination) judge(t *testing.T, c *collector, text string, scrapes []int) {
 	t.Helper()
 	assert.Equal(t, d.said, d.log(c), d.name)
@@ -300,7 +299,7 @@ func (d *destination) judge(t *testing.T, c *collector, text string, scrapes []i
 	assert.Zero(t, failed, d.name)
 }
 
-// refused counts the samples that it said it would never take.
+// refused counts the samples that it rejected for good.
 func (d *destination) refused() (samples int) {
 	for _, r := range d.Requests() {
 		if refusedForGood(r) {
@@ -310,7 +309,7 @@ func (d *destination) refused() (samples int) {
 	return samples
 }
 
-// misbehaving answer, but not as they should.
+// misbehaving returns destinations that answer wrongly.
 func misbehaving(t *testing.T) (all []*destination) {
 	t.Helper()
 	add := func(name string, step rwserver.Step, said []string, pause time.Duration) {
@@ -321,7 +320,7 @@ func misbehaving(t *testing.T) (all []*destination) {
 		d.Server = rwserver.New(t, rwserver.Options{CountOnly: true, Observe: d.observe})
 		d.endpoint, d.settings = d.URL(), fmt.Sprintf(", timeout: %v", longTimeout)
 		if step.Fault == rwserver.Hang {
-			d.settings, d.twice = fmt.Sprintf(", timeout: %v", shortTimeout), true // a busy machine may take longer to answer
+			d.settings, d.twice = fmt.Sprintf(", timeout: %v", shortTimeout), true // a good response may be late on a busy machine
 		}
 		d.spoil, d.mend = func() { spoil(d.Server, step) }, func() { d.Always(rwserver.Step{}) }
 		all = append(all, d)
@@ -333,7 +332,7 @@ func misbehaving(t *testing.T) (all []*destination) {
 	return all
 }
 
-// unreachable cannot be asked at all until they are mended.
+// unreachable returns destinations that cannot be reached until mend is called.
 func unreachable(t *testing.T) (all []*destination) {
 	t.Helper()
 	certificate, key := certtest.SelfSigned(t)
@@ -351,7 +350,7 @@ func unreachable(t *testing.T) (all []*destination) {
 		config.Store(bad)
 		d.Server = rwserver.New(t, rwserver.Options{CountOnly: true, Observe: d.observe, Secure: config.Load})
 		d.endpoint = scheme + "://" + d.Addr() + "/api/v1/write"
-		// Of one format: a 400 before anything was delivered would be about that.
+		// Only one format: before any delivery, a 400 would be taken for a rejection of the format.
 		d.settings = fmt.Sprintf(", timeout: %v, protobuf_message: \"2.0\", compression: zstd, http: {tls: {ca_file: %q}}", longTimeout, authority)
 		d.mend = func() { config.Store(well) }
 		all = append(all, d)
@@ -359,7 +358,7 @@ func unreachable(t *testing.T) (all []*destination) {
 	add("certificate of a stranger", "https", downAndUp, secure(strange), secure(good))
 	add("certificate that has expired", "https", downAndUp, secure(expired(t, good)), secure(good))
 	add("HTTP where TLS is expected", "https", downAndUp, nil, secure(good))
-	add("TLS where HTTP is expected", "http", lostSome, secure(good), nil) // which Go's servers, and nginx, answer 400
+	add("TLS where HTTP is expected", "http", lostSome, secure(good), nil) // Go's servers and nginx answer it with 400
 
 	closed := &destination{arrived: map[numbered]bool{}, name: "nobody listens", said: downAndUp, broken: true}
 	addr := freeport.Addr(t)
@@ -371,7 +370,7 @@ func unreachable(t *testing.T) (all []*destination) {
 	return append(all, closed)
 }
 
-// expired is a certificate of the same authority and key, some days ago.
+// expired returns a certificate of the same authority and key that expired yesterday.
 func expired(t *testing.T, good tls.Certificate) tls.Certificate {
 	t.Helper()
 	template := *good.Leaf
@@ -381,7 +380,7 @@ func expired(t *testing.T, good tls.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: good.PrivateKey}
 }
 
-// ownNames runs what follows where no name is known, and has a destination whose name becomes known.
+// ownNames returns a command prefix with an empty /etc/hosts, and a destination whose name resolves only later.
 func ownNames(t *testing.T) (under []string, all []*destination) {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,14 +22,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A disk of the agent's, in KiB, and what another program takes of it.
+// The size of the agent's disk in KiB, and how much of it another program uses.
 const (
 	diskSize = 512
 	diskUsed = 256
 )
 
-// A file system without space refuses what comes, and says so, or drops what is oldest, and counts it. Once there is room again,
-// because somebody makes it or because the destination is back, it goes on by itself, and everything arrives that was acknowledged.
+// With a full disk the queue refuses data and says so, or drops the oldest and counts them. Once there is space again,
+// because some was freed or because the destination is back, it goes on by itself, and all acknowledged data arrive.
 func TestRemoteWriteQueueOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"block", "drop_newest", "drop_oldest"} {
@@ -78,7 +78,7 @@ func TestRemoteWriteQueueOnAFullDisk(t *testing.T) {
 			})
 			lost := dropped()
 			missing, example := y.missing(y.mark())
-			assert.LessOrEqual(t, missing, lost, example) // what was dropped may have been what nobody was told of
+			assert.LessOrEqual(t, missing, lost, example) // dropped samples may include some that were never acknowledged
 			if policy == "drop_oldest" {
 				assert.Contains(t, page(t, c.telemetry), `reason="queue_full"`)
 			}

@@ -20,13 +20,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// leftInMemory is what the log says at the end of samples that were acknowledged and not delivered.
+// leftInMemory matches the log message about acknowledged samples that were not delivered at shutdown.
 var leftInMemory = regexp.MustCompile(`shut down with data in the queue.*"samples": (\d+)`)
 
-// A signal ends it in time while all senders wait for room in a queue that nothing leaves, and what was in it is counted.
+// A signal ends the agent in time even if all senders wait for a full queue, and the log has the number of samples left
+// in it.
 func TestATerminationDoesNotWaitForAFullQueue(t *testing.T) {
 	t.Parallel()
-	const bound = time.Minute // block_timeout of those who wait, shutdown_timeout, and what a busy machine takes
+	const bound = time.Minute // the senders' block_timeout, the shutdown_timeout, and time for a busy machine
 	y := newTally()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true, Observe: y.observe})
 	server.Always(takesNothing)
@@ -54,8 +55,8 @@ func TestATerminationDoesNotWaitForAFullQueue(t *testing.T) {
 	assert.NotContains(t, c.Output(), "panic:")
 }
 
-// A reload of the configuration keeps a queue in memory: while the destination is down, and while data comes, everything that was
-// acknowledged arrives in the end, once and in order.
+// A reload of the configuration keeps a queue in memory: although the destination is down and data keep coming, all
+// acknowledged data arrive in the end, once and in order.
 func TestAReloadKeepsAQueueInMemory(t *testing.T) {
 	t.Parallel()
 	const hangups = 3

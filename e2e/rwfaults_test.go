@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A destination that is tried again soon, so that a test need not wait.
+// impatient has short retry intervals, so that a test need not wait.
 const impatient = `
 exporters:
   remotewrite:
@@ -33,14 +33,14 @@ service:
 `
 
 const (
-	// Requests that suffer a fault, at least.
+	// The least number of requests that meet a fault.
 	sufferers = 3
-	// Much smaller than a request would be.
+	// Much smaller than a usual request.
 	smallRequest = 4 << 10
 )
 
-// What a destination may do to a request without anything being lost, what the
-// log says of it from its beginning to its end, and how long it asks not to be asked.
+// Faults by which no data are lost, the log messages about each from its beginning to its end, and how long the server
+// asks to wait.
 var harmless = []struct {
 	name  string
 	step  rwserver.Step
@@ -67,12 +67,12 @@ var harmless = []struct {
 	{"slow reader", rwserver.Step{ReadPause: 20 * time.Millisecond}, nil, 0},
 	{"slow answer", rwserver.Step{Delay: 300 * time.Millisecond}, nil, 0},
 	{"413", rwserver.Step{MaxRaw: smallRequest}, nil, 0},
-	// From here on each takes a format away.
+	// From here on, each fault excludes a format.
 	{"415", rwserver.Step{Status: 415}, otherFormat, 0},
 	{"204 without the headers of 2.0", rwserver.Step{NoWritten: true}, otherFormat, 0},
 }
 
-// What the log says.
+// Log messages.
 var (
 	isDown      = "destination accepts no data; it stays in the queue and is retried"
 	downAndUp   = []string{isDown, "destination accepts data again"}
@@ -80,7 +80,7 @@ var (
 	lostSome    = []string{"lost data of a block; more of the same is counted, not logged"}
 )
 
-// Whatever a destination does, what was acknowledged arrives, and in order.
+// Whatever a destination does, all acknowledged data arrive, in order.
 func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 	t.Parallel()
 	y := newTally()
@@ -91,13 +91,13 @@ func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 	y.progress(t)
 	for _, fault := range harmless {
 		if fault.pause > 0 || fault.step.Fault == rwserver.Hang {
-			continue // takes time, which TestFaultsOfDestinations gives it beside others
+			continue // slow: TestFaultsOfDestinations runs these in parallel
 		}
 		asked := len(server.Requests())
 		before := y.sound(t)
 		spoil(server, fault.step)
 		y.progress(t)
-		if fault.step.Fault != rwserver.ResetBeforeBody { // of which the server remembers nothing
+		if fault.step.Fault != rwserver.ResetBeforeBody { // the server does not record such requests
 			wait.Until(t, delivery, func() (bool, string) {
 				n := len(server.Requests()) - asked
 				return n >= sufferers, fmt.Sprintf("%s: %d of %d requests", fault.name, n, sufferers)
@@ -113,11 +113,11 @@ func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 			assert.True(t, fault.step.Keep || fault.step.NoWritten, "%s: %d samples arrived twice", fault.name, repeated)
 		}
 	}
-	requests := server.Requests() // of which more come
+	requests := server.Requests() // more keep coming
 	assert.Equal(t, rwserver.V1, requests[len(requests)-1].Version, "what takes 2.0 for something else gets 1.0")
 	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 
-	// What can never be taken is lost, counted, and stops nothing else.
+	// Requests that are rejected for good are lost and counted, and affect no others.
 	from := len(server.Requests())
 	refused := func() (samples int) {
 		for _, r := range server.Requests()[from:] {
@@ -148,12 +148,12 @@ func TestRemoteWriteOutlivesItsDestinationsFaults(t *testing.T) {
 	t.Logf("%d samples acknowledged, %d lost to 400; %v", y.acknowledged(), lost, server.Totals())
 }
 
-// refusedForGood reports whether a request was refused in the last format: of others the data comes again.
+// refusedForGood reports whether a request was rejected in the last format; in other formats, the data are sent again.
 func refusedForGood(r rwserver.Request) bool {
 	return r.Status == http.StatusBadRequest && r.Version == rwserver.V1 && r.Encoding == rwserver.Snappy
 }
 
-// spoil lets a server misbehave: for ever, but for 415, after which the next format is taken.
+// spoil gives a server a fault, permanently, except 415: after one such response it accepts the next format.
 func spoil(server *rwserver.Server, step rwserver.Step) {
 	if step.Status == http.StatusUnsupportedMediaType {
 		server.Then(step)

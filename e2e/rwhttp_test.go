@@ -38,8 +38,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
-// entrances are receivers of remote write as people set them up, one each way; what comes in leaves by one exporter. The ways that
-// exporters take have a pipeline of their own, which begins with OTLP.
+// entrances are receivers of remote write with all kinds of settings, which send to one exporter. The exporters that
+// write to them have pipelines of their own, which begin with OTLP.
 const entrances = `
 extensions:
   basicauth/in: {htpasswd: {inline: "goose:honk"}}
@@ -60,7 +60,7 @@ service:
     metrics/in: {receivers: [remotewrite/plain, remotewrite/basic, remotewrite/bearer, remotewrite/once, remotewrite/small, remotewrite/secure], exporters: [remotewrite/out]}
 `
 
-// throughEntrance is laid over these: an exporter that sends what comes by OTLP to one of them.
+// throughEntrance is an overlay: an exporter that sends what comes by OTLP to one of the entrances.
 const throughEntrance = `
 receivers: {otlp/%[1]s: {protocols: {grpc: {endpoint: %[2]s}}}}
 exporters:
@@ -75,10 +75,10 @@ const (
 	asWrites   = "Content-Type: application/x-protobuf\r\nContent-Encoding: snappy\r\n"
 )
 
-// came is what arrived of clients, and of the exporters' ways.
+// came records what arrived from clients and from exporters.
 type came struct {
 	mu      sync.Mutex
-	clients map[string][]int // numbers by who sent them
+	clients map[string][]int // numbers by client
 	ways    map[string]*tally
 }
 
@@ -98,7 +98,8 @@ func (c *came) observe(series rwserver.Series) {
 	}
 }
 
-// clientWrite is a request of 1.0 with one sample, the number, and so many bytes more that no compression makes small.
+// clientWrite returns a request of remote write 1.0 with one sample, whose value is number, and so much incompressible
+// padding.
 func clientWrite(t *testing.T, of string, number, padding int) []byte {
 	t.Helper()
 	series := prompb.TimeSeries{
@@ -113,7 +114,7 @@ func clientWrite(t *testing.T, of string, number, padding int) []byte {
 	return snappy.Encode(nil, raw)
 }
 
-// speaker is a connection on which a client says what it likes.
+// speaker is a connection on which a client writes raw HTTP.
 type speaker struct {
 	net.Conn
 
@@ -136,7 +137,7 @@ func (s *speaker) say(parts ...string) {
 	require.NoError(s.t, err)
 }
 
-// hear is the code of the next answer, and whether it is the last on the connection.
+// hear returns the status of the next response, and whether it is the last on the connection.
 func (s *speaker) hear() (code int, last bool) {
 	s.t.Helper()
 	resp, err := http.ReadResponse(s.in, nil)
@@ -146,7 +147,7 @@ func (s *speaker) hear() (code int, last bool) {
 	return resp.StatusCode, resp.Close
 }
 
-// ends requires that nothing more comes.
+// ends requires that the connection is closed.
 func (s *speaker) ends() {
 	s.t.Helper()
 	_, err := s.in.ReadByte()
@@ -156,7 +157,7 @@ func (s *speaker) ends() {
 
 func sized(body []byte) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 
-// chunks is a body in pieces of some bytes.
+// chunks returns a chunked body.
 func chunks(body []byte, size int) string {
 	var b strings.Builder
 	b.WriteString("Transfer-Encoding: chunked\r\n\r\n")
@@ -167,7 +168,7 @@ func chunks(body []byte, size int) string {
 	return b.String()
 }
 
-// clients write to an entrance in their own way. Each returns how many of its requests, numbered from 0, are to arrive.
+// clients write to an entrance in various ways. Each returns how many of its requests, numbered from 0, must arrive.
 var clients = []struct {
 	name, entrance string
 	write          func(t *testing.T, of, addr string) int
@@ -228,7 +229,7 @@ var clients = []struct {
 	{"byte by byte", "plain", func(t *testing.T, of, addr string) int {
 		s := speak(t, addr)
 		text := "POST " + writePath + " HTTP/1.1\r\nHost: gateway\r\n" + asWrites + sized(clientWrite(t, of, 0, 0))
-		for i := range len(text) { // each in a packet of its own, as Go has it
+		for i := range len(text) { // each in its own packet: Go sets TCP_NODELAY
 			s.say(text[i : i+1])
 		}
 		code, _ := s.hear()
@@ -282,7 +283,7 @@ var clients = []struct {
 			assert.True(t, last)
 			s.ends()
 		}
-		curls(t, clientWrite(t, of, 100, 100_000), "413", "http://"+addr+writePath, "-T", "-") // more than is read of what is refused may cost the answer
+		curls(t, clientWrite(t, of, 100, 100_000), "413", "http://"+addr+writePath, "-T", "-") // a larger rejected body may lose its response
 		s := speak(t, addr)
 		s.say("POST ", writePath, " HTTP/1.1\r\nHost: gateway\r\n", asWrites, sized(clientWrite(t, of, 0, 2000)))
 		code, _ := s.hear()
@@ -291,7 +292,8 @@ var clients = []struct {
 	}},
 }
 
-// withPassword writes with a password, and without the right one: that is refused, and heard of, however much was to come.
+// withPassword writes with the right password and with wrong ones. The client gets the 401 however large its request
+// is.
 func withPassword(t *testing.T, of, addr, right string) int {
 	t.Helper()
 	write := func(password string, n, padding int) (code int, last bool) {
@@ -314,7 +316,7 @@ func withPassword(t *testing.T, of, addr, right string) int {
 	return 2
 }
 
-// curls has curl write a body, and requires the code of the answer.
+// curls writes a body with curl, and requires this status.
 func curls(t *testing.T, body []byte, code, url string, args ...string) {
 	t.Helper()
 	args = append([]string{
@@ -326,13 +328,13 @@ func curls(t *testing.T, body []byte, code, url string, args ...string) {
 	out, err := cmd.Output()
 	answered := strings.HasSuffix(string(out), code)
 	if refused := new(exec.ExitError); errors.As(err, &refused) && answered {
-		err = nil // it was not done sending when it was answered
+		err = nil // the response came before the request was sent
 	}
 	require.NoError(t, err, "%q", out)
 	require.True(t, answered, "%q is not %s", out, code)
 }
 
-// Whatever way clients have with HTTP, and however the receiver is set up, what they are told is written arrives, once, and nothing else.
+// With any HTTP client, and any settings of the receiver, requests that succeed arrive once, and nothing else does.
 func TestWritersOfEveryKind(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -415,13 +417,13 @@ func TestWritersOfEveryKind(t *testing.T) {
 	assert.Empty(t, server.Violations())
 }
 
-// writeThroughNginx writes through nginx as it is by default, which waits for all of a body and speaks HTTP/1.0 with the receiver, and as
-// it can be: it hands on pieces as they come, over connections that it keeps.
+// writeThroughNginx writes through nginx with its defaults, by which it buffers a body and speaks HTTP/1.0 to the
+// receiver, and with streaming over connections that it keeps.
 func writeThroughNginx(t *testing.T, addr string) map[string]int {
 	t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // where only root looks
+		path, err = exec.LookPath("/usr/sbin/nginx") // where only root's PATH looks
 	}
 	if err != nil {
 		t.Log("without nginx, which is not installed here")
@@ -458,7 +460,7 @@ func writeThroughNginx(t *testing.T, addr string) map[string]int {
 	return expected
 }
 
-// writeSecurely writes over TLS, by HTTP/1.1 and HTTP/2; without a certificate nobody is heard.
+// writeSecurely writes over TLS, by HTTP/1.1 and HTTP/2. Clients without a certificate are refused.
 func writeSecurely(t *testing.T, of, addr, certificate, key string) int {
 	t.Helper()
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))

@@ -31,7 +31,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// One page goes to destinations of one exporter.
+// One page goes to several destinations of one exporter.
 const onePage = `
 receivers:
   fastprometheus: {config: {scrape_configs: [{job_name: numbers, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: [%q]}]}]}}
@@ -46,10 +46,10 @@ exporters:
     %s
 `
 
-// onDisk has the queue survive a kill.
+// onDisk is an overlay with a queue on disk.
 const onDisk = "exporters: {remotewrite: {queue: {directory: data}}}"
 
-// takesNothing is how a destination that is down answers.
+// takesNothing is the response of a destination that is down.
 var takesNothing = rwserver.Step{Status: http.StatusServiceUnavailable}
 
 func newDestination(t *testing.T, name string) *destination {
@@ -59,7 +59,7 @@ func newDestination(t *testing.T, name string) *destination {
 	return d
 }
 
-// well requires that all that arrived is as it was sent: in order, and once.
+// well requires that all samples arrived unchanged, in order and once.
 func (d *destination) well(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -69,7 +69,7 @@ func (d *destination) well(t *testing.T) {
 	assert.Empty(t, d.Violations(), d.name)
 }
 
-// count is how many samples have arrived, of how many series.
+// count returns how many samples have arrived, and of how many series.
 func (d *destination) count() (samples, series int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +80,7 @@ func (d *destination) count() (samples, series int) {
 	return len(d.arrived), len(seen)
 }
 
-// scrapesUntil waits until so many more scrapes have been.
+// scrapesUntil waits for so many more scrapes.
 func scrapesUntil(t *testing.T, target *targets.Target, more int) int {
 	t.Helper()
 	from := target.Scrapes()
@@ -91,8 +91,8 @@ func scrapesUntil(t *testing.T, target *targets.Target, more int) int {
 	return target.Scrapes()
 }
 
-// A destination that is down, and whose queue drops its oldest, holds up nobody: through a kill, all arrives at the other, and
-// what the queue kept at this one, when it is back.
+// A destination that is down and whose queue drops the oldest data does not affect the other one. All data arrive at
+// the other, despite a kill, and at this one those that its queue kept.
 func TestAnEndpointThatIsDownHasAQueueOfItsOwn(t *testing.T) {
 	t.Parallel()
 	well, down := newDestination(t, "well"), newDestination(t, "down")
@@ -116,7 +116,7 @@ func TestAnEndpointThatIsDownHasAQueueOfItsOwn(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 	down.well(t)
 	assert.Empty(t, well.problems)
-	// What was in progress when the process was killed may have come again, and what was being scraped is in nobody's hands.
+	// Samples in flight when the process was killed may have come twice, and the scrape in progress is lost.
 	missing := 0
 	for _, scrape := range arrivedAnywhere([]*destination{well, down}, last) {
 		missing += well.lost([]int{scrape})
@@ -128,7 +128,7 @@ func TestAnEndpointThatIsDownHasAQueueOfItsOwn(t *testing.T) {
 	assert.Equal(t, pageNumbers, series)
 }
 
-// Each series goes to one of three destinations; what is for one that is down waits for it, through a kill.
+// Each series goes to one of three destinations. What is for one that is down waits for it, despite a kill.
 func TestSeriesAreShardedByURL(t *testing.T) {
 	t.Parallel()
 	var all []*destination
@@ -184,7 +184,8 @@ func TestSeriesAreShardedByURL(t *testing.T) {
 	}
 }
 
-// A queue on disk of which a page is gone costs what was in it: the agent starts, counts it, and sends the rest, wherever the page is.
+// A queue on disk with a damaged page loses only what was in it: the agent starts, counts it and sends the rest,
+// wherever the page is.
 func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	t.Parallel()
 	d := newDestination(t, "down")
@@ -202,9 +203,9 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	require.NoError(t, err)
 	pageSize := os.Getpagesize()
 	require.Greater(t, len(content), 8*pageSize)
-	begin := regexp.MustCompile("\x01\x11b[0-9a-f]{16}") // of a request, in a record
+	begin := regexp.MustCompile("\x01\x11b[0-9a-f]{16}") // the start of a request in a record
 	requests := func(b []byte) int { return len(begin.FindAll(b, -1)) }
-	for at := 0; at+4*pageSize < len(content); at += pageSize { // of the end nobody can tell whether it was ever written
+	for at := 0; at+4*pageSize < len(content); at += pageSize { // at the end of the file, damage looks like space that was never written
 		damaged := bytes.Clone(content)
 		clear(damaged[at : at+pageSize])
 		gone := requests(content) - requests(damaged)
@@ -219,7 +220,7 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 		c.Kill()
 		made, err := filepath.Glob(filepath.Join(c.Dir(), "data", "*", "*.log*"))
 		require.NoError(t, err)
-		for _, file := range made { // the queue is to be what it was
+		for _, file := range made { // restore the queue
 			require.NoError(t, os.Remove(file))
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(logs[0]), "reached"), reached, 0o600))
@@ -245,10 +246,10 @@ func TestADamagedQueueIsSentAsFarAsItGoes(t *testing.T) {
 	assert.LessOrEqual(t, missing, last/2, "of %d scrapes, some of which a busy machine may have missed", last)
 }
 
-// A destination gets no more than its limit, while another gets all; nothing is lost meanwhile.
+// A destination gets no more than its rate limit, while another gets everything. Nothing is lost.
 func TestADestinationGetsNoMoreThanItsLimit(t *testing.T) {
 	t.Parallel()
-	const limit = 250 // of the 500 samples a second that there are
+	const limit = 250 // of 500 samples per second
 	limited, free := newDestination(t, "limited"), newDestination(t, "free")
 	target := targets.NewFunc(t, numbersPage)
 	c := startCollector(t, fmt.Sprintf(onePage, target.Addr(), fmt.Sprintf(
@@ -260,20 +261,20 @@ func TestADestinationGetsNoMoreThanItsLimit(t *testing.T) {
 	wait.Until(t, firstSeries, free.has(last))
 	after, _ := limited.count()
 	took := time.Since(began)
-	// What a second leaves unused may be made up for in the next, and a request goes out as a whole.
+	// What one second does not use, the next may, and requests are not split.
 	assert.LessOrEqual(t, float64(after-before), limit*(took.Seconds()+2)+pageNumbers, "in %v", took)
 	there, _ := free.count()
 	assert.Greater(t, there, after, "it is held up by nobody")
 	limited.well(t)
 	free.well(t)
 	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
-	c.Kill() // the rest would take its time
+	c.Kill() // delivering the rest would take long
 }
 
-// After an outage what is new arrives first, and what waited all the same.
+// After an outage new data arrive first, and the backlog also arrives.
 func TestFreshDataGoesFirst(t *testing.T) {
 	t.Parallel()
-	var order []int // scrapes
+	var order []int // of scrapes
 	d := &destination{arrived: map[numbered]bool{}, name: "late"}
 	d.Server = rwserver.New(t, rwserver.Options{CountOnly: true, Observe: func(s rwserver.Series) {
 		if s.Labels.Get(model.MetricNameLabel) != tallyName || s.Labels.Get("series") != "7" {
@@ -289,7 +290,7 @@ func TestFreshDataGoesFirst(t *testing.T) {
 	}})
 	target := targets.NewFunc(t, numbersPage)
 	c := startCollector(t, fmt.Sprintf(onePage, target.Addr(), fmt.Sprintf(
-		// Few requests a second, so that the order can be seen.
+		// Few requests per second, so that their order shows.
 		"endpoint: %q\n    rate_limit: {samples_per_second: 900}\n    queue: {fresh_first_after: 2s}", d.URL())), onDisk)
 	first := scrapesUntil(t, target, 5)
 	d.Always(takesNothing)
@@ -306,7 +307,7 @@ func TestFreshDataGoesFirst(t *testing.T) {
 				missing++
 			}
 		}
-		late := c.metric(t, "otelcol_receiver_fastprometheus_scrape_failures") // served, but not within 200 ms on a busy machine
+		late := c.metric(t, "otelcol_receiver_fastprometheus_scrape_failures") // responses that took longer than 200 ms on a busy machine
 		return float64(missing) <= late, fmt.Sprintf("%d scrapes have not arrived, of which %v were late", missing, late)
 	})
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
@@ -319,15 +320,15 @@ func TestFreshDataGoesFirst(t *testing.T) {
 		case scrape >= back:
 			seenFresh = true
 		case seenFresh && scrape > first:
-			overtaken++ // of the outage, behind what came after it
+			overtaken++ // from the outage, but after newer data
 		}
 	}
 	assert.Greater(t, overtaken, 5, "what waited went first: %v", order)
 	assert.Empty(t, d.Violations())
 }
 
-// Of two replicas that send the same one is taken; when it is killed, the other is, and nothing is missing for longer than that
-// takes.
+// Of two replicas that send the same data, one is accepted. When it is killed the other one is, and the gap is no
+// longer than that takes.
 func TestReplicasAreDeduplicated(t *testing.T) {
 	t.Parallel()
 	d := newDestination(t, "store")
@@ -362,7 +363,7 @@ service: {pipelines: {metrics: {receivers: [remotewrite], exporters: [remotewrit
 	assert.Zero(t, gateway.Stop(syscall.SIGTERM, drainTime))
 }
 
-// Scopes, and what target_info says, go over remote write as labels and come out of it as what they were.
+// Scopes and target_info become labels in remote write, and are restored from them.
 func TestScopesAndResourcesComeBack(t *testing.T) {
 	t.Parallel()
 	store := rwserver.New(t, rwserver.Options{})

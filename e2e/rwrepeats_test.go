@@ -17,26 +17,27 @@ import (
 	"github.com/godwit-otel/godwit/e2e/rwserver"
 )
 
-// lifeHeader tells which life of the agent sent a request.
+// lifeHeader contains the number of the agent's life that sent a request.
 const lifeHeader = "X-Life"
 
-// repeats judges which requests of a tally's samples came again after an agent was killed. Samples that come in one request are of one
-// shard, and each shard of each life may have had one request in progress when it ended: the last that arrived of it. Nothing else may
+// repeats checks which requests came again after an agent was killed. The samples of a request belong to one shard, and
+// each shard of each life may have had one request in flight when it ended: the last one that arrived. Only that may
 // come again. It is safe for concurrent use.
 type repeats struct {
 	mu   sync.Mutex
-	life []int // of each request, in the order in which they arrived
-	// some is a series of each request.
+	life []int // by request, in order of arrival
+	// some is one series of each request.
 	some []int
-	// shard leads from a series to another one of its shard, and in the end to the one that stands for it.
+	// shard is a union-find forest: it leads from a series to another one of its shard, and in the end to the shard's
+	// representative.
 	shard [tallySenders * tallySeries]int
-	// last is by series and number the request that had it last, counted from 1.
+	// last is, by series and number, the last request with that sample, counted from 1.
 	last     [tallySenders * tallySeries][]int
 	again    []repetition
 	problems []string
 }
 
-// repetition is a sample of a series that a request had and a later one had again.
+// repetition is a sample of a series that was in two requests.
 type repetition struct{ series, first, second int }
 
 func newRepeats() *repeats {
@@ -47,7 +48,7 @@ func newRepeats() *repeats {
 	return r
 }
 
-// observe takes note of a request that is kept.
+// observe records a request that was accepted.
 func (r *repeats) observe(request rwserver.Request, all []rwserver.Series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +61,7 @@ func (r *repeats) observe(request rwserver.Request, all []rwserver.Series) {
 		if series.Labels.Get(model.MetricNameLabel) != tallyName {
 			continue
 		}
-		sender, _ := strconv.Atoi(series.Labels.Get("sender")) // the tally judges labels
+		sender, _ := strconv.Atoi(series.Labels.Get("sender")) // tally checks the labels
 		index, _ := strconv.Atoi(series.Labels.Get("series"))
 		s := sender*tallySeries + index
 		if first < 0 {
@@ -88,7 +89,7 @@ func (r *repeats) problem(format string, args ...any) {
 	}
 }
 
-// shardOf is the series that stands for all of the shard.
+// shardOf returns the representative of the series' shard.
 func (r *repeats) shardOf(series int) int {
 	for r.shard[series] != series {
 		r.shard[series] = r.shard[r.shard[series]]
@@ -97,12 +98,12 @@ func (r *repeats) shardOf(series int) int {
 	return series
 }
 
-// judge says what is wrong with repetitions, how many shards there are, and how many requests came again.
+// judge returns the violations, the number of shards, and the number of requests that came again.
 func (r *repeats) judge() (problems []string, shards, requests int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	type source struct{ life, shard int }
-	last := map[source]int{} // requests
+	last := map[source]int{} // request by source
 	known := map[int]bool{}
 	for n, life := range r.life {
 		shard := r.shardOf(r.some[n])
@@ -146,7 +147,7 @@ func TestRepeatsAreJudgedByShard(t *testing.T) {
 	arrive(1, 1, 0)
 	arrive(1, 0, 1, 2)
 	judged(0)
-	arrive(2, 0, 1) // in parts
+	arrive(2, 0, 1) // split in parts
 	arrive(2, 0, 2, 3)
 	arrive(2, 1, 0)
 	judged(2)

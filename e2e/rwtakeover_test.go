@@ -21,11 +21,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// takenOver is what the log says at the end of a takeover.
+// takenOver is the log message at the end of a takeover.
 const takenOver = "the queue of file_storage is sent"
 
-// A gateway whose queue of metrics is in file_storage is upgraded, and killed on the way: what was left arrives first, its file goes,
-// and the queues of traces and logs stay where they are.
+// A gateway with its queue of metrics in file_storage is upgraded, and killed meanwhile: what was queued arrives first,
+// the file is deleted, and the queues of traces and logs stay.
 func TestGatewayTakesOverItsQueueInFileStorage(t *testing.T) {
 	t.Parallel()
 	y := newTally()
@@ -45,7 +45,7 @@ func TestGatewayTakesOverItsQueueInFileStorage(t *testing.T) {
 	after := startGateway(t, "127.0.0.1:1", gatewaySettings{data: data, config: metricsTo(server.URL())})
 	stop = y.flood(t, after.grpc)
 	y.progress(t)
-	after.Kill() // with some of it in the old file, and some in the new ones
+	after.Kill() // with data in both the old and the new files
 	stop()
 	server.Always(rwserver.Step{})
 	after.Restart()
@@ -58,7 +58,7 @@ func TestGatewayTakesOverItsQueueInFileStorage(t *testing.T) {
 	t.Logf("%d samples acknowledged, %d arrived again", y.acknowledged(), y.sound(t))
 }
 
-// dropIn has the receiver of another exporter ship by contrib's keys.
+// dropIn configures the drop-in exporter with contrib's keys.
 const dropIn = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
 exporters:
@@ -72,8 +72,8 @@ exporters:
 service: {pipelines: {metrics: {receivers: [otlp], exporters: [prometheusremotewrite]}}}
 `
 
-// What an earlier version kept of the drop-in in a file of "wal.directory" arrives first. That file was file_storage's, as of the
-// remotewrite exporter: one of that makes it here.
+// What an earlier version of the drop-in queued in a file of `wal.directory` arrives first. That file was written by
+// file_storage, as for the remotewrite exporter, which writes it here.
 func TestTheDropInTakesOverItsWAL(t *testing.T) {
 	t.Parallel()
 	y := newTally()

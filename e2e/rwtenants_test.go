@@ -27,20 +27,20 @@ import (
 )
 
 const (
-	// What clients, and requests to a destination, say whose data it is by.
+	// The tenant's key in clients' metadata, and its header in requests to a destination.
 	tenantKey    = "x-tenant"
 	tenantHeader = "X-Scope-Orgid"
-	// mostTenants is how many the exporter has places for.
+	// mostTenants is the exporter's limit of tenants.
 	mostTenants = 50
-	// What others do to a tenant delays its data by less than this, on a machine that has other work.
+	// Other tenants delay a tenant's data by less than this, on a busy machine.
 	tenantBound = time.Minute
-	// tenantLooks is how often that is looked at.
+	// tenantLooks is how often that is checked.
 	tenantLooks = 5
-	// hostileRoom is what a client that makes up tenants may make the agent take of memory, in MiB.
+	// hostileRoom limits the agent's memory while a client invents tenants, in MiB.
 	hostileRoom = 200
 )
 
-// fromClients is laid over a configuration: whose data it is is what the client says, and each tenant has its share of a small queue.
+// fromClients is an overlay: clients' metadata name the tenant, and each tenant has its share of a small queue.
 var fromClients = fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {include_metadata: true}}}}
 exporters:
@@ -51,7 +51,8 @@ exporters:
     cache: {idle_timeout: 10s}
 `, tenantHeader, tenantKey, mostTenants)
 
-// tenantsServer answers requests of some tenants with a step until it serves all, and hands what it keeps of tallies to them.
+// tenantsServer returns a server that answers requests of some tenants with step until serve is called, and passes
+// accepted series to their tenants' tallies.
 func tenantsServer(t *testing.T, step rwserver.Step, refused func(tenant string) bool, tallies ...*tally) (server *rwserver.Server, serve func()) {
 	t.Helper()
 	var served atomic.Bool
@@ -74,7 +75,7 @@ func tenantsServer(t *testing.T, step rwserver.Step, refused func(tenant string)
 	return server, func() { served.Store(true) }
 }
 
-// staysServed requires that what a tenant has acknowledged arrives in time, again and again.
+// staysServed requires, repeatedly, that acknowledged data of a tenant arrive in time.
 func (y *tally) staysServed(t *testing.T) {
 	t.Helper()
 	longest := time.Duration(0)
@@ -87,8 +88,8 @@ func (y *tally) staysServed(t *testing.T) {
 	t.Logf("data of %q took %v at most", y.tenant, longest.Round(time.Millisecond))
 }
 
-// Whatever a destination answers one tenant with, while that brings more than there is room for, the data of the other arrives meanwhile;
-// and what was acknowledged to the one arrives when it is served.
+// A destination refuses one tenant, which sends more than its queue holds. Meanwhile the other tenant's data arrive,
+// and the first one's acknowledged data arrive once it is served.
 func TestATenantThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	const onDisk = "exporters: {remotewrite: {queue: {directory: data}}}"
@@ -111,7 +112,7 @@ func TestATenantThatIsRefusedHoldsUpNoOther(t *testing.T) {
 			addr := freeport.Addr(t)
 			agent := startCollector(t, fmt.Sprintf(impatient, server.URL(), addr), patient, fromClients, c.config)
 			stopBad, stopGood := bad.flood(t, addr), good.flood(t, addr)
-			bad.refusals(t, 10) // it has no room left
+			bad.refusals(t, 10) // its queue is full
 			good.staysServed(t)
 			assert.Zero(t, bad.sound(t))
 			missing, _ := bad.missing(bad.mark())
@@ -132,8 +133,8 @@ func TestATenantThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// A client that makes up tenants without end, none of which is served, takes what room there is for these, and no more: of those that
-// are there already the data arrives. When it is gone there is room for others again.
+// A client that invents tenants, none of which is served, takes only the room for those: data of tenants known before
+// arrive. When the client is gone, others get the room again.
 func TestTenantsThatAreMadeUpHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	const prefix = "made-up-"
@@ -152,7 +153,7 @@ func TestTenantsThatAreMadeUpHoldUpNobody(t *testing.T) {
 	good.staysServed(t)
 	assert.Less(t, mib(agent.Usage().Anon), float64(hostileRoom))
 	atLeast := int(refused.Load()) * madeUpPoints
-	wait.Until(t, telemetryWait, func() (bool, string) { // for want of room, or of a place: which one comes first is a matter of speed
+	wait.Until(t, telemetryWait, func() (bool, string) { // which limit refuses first, that of the queue or that of tenants, depends on speed
 		counted := agent.metric(t, "otelcol_exporter_enqueue_failed_metric_points")
 		return int(counted) >= atLeast, fmt.Sprintf("%v points are counted as refused, of %d or more", counted, atLeast)
 	})
@@ -177,11 +178,11 @@ func TestTenantsThatAreMadeUpHoldUpNobody(t *testing.T) {
 	assert.Empty(t, server.Violations())
 }
 
-// makeUpTenants sends without end, half of it for new tenants, the other half for the same ones again and again, as much as these may
-// queue. It counts the tenants, and the requests that were refused.
+// makeUpTenants sends until it is stopped: half for new tenants, half for a fixed set of tenants, more than these may
+// queue. It counts the tenants and the refused requests.
 func makeUpTenants(t *testing.T, addr, prefix string) (made, refused *atomic.Int64, stop func()) {
 	t.Helper()
-	const clients = 16 // most of them wait for room that there is not
+	const clients = 16 // most of them wait for room in the queue
 	made, refused = new(atomic.Int64), new(atomic.Int64)
 	ctx, cancel := context.WithCancel(t.Context())
 	client := pmetricotlp.NewGRPCClient(dial(t, addr))
@@ -207,7 +208,7 @@ func makeUpTenants(t *testing.T, addr, prefix string) (made, refused *atomic.Int
 	}
 }
 
-// madeUpPoints is of how many points a request of a tenant that is made up is.
+// madeUpPoints is the number of points in a request of an invented tenant.
 const madeUpPoints = 200
 
 func madeUp(tenant string) pmetric.Metrics {

@@ -29,7 +29,8 @@ import (
 
 var update = flag.Bool("update", false, "write what arrives in scenarios as what is expected")
 
-// What scenarios have besides what they are about. A machine that is busy must not make a scrape time out: it would show.
+// The settings that scenarios share. The timeout is long: a scrape that fails on a busy machine would change the
+// result.
 const (
 	pagesFrame = `
 receivers: {fastprometheus: {config: {global: {scrape_interval: 8s, scrape_timeout: 8s}}}}
@@ -45,13 +46,13 @@ exporters:
 )
 
 const (
-	// With -update, what arrives is complete when nothing has come for so long.
+	// With -update, a scenario is complete once nothing has arrived for this long.
 	scenarioQuiet = 20 * time.Second
 	scenarioTime  = 4 * time.Minute
 )
 
-// Scenarios are what components do, in files that one can read: what goes in, what arrives, what the collector says of it. After
-// a change that is meant, `go test -run TestScenarios -update` writes them again.
+// Scenarios describe components in readable files: the input, what arrives, and the collector's metrics. After an
+// intended change, `go test -run TestScenarios -update` rewrites them.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenarios/*.txtar")
@@ -78,11 +79,11 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// stage is a collector with what stands before and behind it.
+// stage is a collector with its sources and its destination.
 type stage struct {
 	agent *collector
 	sink  *rwserver.Server
-	names *strings.Replacer // for addresses
+	names *strings.Replacer // replaces addresses
 }
 
 func setStage(t *testing.T, s *scenario.Scenario) *stage {
@@ -122,8 +123,8 @@ func setStage(t *testing.T, s *scenario.Scenario) *stage {
 	return stage
 }
 
-// arrived lists the series that the destination has, but those that say how long a scrape took, each with its values. A value
-// that stays is there once.
+// arrived returns the series at the destination with their values, without those about the duration of scrapes. Equal
+// successive values are listed once.
 func (s *stage) arrived(of *scenario.Scenario) string {
 	var lines []string
 	for _, series := range s.sink.Series("") {
@@ -156,7 +157,7 @@ func (s *stage) arrived(of *scenario.Scenario) string {
 
 var notOfIt = regexp.MustCompile(`(otel_scope_\w+|service_\w+)="[^"]*",?`)
 
-// telemetry is what the collector says in the metrics that the scenario is about.
+// telemetry returns the collector's metrics that the scenario lists.
 func (s *stage) telemetry(t *testing.T, of *scenario.Scenario) string {
 	var lines []string
 	for line := range strings.Lines(page(t, s.agent.telemetry)) {
@@ -171,7 +172,7 @@ func (s *stage) telemetry(t *testing.T, of *scenario.Scenario) string {
 	return scenario.Lines(lines)
 }
 
-// settle waits until nothing more arrives, and notes what there is.
+// settle waits until nothing more arrives, and updates the scenario.
 func (s *stage) settle(t *testing.T, of *scenario.Scenario) {
 	t.Helper()
 	since := time.Now()

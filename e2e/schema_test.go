@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// The schema that editors use is right about whatever we show to people.
+// The schema for editors accepts every configuration that we ship.
 func TestSchemaAcceptsEveryShippedConfig(t *testing.T) {
 	t.Parallel()
 	schema := configSchema(t)
@@ -24,7 +24,7 @@ func TestSchemaAcceptsEveryShippedConfig(t *testing.T) {
 	require.NotEmpty(t, configs)
 	for _, c := range configs {
 		if c.text == "" {
-			continue // it is in the arguments of an agent
+			continue // it is in an agent's arguments
 		}
 		assert.NoError(t, fits(t, schema, c.text), c.where)
 	}
@@ -74,7 +74,7 @@ func configSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// fits says what is wrong with a configuration. Several documents are none.
+// fits validates a configuration of a single document.
 func fits(t *testing.T, schema *jsonschema.Schema, text string) error {
 	t.Helper()
 	var doc any

@@ -29,7 +29,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// scraping ships what is scraped, as it was scraped. Jobs follow.
+// scraping sends what is scraped unchanged. The jobs are inserted.
 const scraping = `
 exporters:
   remotewrite:
@@ -49,7 +49,7 @@ receivers:
       %s
 `
 
-// jobs are scrape configurations, one each line, of a job, a target, and further keys.
+// jobs returns scrape configurations, one per line.
 func jobs(lines ...string) string {
 	return "scrape_configs:\n" + strings.Join(lines, "")
 }
@@ -58,7 +58,7 @@ func job(name, addr, keys string) string {
 	return fmt.Sprintf("        - {job_name: %s, static_configs: [{targets: [%q]}]%s}\n", name, addr, keys)
 }
 
-// A page of a real exporter arrives series by series.
+// All series of a real exporter's page arrive.
 func TestScrapesNodeExporter(t *testing.T) {
 	t.Parallel()
 	path := nodeExporter(t)
@@ -82,7 +82,7 @@ func nodeExporter(t *testing.T) string {
 	return ""
 }
 
-// Prometheus is a target as well: the one of `make e2e-prometheus`, and Debian's, which is older.
+// A Prometheus server is a target as well: the one of `make e2e-prometheus`, and Debian's, which is older.
 func TestScrapesPrometheus(t *testing.T) {
 	t.Parallel()
 	f := func(name string, start func(t *testing.T) (addr string)) {
@@ -113,7 +113,7 @@ func TestScrapesPrometheus(t *testing.T) {
 	})
 }
 
-// Its own page, which other tests read, is one to scrape as well.
+// The collector's own telemetry page, which other tests read, can also be scraped.
 func TestScrapesItsOwnTelemetry(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{})
@@ -125,13 +125,13 @@ func TestScrapesItsOwnTelemetry(t *testing.T) {
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// arrivesWhole waits until every series that the page has now, and at least so many, has arrived.
+// arrivesWhole waits until every series of the current page, and at least so many, has arrived.
 func arrivesWhole(t *testing.T, server *rwserver.Server, job, addr string, atLeast int) {
 	t.Helper()
 	lset := func(l labels.Labels) string {
 		b := labels.NewBuilder(l)
 		b.Set(model.JobLabel, job).Set(model.InstanceLabel, addr)
-		for _, name := range []string{model.BucketLabel, model.QuantileLabel} { // a number, as the Collector spells it
+		for _, name := range []string{model.BucketLabel, model.QuantileLabel} { // numbers, as the Collector formats them
 			if number, err := strconv.ParseFloat(l.Get(name), 64); err == nil {
 				b.Set(name, strconv.FormatFloat(number, 'f', -1, 64))
 			}
@@ -156,7 +156,7 @@ func arrivesWhole(t *testing.T, server *rwserver.Server, job, addr string, atLea
 	assert.Empty(t, server.StepsBack())
 }
 
-// pageSeries lists the series of a page as Prometheus reads it.
+// pageSeries returns the series of a page, parsed by Prometheus.
 func pageSeries(t *testing.T, text string) []labels.Labels {
 	t.Helper()
 	p, err := textparse.New([]byte(text), "text/plain; version=0.0.4", labels.NewSymbolTable(), textparse.ParserOptions{})
@@ -181,7 +181,7 @@ const (
 	traceID             = "4bf92f3577b34da6a3ce929d0e0e4736"
 )
 
-// goClient serves the metrics of Go's own client and returns its address.
+// goClient serves metrics of Go's Prometheus client and returns the address.
 func goClient(t *testing.T) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -202,7 +202,7 @@ func goClient(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// What the Go client says arrives, by both protocols that carry more than numbers.
+// All that the Go client exposes arrives, by both protocols that carry exemplars and more.
 func TestScrapesTheGoClient(t *testing.T) {
 	t.Parallel()
 	addr := goClient(t)

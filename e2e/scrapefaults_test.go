@@ -29,12 +29,12 @@ import (
 
 const (
 	goodPage = "# TYPE geese_flying gauge\ngeese_flying{flock=\"north\"} 42\ngeese_flying{flock=\"south\"} 43\n"
-	// What bad targets may take of memory, whatever they send, in MiB: several pages of the largest size there is room
-	// for, as many as a busy machine reads at a time, and less than one of the bombs.
+	// The memory that malicious targets may take, in MiB: several pages of the largest allowed size, as many as a busy
+	// machine reads at a time, but less than one of the bombs.
 	maxHostile = 400
 )
 
-// What is wrong with a page, and what the receiver calls it.
+// What is wrong with a page, and the reason that the receiver reports.
 var badPages = []struct {
 	name, keys, reason string
 	page               targets.Page
@@ -65,16 +65,16 @@ var badPages = []struct {
 	{"redirect", ", follow_redirects: false", "status", targets.Page{Status: http.StatusFound, Header: http.Header{"Location": {"/metrics"}}}},
 }
 
-// bomb is a page of half a gigabyte in half a megabyte. Its text repeats, so it is packed once and its packed form
+// bomb returns a page of half a gigabyte in half a megabyte. The text repeats, so the compressed form of one copy is
 // repeated: compressing all of it would take a minute under the race detector.
 func bomb() targets.Page {
 	piece := bytes.Repeat([]byte(goodPage), 10000)
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, _ = w.Write(piece) // a buffer takes everything
+	_, _ = w.Write(piece) // a buffer accepts everything
 	_ = w.Flush()
 	first := packed.Len()
-	_, _ = w.Write(piece) // now packed as what follows its like
+	_, _ = w.Write(piece) // compressed as a repetition of the first
 	_ = w.Flush()
 	body := bytes.Clone(packed.Bytes()[:first])
 	again := bytes.Clone(packed.Bytes()[first:])
@@ -90,20 +90,20 @@ func bomb() targets.Page {
 	return targets.Page{Body: string(body), Encodings: []string{}, Header: http.Header{"Content-Encoding": {"gzip"}}}
 }
 
-// zstdBomb is a page of half a gigabyte as well, of frames that are all the same.
+// zstdBomb also returns a page of half a gigabyte, of identical frames.
 func zstdBomb() targets.Page {
 	piece := bytes.Repeat([]byte(goodPage), 10000)
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
-		panic(err) // without options there is none
+		panic(err) // without options there is no error
 	}
 	defer encoder.Close()
 	body := bytes.Repeat(encoder.EncodeAll(piece, nil), 512<<20/len(piece))
 	return targets.Page{Body: string(body), Encodings: []string{}, Header: http.Header{"Content-Encoding": {"zstd"}}}
 }
 
-// Bad targets are down, for the reason that is true, and cost what they may; the
-// others notice nothing, and a target that recovers is up again.
+// Bad targets are reported as down, with the right reason and bounded memory. Others are unaffected, and a target that
+// recovers is up again.
 func TestScrapingOutlivesBadTargets(t *testing.T) {
 	server := rwserver.New(t, rwserver.Options{})
 	var lines []string
@@ -153,7 +153,7 @@ func TestScrapingOutlivesBadTargets(t *testing.T) {
 	assert.Empty(t, server.StepsBack())
 }
 
-// samples are those of a metric in a job, which has one target.
+// samples returns a metric's samples in a job with one target.
 func samples(server *rwserver.Server, name, job string) (all []rwserver.Sample) {
 	for _, series := range server.Series(name, "job", job) {
 		all = append(all, series.Samples...)

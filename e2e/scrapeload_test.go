@@ -30,16 +30,17 @@ import (
 const (
 	// Half of them refuse connections, the other half never answers.
 	downTargets = 10_000
-	// What they may take, in MiB: half of them have a scrape in progress, and on a busy machine what is said of them waits.
+	// The memory limit in MiB: half of the targets have a scrape in progress, and on a busy machine their samples
+	// queue.
 	maxDown = 600
-	// What is left running when they are gone.
+	// The limits of goroutines and open files once the targets are removed.
 	maxIdleRoutines, maxIdleFiles = 100, 60
 )
 
-// Ten thousand targets go down at once: all are reported, the one that is up is
-// scraped as before, and when they are taken away nothing of them stays.
+// Ten thousand targets go down at once. All are reported, a target that is up is scraped as before, and once they are
+// removed nothing of them remains.
 func TestTenThousandTargetsDownAtOnce(t *testing.T) {
-	silent, err := net.Listen("tcp", "0.0.0.0:0") // nobody accepts
+	silent, err := net.Listen("tcp", "0.0.0.0:0") // it never accepts
 	require.NoError(t, err)
 	defer silent.Close()
 	ports := []int{freeport.Get(t), silent.Addr().(*net.TCPAddr).Port}
@@ -115,7 +116,7 @@ func TestTenThousandTargetsDownAtOnce(t *testing.T) {
 	assert.Empty(t, server.Violations())
 }
 
-// goroutines ends a collector, which prints them, and counts them.
+// goroutines ends a collector with SIGQUIT, which prints its goroutines, and counts them.
 func goroutines(t *testing.T, c *collector) int {
 	t.Helper()
 	assert.NotZero(t, c.Stop(syscall.SIGQUIT, drainTime))
@@ -133,8 +134,7 @@ const (
 	reloads       = 5
 )
 
-// Configurations change under load, for the better and for the worse; what they
-// leave alone loses no scrape.
+// Scrape configurations change under load, to valid and invalid ones. Unchanged targets lose no scrape.
 func TestReloadUnderLoad(t *testing.T) {
 	server := rwserver.New(t, rwserver.Options{})
 	var addrs []string
@@ -189,7 +189,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	assert.Empty(t, server.StepsBack())
 }
 
-// A signal to read the whole configuration again starts everything anew: what was scraped is delivered.
+// SIGHUP, which reloads the whole configuration, restarts everything under load, but what was scraped is delivered.
 func TestHangupUnderLoad(t *testing.T) {
 	server := rwserver.New(t, rwserver.Options{})
 	target := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
@@ -210,10 +210,10 @@ func TestHangupUnderLoad(t *testing.T) {
 	assert.Empty(t, server.StepsBack())
 }
 
-// maxShutdown is the exporter's shutdown_timeout, and what a busy machine takes.
+// maxShutdown is the exporter's shutdown_timeout, and time for a busy machine.
 const maxShutdown = 20 * time.Second
 
-// Ctrl-C ends it in time, whatever targets and destination do.
+// Ctrl-C ends the agent in time, whatever targets and destination do.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := rwserver.New(t, rwserver.Options{CountOnly: true})

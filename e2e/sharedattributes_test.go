@@ -22,15 +22,15 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// How often the same series are sent, and how many they are: more than it takes for a receiver to know them, and for each to have been
-// looked at for whether somebody has changed what requests share.
+// How often the same series are sent, and their number: enough for a receiver to recognise them, and for each to be
+// checked for changes of shared attributes.
 const (
 	sharingRounds = 40
 	sharedSeries  = 20
 )
 
-// Three roads of one gateway, each for a receiver of Remote Write: one on which attributes are shared by requests, one whose processors
-// change attributes in place, and one that parts into a pipeline which changes them and one which does not.
+// Three pipelines of one gateway, each with a receiver of remote write: one shares attributes between requests, one has
+// processors that change attributes in place, and one forks into a pipeline that changes them and one that does not.
 const sharingRoads = `
 receivers:
   remotewrite/shares: {endpoint: %s}
@@ -54,8 +54,8 @@ service:
     metrics/kept: {receivers: [remotewrite/parts], exporters: [remotewrite/kept]}
 `
 
-// What requests share nobody gets to change: the same series come again and again, through components that change attributes in place,
-// and what arrives is the same each time.
+// No component changes attributes that requests share: the same series come again and again, through processors that
+// change attributes in place, and each time the same arrives.
 func TestAttributesThatRequestsShareInABuiltGateway(t *testing.T) {
 	t.Parallel()
 	var servers []*rwserver.Server
@@ -110,7 +110,7 @@ func TestAttributesThatRequestsShareInABuiltGateway(t *testing.T) {
 	assert.NotContains(t, c.Output(), "panic")
 }
 
-// writeShared sends the same series at a time. Each has a value of its own.
+// writeShared sends the same series with another timestamp.
 func writeShared(t *testing.T, url string, at int64) {
 	t.Helper()
 	var r prompb.WriteRequest

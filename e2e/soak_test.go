@@ -19,61 +19,60 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// soakVariable says how long TestSoak goes on: see `make soak`.
+// soakVariable names the environment variable with the duration of TestSoak: see `make soak`.
 const soakVariable = "GODWIT_SOAK"
 
 const (
 	shortSoak = 20 * time.Second
-	// A soak of a minute has phases of three seconds. Those of the short one are as
-	// short as they can be; those of a long one are outlived by what waits to be
-	// sent: see retry_on_failure of the agent's configuration.
+	// A soak of a minute has phases of three seconds. Phases of the short form are as short as possible; those of a
+	// long one have a maximum.
 	phasesPerSoak           = 20
 	shortPhase, longPhase   = time.Second, 15 * time.Second
 	shortFlocks, longFlocks = 6, 20
-	// What a backlog on a busy machine took is not given back within ten seconds.
+	// The memory of a backlog on a busy machine is not returned within ten seconds.
 	shortRoom, longRoom = 24, 8
-	// Discovery waits five seconds: what two changes do to the connections of three
-	// flocks each may be in some readings of a short soak and not in others.
+	// Discovery waits five seconds. In a short soak, the connections that two changes open, of three flocks each, may
+	// be in some readings and not in others.
 	shortFlux, longFlux = 6 * perFlock, 20
-	// Readings are taken in calm times only, this far apart at least.
+	// The least time between readings, which are taken only in calm phases.
 	readingEvery = 100 * time.Millisecond
-	// Longer than any phase: the agent never gives up what is in its queue.
+	// Longer than any phase: the agent never drops what is in its queue.
 	longOutage = 40 * time.Second
-	// What is counted as lost is told within one refresh of the agent's telemetry.
+	// Counters of lost data are updated within one refresh of the agent's telemetry.
 	telemetryWait = 2 * time.Minute
 )
 
-// soak is an agent, what it scrapes, and what it ships to.
+// soak is an agent with its targets and its destination.
 type soak struct {
 	*agent
 
 	server *rwserver.Server
 	flocks *flocks
 	phase  time.Duration
-	// room is what memory may grow by in any case, in MiB.
+	// room is the growth of memory that is always allowed, in MiB.
 	room float64
-	// flux is the same of open files.
+	// flux is the growth of open files that is always allowed.
 	flux float64
-	// round counts phases: each lets another flock come and go.
+	// round counts phases: in each, another flock leaves.
 	round  int
 	absent int
 	trends []*trend
 }
 
-// TestSoak keeps the agent under a load that changes, in front of a receiver that
-// misbehaves, and looks whether anything grows or gets lost.
+// TestSoak runs the agent under changing load with a receiver that misbehaves, and checks that nothing grows or gets
+// lost.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	duration := soakDuration(t)
 	s := startSoak(t, duration)
 	begin := time.Now()
-	s.cycle(t) // warms up: what happens for the first time may take memory
+	s.cycle(t) // a warm-up: what happens for the first time may allocate
 	s.watch()
 	for cycles := 2; ; cycles++ {
 		s.cycle(t)
 		passed := time.Since(begin)
 		t.Logf("after %v: %v", passed.Round(time.Second), s.trends)
-		if passed+passed/time.Duration(2*cycles) >= duration { // half a cycle more would be too much
+		if passed+passed/time.Duration(2*cycles) >= duration { // another cycle would end too late by more than half a cycle
 			break
 		}
 	}
@@ -81,10 +80,10 @@ func TestSoak(t *testing.T) {
 	assert.Positive(t, s.stop(t), "the outages that lose data lost none: they were no test")
 }
 
-// watch begins to read what must not grow.
+// watch starts to read the quantities that must not grow.
 func (s *soak) watch() {
 	s.trends = []*trend{
-		// What is the process' own; pages of its binary come as the kernel likes.
+		// The process' own memory, without the pages of its binary, which the kernel loads as it likes.
 		{what: "resident memory, MiB", tolerance: 0.2, floor: s.room},
 		{what: "live heap, MiB", tolerance: 0.2, floor: s.room / 2},
 		{what: "threads", tolerance: 0.1, floor: 10},
@@ -99,7 +98,7 @@ func (s *soak) requireSteady(t *testing.T) {
 	}
 }
 
-// soakDuration is how long a soak goes on.
+// soakDuration returns the duration of a soak.
 func soakDuration(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv(soakVariable)
@@ -134,7 +133,7 @@ func startSoak(t *testing.T, duration time.Duration) *soak {
 	return s
 }
 
-// cycle goes through all that may happen, with calm before and after each.
+// cycle runs all kinds of trouble, with a calm phase before and after each.
 func (s *soak) cycle(t *testing.T) {
 	t.Helper()
 	s.calm(t)
@@ -154,8 +153,7 @@ func (s *soak) cycle(t *testing.T) {
 	}
 }
 
-// calm waits until all that was scraped so far has arrived, and then takes
-// readings for half the time of a phase.
+// calm waits until everything scraped so far has arrived, then takes readings for half a phase.
 func (s *soak) calm(t *testing.T) {
 	t.Helper()
 	s.arrived(t, time.Now())
@@ -164,15 +162,15 @@ func (s *soak) calm(t *testing.T) {
 	}
 }
 
-// suffer lets the server misbehave in a way that must not lose anything. One
-// request at least is met: the agent may send less often than a short phase is long.
+// suffer makes the server misbehave in a way that must not lose data. It waits for at least one request: the agent may
+// send less often than once in a short phase.
 func (s *soak) suffer(t *testing.T, step rwserver.Step, d time.Duration) {
 	t.Helper()
 	s.server.Then(step)
 	s.misbehave(t, step, d, func() (bool, string) { return s.server.Left() == 0, "no request came" })
 }
 
-// misbehave lets the server do so for some time at least, until it was enough.
+// misbehave makes the server misbehave for at least d, until enough returns true.
 func (s *soak) misbehave(t *testing.T, step rwserver.Step, d time.Duration, enough func() (bool, string)) {
 	t.Helper()
 	s.change(t)
@@ -182,8 +180,7 @@ func (s *soak) misbehave(t *testing.T, step rwserver.Step, d time.Duration, enou
 	s.server.Always(rwserver.Step{})
 }
 
-// lose lets the server misbehave in a way that loses data, and checks that the
-// agent says so.
+// lose makes the server misbehave in a way that loses data, and checks that the agent counts it.
 func (s *soak) lose(t *testing.T, step rwserver.Step, d time.Duration) {
 	t.Helper()
 	from := time.Now()
@@ -201,8 +198,7 @@ func (s *soak) dropped(t *testing.T) float64 {
 	return metric(t, page(t, s.url(telemetryPort, "/metrics")), "otelcol_exporter_send_failed_metric_points")
 }
 
-// change lets a flock leave, the one that left before come back, and a third
-// become others.
+// change lets one flock leave and the one that left before return, and gives a third one new labels.
 func (s *soak) change(t *testing.T) {
 	t.Helper()
 	number := len(s.flocks.all) / perFlock
@@ -234,7 +230,7 @@ func (s *soak) read(t *testing.T) {
 	}
 }
 
-// stop ends the agent in order, sees that nothing was left behind, and returns how many scrapes were lost in outages.
+// stop ends the agent in order, checks that nothing was left behind, and returns the number of scrapes lost in outages.
 func (s *soak) stop(t *testing.T) (lost int) {
 	t.Helper()
 	s.flocks.end()

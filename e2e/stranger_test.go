@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// What the README's manifest calls the checkout beside it.
+// The README's manifest refers to the checkout by this path.
 const besides = "../../godwit/"
 
 const strangersConfig = `
@@ -46,7 +46,7 @@ service:
   telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d}}}}]}}
 `
 
-// Someone with a manifest of their own adopts our components, by the README.
+// Someone with a manifest of their own adopts our components, as the README says.
 func TestStrangersManifest(t *testing.T) {
 	t.Parallel()
 	binary := strangersBinary(t)
@@ -73,7 +73,7 @@ func TestStrangersManifest(t *testing.T) {
 	assert.Zero(t, collector.Stop(syscall.SIGTERM, drainTime))
 }
 
-// strangersBinary builds the README's manifest in a folder outside the repository.
+// strangersBinary builds the README's manifest in a directory outside the repository.
 func strangersBinary(t *testing.T) string {
 	t.Helper()
 	root, dir := repository.Root(t), t.TempDir()

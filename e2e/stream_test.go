@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// The two transports of otlpstream, as its exporter calls them.
+// The transports of otlpstream, as its exporter names them.
 const (
 	overGRPC      = "grpc"
 	overWebSocket = "websocket"
@@ -31,16 +31,16 @@ func overBoth(t *testing.T, f func(t *testing.T, transport string)) {
 }
 
 const (
-	// What a streaming client may have unacknowledged, in requests of each signal.
+	// The limit of unacknowledged requests, per signal.
 	streamWindow = 32
-	// What may be on its way when something breaks, in items of all signals.
+	// The limit of items in flight when something breaks, of all signals.
 	streamWindowItems = 3 * streamWindow * perRequest
-	// What is acknowledged before something breaks, in items.
+	// The number of items acknowledged before something breaks.
 	streamProgress = 500
 )
 
-// streamSender takes OTLP and streams it on. What it has acknowledged is in its queue. It has patience with a server on a
-// busy machine: whom it gave up for dead would get things twice.
+// streamSender receives OTLP and streams it. What it has acknowledged is in its queue. Its keepalive timeout is long: a
+// busy server that it took for dead would get data twice.
 const streamSender = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
 exporters:
@@ -59,14 +59,14 @@ service:
     metrics: {receivers: [otlp], exporters: [otlpstream]}
 `
 
-// streamQueueOnDisk is laid over it: what is queued survives the process.
+// streamQueueOnDisk is an overlay for a queue on disk.
 const streamQueueOnDisk = `
 exporters: {otlpstream: {sending_queue: {storage: file_storage}}}
 extensions: {file_storage: {directory: data, create_directory: true}}
 service: {extensions: [health_check, file_storage]}
 `
 
-// streamServer acknowledges what its destination has.
+// streamServer acknowledges what its destination has accepted.
 const streamServer = `
 receivers: {otlpstream: {protocols: {grpc: {endpoint: %s}, http: {endpoint: %s}}}}
 exporters: {otlp_grpc: {endpoint: %s, tls: {insecure: true}, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
@@ -77,14 +77,14 @@ service:
     metrics: {receivers: [otlpstream], exporters: [otlp_grpc]}
 `
 
-// receiving is a gateway that takes streams.
+// receiving is a gateway that receives streams.
 type receiving struct {
 	*collector
 
 	grpc, http string
 }
 
-// startReceiving starts one that delivers to a destination.
+// startReceiving starts a gateway that delivers to a destination.
 func startReceiving(t *testing.T, destination string, overlays ...string) *receiving {
 	t.Helper()
 	r := &receiving{grpc: freeport.Addr(t), http: freeport.Addr(t)}
@@ -93,7 +93,7 @@ func startReceiving(t *testing.T, destination string, overlays ...string) *recei
 	return r
 }
 
-// addr is where it takes streams of a transport.
+// addr returns the address for a transport.
 func (r *receiving) addr(transport string) string {
 	if transport == overWebSocket {
 		return r.http
@@ -116,7 +116,7 @@ func startSending(t *testing.T, transport, to string, overlays ...string) *sendi
 	return s
 }
 
-// Counters of the exporter, without their prefix.
+// Metrics of the exporter, without their prefix.
 const (
 	streamReceived = "received_items"
 	streamAcked    = "acked_items"
@@ -130,8 +130,7 @@ func (s *sending) counter(t *testing.T, name string) float64 {
 	return s.metric(t, "otelcol_exporter_otlpstream_"+name)
 }
 
-// settles waits until everything that the sender took is acknowledged, and checks
-// that nothing was dropped.
+// settles waits until everything that the sender accepted is acknowledged, and checks that nothing was dropped.
 func (s *sending) settles(t *testing.T) {
 	t.Helper()
 	wait.Until(t, delivery, func() (bool, string) {
@@ -141,7 +140,7 @@ func (s *sending) settles(t *testing.T) {
 	assert.Zero(t, s.counter(t, streamDropped))
 }
 
-// flows waits until so many more items are acknowledged to the one who produces them.
+// flows waits until so many more items are acknowledged to the producer.
 func flows(t *testing.T, l *ledger, items int) {
 	t.Helper()
 	before := l.acknowledged()
@@ -151,7 +150,7 @@ func flows(t *testing.T, l *ledger, items int) {
 	})
 }
 
-// repeated counts what arrived more than once, and checks that somebody sent it.
+// repeated returns the number of repetitions that arrived, and checks that all numbers were sent.
 func (l *ledger) repeated(t *testing.T, destination *otlpserver.Server) (more int) {
 	t.Helper()
 	l.mu.Lock()

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// A stream is given up for another at this age, give or take 10 %.
+	// A stream is replaced at this age, give or take 10 %.
 	rebalancePeriod = 4 * time.Second
 	// How long there is only one server.
 	alone = 2 * time.Second
-	// How long both are watched once the load should be even.
+	// How long both servers are measured once the load should be even.
 	watched = 3 * time.Second
-	// What a server has then of all that arrives: half, and room for a busy machine.
+	// The least share of each server: half, minus tolerance for a busy machine.
 	leastShare = 0.35
 	// Between the requests of a producer.
 	steadyPause = 10 * time.Millisecond
@@ -35,12 +35,12 @@ const (
 
 var rebalancing = fmt.Sprintf("exporters: {otlpstream: {streams: 8, rebalance: {timeout: %v}}}", rebalancePeriod)
 
-// named makes a server tell its destination which one it is.
+// named makes a server send its name to the destination.
 func named(name string) string {
 	return fmt.Sprintf("exporters: {otlp_grpc: {headers: {server: %s}}}", name)
 }
 
-// through counts, by server, the items that came to a destination in a span of time.
+// through returns, by server, the items that came to a destination in a period.
 func through(destination *otlpserver.Server, from, to time.Time) map[string]int {
 	n := map[string]int{}
 	for _, r := range destination.Requests() {
@@ -51,7 +51,7 @@ func through(destination *otlpserver.Server, from, to time.Time) map[string]int 
 	return n
 }
 
-// steadily sends at one pace until it is told to stop.
+// steadily sends at a steady rate until it is stopped.
 func (l *ledger) steadily(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func (l *ledger) steadily(t *testing.T, addr string) (stop func()) {
 	}
 }
 
-// eachBalancer runs a test behind each of the balancers, over each transport.
+// eachBalancer runs a test with each of the balancers, over each transport.
 func eachBalancer(t *testing.T, f func(t *testing.T, program, transport string)) {
 	t.Helper()
 	for _, program := range []string{"nginx", "haproxy"} {
@@ -85,8 +85,8 @@ func eachBalancer(t *testing.T, f func(t *testing.T, program, transport string))
 	}
 }
 
-// The figure of the protocol's proposal: a server is added behind the balancer, and
-// one rebalance period after that has seen it, it has its half. Nothing is lost or sent again.
+// The figure of the protocol's proposal: a server is added behind the balancer, and one rebalance period after it gets
+// its first stream, it has half of the load. Nothing is lost or sent twice.
 func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 	t.Parallel()
 	eachBalancer(t, func(t *testing.T, program, transport string) {
@@ -95,7 +95,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 		b := startBalancer(t, program, one)
 		two := startReceiving(t, destination.GRPCAddr(), named("two"))
 		sender := startSending(t, transport, b.addr(transport), rebalancing)
-		l := &ledger{padding: 100} // streams of metrics send deltas, and stay for delta_timeout
+		l := &ledger{padding: 100} // no metrics: their streams send deltas, and last for delta_timeout
 		stop := l.steadily(t, sender.grpc)
 		flows(t, l, perRequest)
 		begun := time.Now()
@@ -107,7 +107,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 			return through(destination, added, time.Now())["two"] > 0, "nothing comes through the second server"
 		})
 		opened := sender.counter(t, streamOpened)
-		wait.Until(t, 5*rebalancePeriod, func() (bool, string) { // each stream once; a busy machine may be late
+		wait.Until(t, 5*rebalancePeriod, func() (bool, string) { // once for each stream; a busy machine may be late
 			anew := sender.counter(t, streamOpened) - opened
 			return anew >= streams, fmt.Sprintf("%v of %v streams were opened anew", anew, streams)
 		})
@@ -130,7 +130,7 @@ func TestStreamsSpreadOverAServerThatIsAdded(t *testing.T) {
 	})
 }
 
-// drawSpread draws what came through which server.
+// drawSpread draws the load of each server over time.
 func drawSpread(t *testing.T, destination *otlpserver.Server, program, transport string, begun, added, ended time.Time) {
 	t.Helper()
 	const step = time.Second / 4
@@ -148,7 +148,7 @@ func drawSpread(t *testing.T, destination *otlpserver.Server, program, transport
 	}.Save(t, fmt.Sprintf("streams-spread-%s-%s", program, transport))
 }
 
-// Servers that know no streams are replaced by some that do, one by one.
+// Servers without streaming are replaced, one by one, by servers with it.
 func TestStreamsBeginDuringARollingUpgrade(t *testing.T) {
 	t.Parallel()
 	eachBalancer(t, func(t *testing.T, program, transport string) {
@@ -182,7 +182,7 @@ func TestStreamsBeginDuringARollingUpgrade(t *testing.T) {
 	})
 }
 
-// startOld starts a server of before the upgrade, which knows standard OTLP alone.
+// startOld starts a server that knows only standard OTLP, as before the upgrade.
 func startOld(t *testing.T, destination string) *receiving {
 	t.Helper()
 	r := &receiving{grpc: freeport.Addr(t), http: freeport.Addr(t)}

@@ -26,7 +26,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wire"
 )
 
-// chaos is an agent with a queue on disk, its gateway, what lies between and behind, and all that can go wrong with them.
+// chaos is an agent with a queue on disk, its gateway, the network between them and the destination, all of which can
+// fail.
 type chaos struct {
 	t           *testing.T
 	random      *rand.Rand
@@ -35,18 +36,18 @@ type chaos struct {
 	wires       map[string]*wire.Wire // by transport
 	sender      *sending
 	guard       *guard
-	settings    string // the file that the agent's exporter is in
-	bin         string // what is run: links to one of builds
+	settings    string // the file with the exporter's settings
+	bin         string // the directory of links to the binaries that run, each to one of builds
 	builds      []string
 	ledger      *ledger
-	stop        func() // of the flood
+	stop        func() // stops the flood
 }
 
-// chaosRounds are those of one chaos: its destination remembers all that came.
+// chaosRounds is the number of rounds with one destination, which records all that arrives.
 const chaosRounds = 12
 
-// Whatever happens to a stream, in any order and for as long as `make soak` wants: what the agent has acknowledged arrives.
-// GODWIT_OLD_BIN has either end be of an earlier version now and then.
+// Failures of all kinds happen to a stream in random order, for as long as `make soak` says: what the agent has
+// acknowledged arrives. With GODWIT_OLD_BIN, either end sometimes runs an earlier version.
 func TestStreamOutlivesWhateverHappens(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(soakVariable) == "" {
@@ -76,7 +77,7 @@ func TestStreamOutlivesWhateverHappens(t *testing.T) {
 			assert.Zero(t, c.server.Stop(syscall.SIGTERM, drainTime))
 		})
 		if t.Failed() {
-			return // the part has said why
+			return // the subtest has reported why
 		}
 	}
 	t.Logf("%d items acknowledged, none missing, %d arrived again; rounds: %v", acknowledged, again, rounds)
@@ -105,7 +106,7 @@ func startChaos(t *testing.T, random *rand.Rand) *chaos {
 	return c
 }
 
-// build has a distribution be one of the builds from its next start.
+// build picks one of the builds for a distribution's next start.
 func (c *chaos) build(name string) string {
 	c.t.Helper()
 	link := filepath.Join(c.bin, name)
@@ -116,14 +117,14 @@ func (c *chaos) build(name string) string {
 	return link
 }
 
-// set writes other settings of the exporter.
+// set writes random settings of the exporter.
 func (c *chaos) set() {
 	c.t.Helper()
 	pick := func(of ...string) string { return of[c.random.IntN(len(of))] }
 	transport := pick(overGRPC, overWebSocket)
 	const queue = "sending_queue: {queue_size: 200, storage: file_storage"
 	queues := []string{queue + "}", queue + "}\nordered: true"}
-	if len(c.builds) == 1 { // an earlier version may know no batches
+	if len(c.builds) == 1 { // an earlier version may not know batches
 		queues = append(queues, queue+", batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}")
 	}
 	text := fmt.Sprintf(`
@@ -141,13 +142,13 @@ compression: %s
 	require.NoError(c.t, os.WriteFile(c.settings, []byte(text), 0o600))
 }
 
-// again starts a process that has ended, and whoever lost a connection by it.
+// again starts a process that has ended, and whatever lost its connection by that.
 func (c *chaos) again(p *collector) {
 	c.t.Helper()
 	p.Restart()
 	p.ready()
 	if p == c.sender.collector {
-		c.stop() // its connections are gone for good: see dial
+		c.stop() // its connections do not recover: see dial
 		c.stop = c.ledger.flood(c.t, c.sender.grpc)
 	}
 }
@@ -162,7 +163,7 @@ func (c *chaos) end(p *collector, name string, s syscall.Signal) {
 	c.build(name)
 }
 
-// lasts lets what is bad go on for several times as long as an answer may take.
+// lasts lets a fault last for several times the acknowledgement timeout.
 func (c *chaos) lasts() { wait.Pause(c.t.Context(), time.Duration(1+c.random.IntN(4))*time.Second) }
 
 type trouble struct {

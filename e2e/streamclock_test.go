@@ -18,16 +18,16 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wire"
 )
 
-// hasty asks again after a second, so that a few seconds are long.
+// hasty has an acknowledgement timeout of one second, so that a few seconds are long.
 const hasty = "exporters: {otlpstream: {ack_timeout: 1s}}"
 
-// noQueue has whoever sends wait until all is delivered.
+// noQueue makes senders wait until their data are delivered.
 const noQueue = "exporters: {otlpstream: {sending_queue: {enabled: false}}}"
 
-// What is bad lasts for several times as long as an answer may take.
+// The duration of a fault: several times the acknowledgement timeout.
 const badTime = 6 * time.Second
 
-// hop is an agent with a queue on disk, its gateway, and what lies between and behind.
+// hop is an agent, its gateway, the network between them and the destination.
 type hop struct {
 	destination *otlpserver.Server
 	server      *receiving
@@ -36,7 +36,7 @@ type hop struct {
 	ledger      *ledger
 }
 
-// Time alone loses nothing: whatever stands still, for however long, what the agent has acknowledged arrives when it goes on.
+// Time alone loses nothing: whatever stalls, for however long, what the agent has acknowledged arrives when it goes on.
 func TestStreamLosesNothingByTheClock(t *testing.T) {
 	t.Parallel()
 	run := func(name string, bad func(t *testing.T, l *hop), overlays ...string) {
@@ -53,7 +53,7 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 				flows(t, l.ledger, streamProgress)
 				stop()
 				wait.Until(t, delivery, l.ledger.arrived(l.destination))
-				if !slices.Contains(overlays, noQueue) { // where a client that gives up takes back what is on its way
+				if !slices.Contains(overlays, noQueue) { // without a queue, a client that times out takes back what is in flight
 					l.sender.settles(t)
 				}
 				t.Logf("%d items acknowledged, %d arrived again", l.ledger.acknowledged(), l.ledger.repeated(t, l.destination))
@@ -95,7 +95,7 @@ func TestStreamLosesNothingByTheClock(t *testing.T) {
 		l.destination.Always(otlpserver.Step{})
 		l.sender.Restart()
 		l.sender.ready()
-		stop := l.ledger.flood(t, l.sender.grpc) // connections of before are gone for good: see dial
+		stop := l.ledger.flood(t, l.sender.grpc) // connections from before the restart do not recover: see dial
 		flows(t, l.ledger, streamProgress)
 		stop()
 	})

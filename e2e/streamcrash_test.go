@@ -21,10 +21,10 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A destination remembers all that came, so it is a new one after so many crashes.
+// A destination records all that arrives, so it is replaced after this many crashes.
 const crashesOfOneLedger = 20
 
-// shutdownTimeout is what the exporter waits for answers by default.
+// shutdownTimeout is the exporter's default limit to wait for acknowledgements.
 const shutdownTimeout = 10 * time.Second
 
 func crashCount(t *testing.T, few int) int {
@@ -38,8 +38,7 @@ func crashCount(t *testing.T, few int) int {
 	return crashes
 }
 
-// Whoever is killed, whenever: what was acknowledged arrives, and only what was on
-// its way arrives again.
+// Whichever end is killed, and whenever, acknowledged data arrive, and only what was in flight arrives twice.
 func TestStreamSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
@@ -49,13 +48,13 @@ func TestStreamSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// batching merges what is in the queue, to batches of so many items.
+// batching makes the queue merge requests to batches of this many items.
 const (
 	batchItems = 100
 	batching   = "exporters: {otlpstream: {sending_queue: {batch: {flush_timeout: 20ms, min_size: 100, max_size: 100}}}}"
 )
 
-// A queue on disk that batches holds what is merged until the batch is acknowledged.
+// A queue on disk with batching keeps requests until their batch is acknowledged.
 func TestStreamBatchesSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
@@ -65,7 +64,7 @@ func TestStreamBatchesSurviveCrashes(t *testing.T) {
 	})
 }
 
-// streamCrashes kills one end after the other, and bounds what arrives again of each.
+// streamCrashes kills the ends in turn, and limits how much may arrive twice after each crash.
 func streamCrashes(t *testing.T, transport string, crashes, onTheWay int, overlays ...string) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%d crashes", crashes), func(t *testing.T) {
@@ -84,7 +83,7 @@ func streamCrashes(t *testing.T, transport string, crashes, onTheWay int, overla
 			}
 			victim.Kill()
 			if victim == sender.collector {
-				stop() // its connections are gone for good: see dial
+				stop() // its connections do not recover: see dial
 			}
 			wait.Pause(t.Context(), rand.N(longestLife))
 			victim.Restart()
@@ -102,7 +101,7 @@ func streamCrashes(t *testing.T, transport string, crashes, onTheWay int, overla
 	})
 }
 
-// A shutdown at any moment delivers what is on its way, and nothing twice.
+// A shutdown at any moment delivers what is in flight, and nothing twice.
 func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
@@ -122,7 +121,7 @@ func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
 			if victim == sender.collector {
 				assert.Zero(t, victim.Stop(syscall.SIGTERM, drainTime))
 				stop()
-				wait.Until(t, delivery, l.arrived(destination)) // with no queue on disk, now or never
+				wait.Until(t, delivery, l.arrived(destination)) // without a queue on disk, the shutdown must have delivered it
 			} else {
 				assert.Zero(t, victim.Stop(syscall.SIGTERM, drainTime))
 			}
@@ -136,7 +135,7 @@ func TestStreamEndsInOrderAtAnyMoment(t *testing.T) {
 	})
 }
 
-// With its queue on disk, an agent does not wait for a gateway that is away: not once for each signal, and not at all.
+// With its queue on disk, an agent's shutdown does not wait for a gateway that is down, for any signal.
 func TestStreamEndsAtOnceWhereTheGatewayIsAway(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// All of them in one process, each with a connection, a queue and an account of its own.
+	// The number of clients, all in one process, each with a connection and a queue of its own.
 	crowd = 1000
-	// Requests that each of them is given before and during the outage.
+	// The requests that each client gets before and during the outage.
 	crowdRequests = 3
 )
 
-// crowdConfig is a thousand exporters that are given the same.
+// crowdConfig configures a thousand exporters with the same input.
 func crowdConfig(from, to, transport string) string {
 	var names []string
 	var exporters strings.Builder
@@ -44,7 +44,7 @@ exporters: {nop: }
 service: {pipelines: {traces: {receivers: [otlpstream], exporters: [nop]}}}
 `
 
-// When a server comes back, everybody who was connected is there at once.
+// When a server comes back, all its clients reconnect at once.
 func TestStreamServerOutlivesACrowdThatReconnects(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{overGRPC, overWebSocket} { // one crowd at a time
@@ -73,7 +73,8 @@ func crowdReconnects(t *testing.T, transport string) {
 		t.Helper()
 		before := resent
 		resent = clients.counter(t, streamResent)
-		// On a busy machine an acknowledgement may come after the stream was given up: what was sent again came twice.
+		// On a busy machine an acknowledgement may come after the stream was closed: what was sent again then arrived
+		// twice.
 		again := accepted() - each
 		assert.GreaterOrEqual(t, again, 0.0)
 		assert.LessOrEqual(t, again, (resent-before)*perRequest, why)

@@ -30,11 +30,11 @@ exporters: {nop: }
 service: {pipelines: {metrics: {receivers: [otlpstream], exporters: [nop]}}}
 `
 
-// manyStreams is how many a gateway has to bear, of which the short form opens a tenth, within so much memory.
+// manyStreams is the number of streams that a gateway must serve within manyMemory bytes; the short form opens a tenth.
 const manyStreams, manyMemory = 10_000, 1 << 30
 
-// Ten thousand streams that have sent metrics and are open fit into a GiB, whether they are those of a few connections or each has
-// its own. All of them are used: what a stream has learned stays.
+// Ten thousand open streams that have sent metrics fit into a GiB, whether they share few connections or have one each.
+// All of them stay in use, so that their delta state is kept.
 func TestTenThousandStreamsFitIntoAGiB(t *testing.T) {
 	t.Parallel()
 	streams := manyStreams / 10
@@ -63,7 +63,7 @@ func TestTenThousandStreamsFitIntoAGiB(t *testing.T) {
 	}
 }
 
-// manyScrapes are two of each of some targets, as streams have them.
+// manyScrapes returns two scrapes each of some targets, in the format of streams.
 func manyScrapes(t *testing.T) (scrapes [20][2][]byte) {
 	t.Helper()
 	page := repository.Read(t, "testdata/pages/node.txt")
@@ -79,11 +79,11 @@ func manyScrapes(t *testing.T) (scrapes [20][2][]byte) {
 	return scrapes
 }
 
-// manyClients have a stream each, which they send one scrape on, and another later.
+// manyClients have one stream each, on which they send one scrape, and another one later.
 type manyClients struct {
 	t       *testing.T
 	addr    string
-	each    int // streams of a connection
+	each    int // streams per connection
 	conn    *grpc.ClientConn
 	scrapes [20][2][]byte
 	streams []manyClient

@@ -17,21 +17,20 @@ import (
 )
 
 const (
-	// Of TCP connections; more would take long.
+	// The number of cut TCP connections; more would take long.
 	cuts = 20
-	// The longest that a connection lives meanwhile, in bytes of the client's.
+	// The longest life of a connection meanwhile, in bytes that the client sends.
 	longestCut = 20_000
-	// Bytes a second, much less than what is produced takes.
+	// In bytes per second: much less than the producer sends.
 	slowRate = 20_000
-	// How long it stays slow.
+	// How long the network stays slow.
 	slowTime = 3 * time.Second
 )
 
-// soonDoubtful asks a silent server after a second whether it is there; gRPC makes ten of it.
+// soonDoubtful sends keepalives to a silent server after a second; gRPC makes that ten.
 const soonDoubtful = "exporters: {otlpstream: {keepalive: {time: 1s, timeout: 1s}}}"
 
-// Between an agent and its gateway there is a network, and what it does to
-// connections costs time and never data.
+// Whatever the network between an agent and its gateway does to connections, it costs time but no data.
 func TestStreamOverABadNetwork(t *testing.T) {
 	t.Parallel()
 	found := func(t *testing.T, w *wire.Wire, l *ledger, spoil func()) {

@@ -20,14 +20,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// old is a Collector of 2021.
+// old is the configuration of a Collector of 2021.
 const old = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}, http: {endpoint: %s}}}}
 exporters: {otlp: {endpoint: %s, insecure: true, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
 service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp]}, logs: {receivers: [otlp], exporters: [otlp]}}}
 `
 
-// old2021 is where one is built. It skips the test where none is.
+// old2021 returns the path of a Collector of 2021. It skips the test if none is built.
 func old2021(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(repository.Root(t), "bin", "rivals", "oldcollector")
@@ -37,7 +37,7 @@ func old2021(t *testing.T) string {
 	return path
 }
 
-// startOld2021 starts one between an address of its own and another.
+// startOld2021 starts a Collector of 2021 that sends to an address.
 func startOld2021(t *testing.T, path, to string) (p *process.Process, grpc, http string) {
 	t.Helper()
 	grpc, http = freeport.Addr(t), freeport.Addr(t)
@@ -45,7 +45,7 @@ func startOld2021(t *testing.T, path, to string) (p *process.Process, grpc, http
 	return p, grpc, http
 }
 
-// A server that knows no streams, and gzip alone, is given all of it, in standard requests with gzip.
+// A server without streaming that knows only gzip gets all data in standard requests with gzip.
 func TestStreamExporterServesACollectorOf2021(t *testing.T) {
 	t.Parallel()
 	path := old2021(t)
@@ -72,7 +72,7 @@ func TestStreamExporterServesACollectorOf2021(t *testing.T) {
 	})
 }
 
-// Its exporter finds in our receiver what it knows.
+// Our receiver accepts all requests of its exporter.
 func TestStreamReceiverServesACollectorOf2021(t *testing.T) {
 	t.Parallel()
 	path := old2021(t)
@@ -87,10 +87,11 @@ func TestStreamReceiverServesACollectorOf2021(t *testing.T) {
 	require.NotZero(t, l.acknowledged())
 }
 
-// oldBuilds names the variable of a directory with binaries of an earlier version of ours.
+// oldBuilds names the environment variable with a directory of an earlier version's binaries.
 const oldBuilds = "GODWIT_OLD_BIN"
 
-// Agents and gateways are not upgraded at once: an earlier version at either end loses nothing, whatever is killed.
+// Agents and gateways are not upgraded at once: with an earlier version at either end nothing is lost, whichever end is
+// killed.
 func TestStreamBetweenVersions(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(oldBuilds)
@@ -133,7 +134,7 @@ func betweenVersions(t *testing.T, transport, agent, gateway string) {
 		victim.ready()
 		stop()
 	}
-	// An upgrade over a full queue is TestStreamQueueOutlivesChangesOfSettings' concern; here each end has stayed what it was.
+	// TestStreamQueueOutlivesChangesOfSettings covers an upgrade with a full queue; here neither end is upgraded.
 	wait.Until(t, delivery, l.arrived(destination))
 	sender.settles(t)
 	t.Logf("%d crashes: %d items acknowledged, %d arrived again", crashes, l.acknowledged(), l.repeated(t, destination))

@@ -18,13 +18,13 @@ import (
 
 const deduplicating = "receivers: {otlpstream: {deduplicate: {enabled: true}}}"
 
-// Behind a receiver that deduplicates, a network that breaks again and again repeats nothing. What one has seen who is
-// killed nobody knows; but nothing is lost then, and from then on it is as before.
+// With a receiver that deduplicates, a network that breaks again and again repeats nothing. A killed receiver forgets
+// what it has seen; still nothing is lost, and afterwards it deduplicates again.
 func TestStreamArrivesOnce(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {
 		destination := otlpserver.New(t, otlpserver.Options{})
-		destination.Always(otlpserver.Step{Delay: 2 * time.Millisecond}) // so that much is in work when something breaks
+		destination.Always(otlpserver.Step{Delay: 2 * time.Millisecond}) // so that much is in flight when something breaks
 		server := startReceiving(t, destination.GRPCAddr(), deduplicating)
 		w := wire.New(t, server.addr(transport))
 		sender := startSending(t, transport, w.Addr(), streamQueueOnDisk)

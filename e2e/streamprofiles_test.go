@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// profileSink takes profiles, and counts how often each came.
+// profileSink receives profiles and counts how often each one came.
 type profileSink struct {
 	pprofileotlp.UnimplementedGRPCServer
 
@@ -44,7 +44,7 @@ func (s *profileSink) Export(_ context.Context, request pprofileotlp.ExportReque
 	return pprofileotlp.NewExportResponse(), nil
 }
 
-// missing is how many of the first n profiles have not come.
+// missing counts those of the first n profiles that have not come.
 func (s *profileSink) missing(n uint64) (missing int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func serveProfiles(t *testing.T) (*profileSink, string) {
 	return s, l.Addr().String()
 }
 
-// aProfile has a sample of one function, whose name is in the dictionary.
+// aProfile returns a profile with a sample of one function, whose name is in the dictionary.
 func aProfile(number uint64) pprofileotlp.ExportRequest {
 	all := pprofile.NewProfiles()
 	dictionary := all.Dictionary()
@@ -92,14 +92,14 @@ func aProfile(number uint64) pprofileotlp.ExportRequest {
 	return pprofileotlp.NewExportRequestFromProfiles(all)
 }
 
-// startProfiling starts a distribution with a pipeline of profiles, which the Collector wants to be told of.
+// startProfiling starts a distribution with a pipeline of profiles, for which the Collector needs a feature gate.
 func startProfiling(t *testing.T, name, from, to string, configs ...string) *collector {
 	t.Helper()
 	pipeline := fmt.Sprintf("service: {pipelines: {profiles: {receivers: [%s], exporters: [%s]}}}\n", from, to)
 	return startCommand(t, []string{process.Binary(t, name), "--feature-gates=+service.profilesSupport"}, append(configs, pipeline)...)
 }
 
-// Profiles go through agent and gateway as they are, and none that was acknowledged is lost when either is killed.
+// Profiles pass through agent and gateway unchanged, and no acknowledged one is lost when either is killed.
 func TestStreamCarriesProfiles(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A gateway that dies behind a proxy, again and again, takes nothing with it: what the proxy says of it is no fault of the
-// request that was in progress. Each proxy is as docs/proxies.md has it.
+// A gateway that is killed behind a proxy, again and again, loses nothing: an error that the proxy returns for it must
+// not count against the request in flight. Each proxy has its configuration of docs/proxies.md.
 func TestStreamSurvivesCrashesBehindProxies(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"nginx", "haproxy", "envoy"} {
@@ -33,7 +33,7 @@ func TestStreamSurvivesCrashesBehindProxies(t *testing.T) {
 				for crash := range crashes {
 					victim := servers[crash%len(servers)]
 					victim.Kill()
-					flows(t, l, streamProgress) // over the other one, or into the queue
+					flows(t, l, streamProgress) // over the other server, or into the queue
 					wait.Pause(t.Context(), rand.N(longestLife))
 					victim.Restart()
 					victim.ready()

@@ -30,14 +30,14 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// sdk are the exporters that a program has.
+// sdk holds a program's exporters.
 type sdk struct {
 	spans   sdktrace.SpanExporter
 	metrics sdkmetric.Exporter
 	logs    sdklog.Exporter
 }
 
-// use makes a span, a metric and a log record as a program does, and sends them.
+// use makes a span, a metric and a log record with the SDK, and sends them.
 func (k sdk) use(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +59,7 @@ func (k sdk) use(t *testing.T) {
 	}
 }
 
-// A program that uses OpenTelemetry's SDK needs to know nothing about us.
+// Programs with OpenTelemetry's SDK can send to our receiver without changes.
 func TestStreamReceiverServesTheSDK(t *testing.T) {
 	t.Parallel()
 	f := func(name string, exporters func(t *testing.T, r *receiving) sdk) {
@@ -113,8 +113,8 @@ func isFlock(t *testing.T, r pcommon.Resource) {
 	assert.Equal(t, "flock", name.Str())
 }
 
-// The Collector's own exporter and receiver of OTLP are as good on either end of a
-// link as ours: data goes through a chain of both, each hop a process of its own.
+// The Collector's own OTLP exporter and receiver work with ours at either end of a link: data pass through a chain of
+// both, each hop in its own process.
 func TestStreamComponentsMixWithTheCollectorsOwn(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// changing is an agent whose exporter is in a file of its own, which may change from life to life.
+// changing is an agent whose exporter's settings are in a separate file, which may change at each restart.
 const changing = `
 receivers: {otlp: {protocols: {grpc: {endpoint: %s}}}}
 exporters: {otlpstream: "${file:%s}"}
@@ -39,10 +39,10 @@ retry_on_failure: {initial_interval: 50ms, max_interval: 500ms, max_elapsed_time
 %s
 `
 
-// smallOnDisk is its queue, which holds little, so that it is full soon.
+// smallOnDisk is a small queue on disk, which is soon full.
 const smallOnDisk = "sending_queue: {queue_size: 60, storage: file_storage}\n"
 
-// What a full queue on disk holds arrives, whatever else the exporter is told when it comes back.
+// The content of a full queue on disk arrives, whatever settings the exporter has after a restart.
 func TestStreamQueueOutlivesChangesOfSettings(t *testing.T) {
 	t.Parallel()
 	const batched = "sending_queue: {queue_size: 60, storage: file_storage, batch: {flush_timeout: 50ms, min_size: 100, max_size: 200}}\n"
@@ -81,7 +81,7 @@ func TestStreamQueueOutlivesChangesOfSettings(t *testing.T) {
 				}
 				if i+1 < len(settings) {
 					tell(settings[i+1])
-					server.Restart() // a part of what there is may go
+					server.Restart() // some of the queue may be sent
 					server.ready()
 				}
 				sender.Restart()

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
-// guard is a token that a gateway asks for and an agent shows. Over gRPC that takes TLS.
+// guard is a token that a gateway requires and an agent sends. gRPC requires TLS for that.
 type guard struct {
 	dir    string
 	number int
@@ -42,7 +42,7 @@ func (g *guard) write(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(g.file(name), []byte(text), 0o600))
 }
 
-// expire has the gateway ask for another token, and renew gives it to the agent.
+// expire changes the token that the gateway requires, and renew gives the new one to the agent.
 func (g *guard) expire(t *testing.T) {
 	t.Helper()
 	g.number++
@@ -54,7 +54,7 @@ func (g *guard) renew(t *testing.T) {
 	g.write(t, "agent", fmt.Sprint("token-", g.number))
 }
 
-// gateway and agent are laid over configurations.
+// gateway and agent return overlays.
 func (g *guard) gateway() string {
 	return fmt.Sprintf(`
 receivers: {otlpstream: {protocols: {grpc: {auth: {authenticator: bearertokenauth}, tls: {cert_file: %s, key_file: %s}}, http: {auth: {authenticator: bearertokenauth}}}}}
@@ -78,7 +78,7 @@ func (g *guard) tls(transport string) string {
 	return fmt.Sprintf("{insecure: false, ca_file: %s}", g.file("cert.pem"))
 }
 
-// While the token that an agent has is none any more, what it has stays in its queue.
+// While an agent's token is invalid, its data stay in its queue.
 func TestStreamOutlivesAnExpiredToken(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, transport string) {

@@ -18,8 +18,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// Once this tree is tagged, the README's manifest builds without its `replaces`: what `make tags` makes is served as a
-// module proxy serves it, and ocb finds all it needs there and at the proxy it had before.
+// Once this tree is tagged, the README's manifest builds without its `replaces`: the tags of `make tags` are served as
+// a module proxy serves them, and ocb finds all it needs there and at the usual proxy.
 func TestStrangersManifestFromTags(t *testing.T) {
 	t.Parallel()
 	tree := committed(t)
@@ -41,7 +41,7 @@ func TestStrangersManifestFromTags(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o600))
 	env := append(os.Environ(), "GOPROXY=file://"+proxy+","+strings.TrimSpace(string(before)), "GOWORK=off",
-		// The checksum database knows what is published; and the cache must not keep what only looks like it.
+		// Our modules are not in the checksum database, and the shared module cache must not store these fakes.
 		"GONOSUMDB=github.com/godwit-otel/*", "GOMODCACHE="+overlayCache(t), "CGO_ENABLED=0")
 	run := func(in string, command ...string) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestStrangersManifestFromTags(t *testing.T) {
 		require.NoError(t, err, "cannot build the README's manifest from tags: %s", out)
 	}
 	run(dir, filepath.Join(repository.Root(t), ".tools", "builder"), "--config", "manifest.yaml", "--skip-compilation")
-	run(filepath.Join(dir, "my-collector"), "go", "build", "-trimpath", "-o", "my-collector", ".") // as ocb does, from the build cache there is
+	run(filepath.Join(dir, "my-collector"), "go", "build", "-trimpath", "-o", "my-collector", ".") // with the flags of ocb, to use the build cache
 	mods, err := os.ReadFile(filepath.Join(dir, "my-collector", "go.mod"))
 	require.NoError(t, err)
 	assert.NotContains(t, string(mods), "replace")
@@ -61,7 +61,7 @@ func TestStrangersManifestFromTags(t *testing.T) {
 	assert.Contains(t, list.Output(), "github.com/godwit-otel/godwit/receiver/remotewritereceiver "+version)
 }
 
-// A version is never moved: a tag of another commit stops all of them.
+// A version is never moved: if one tag exists at another commit, no tag is made.
 func TestTagsAreNotMoved(t *testing.T) {
 	t.Parallel()
 	tree, version := committed(t), treesVersion(t)
@@ -93,7 +93,7 @@ func treesVersion(t *testing.T) string {
 	return ""
 }
 
-// committed is this tree, whatever of it is committed, as the one commit of a repository of its own.
+// committed copies this tree, with uncommitted changes, to a new repository with a single commit.
 func committed(t *testing.T) string {
 	t.Helper()
 	root, tree := repository.Root(t), t.TempDir()
@@ -120,14 +120,14 @@ func inTree(t *testing.T, tree string, command ...string) string {
 	return string(out)
 }
 
-// overlayCache is a module cache of the test's own that has what the machine's has, but for modules of ours.
+// overlayCache returns a module cache with links to all of the machine's modules except ours.
 func overlayCache(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	require.NoError(t, err)
 	from, to := strings.TrimSpace(string(out)), t.TempDir()
 	link(t, from, to)
-	// Where ours would be, there are folders instead of links.
+	// Parent directories of our modules are real ones, not links.
 	for _, dir := range []string{"cache", "cache/download", "cache/download/github.com", "github.com"} {
 		require.NoError(t, os.Remove(filepath.Join(to, dir)))
 		require.NoError(t, os.Mkdir(filepath.Join(to, dir), 0o755))
@@ -136,7 +136,7 @@ func overlayCache(t *testing.T) string {
 	for _, dir := range []string{"cache/download/github.com/godwit-otel", "github.com/godwit-otel"} {
 		_ = os.Remove(filepath.Join(to, dir))
 	}
-	t.Cleanup(func() { // Go makes folders of modules read-only
+	t.Cleanup(func() { // the go command makes module directories read-only
 		_ = filepath.WalkDir(filepath.Join(to, "github.com", "godwit-otel"), func(path string, _ os.DirEntry, _ error) error {
 			return os.Chmod(path, 0o755)
 		})

@@ -29,44 +29,43 @@ import (
 const (
 	tallySenders = 8
 	tallySeries  = 25
-	// Between the requests of a sender, so that the machine has time for what is tested.
+	// Between the requests of a sender, to leave CPU to the processes under test.
 	tallyPause = 4 * time.Millisecond
 	tallyName  = "numbers"
-	// What progress waits for, in samples.
+	// The number of samples that progress waits for.
 	tallyProgress = 2000
 )
 
-// tally sends metrics by OTLP and takes note of the samples that arrive by remote
-// write. Each sender has series of its own, and the value of a sample is the number
-// of its request, so what is lost, twice or out of order shows. It is safe for
+// tally sends metrics by OTLP and records the samples that arrive by remote write. Each sender has its own series, and
+// a sample's value is the number of its request, so that lost, repeated and disordered samples show. It is safe for
 // concurrent use.
 type tally struct {
-	// begin is the time of number 0; each number is a millisecond later.
+	// begin is the timestamp of number 0; each later number is a millisecond later.
 	begin time.Time
-	// tenant is what requests say whose data it is, if they say so.
+	// tenant is the tenant of the requests, if set.
 	tenant string
 
 	mu      sync.Mutex
 	senders [tallySenders]sent
-	// repeated counts samples that arrived more than once, refused counts requests.
+	// repeated counts samples that arrived more than once; refused counts requests.
 	repeated, refused int
-	// refusal is why the last of these was.
+	// refusal is the error of the last refused request.
 	refusal  error
 	problems []string
 }
 
-// sent is what is known of the series of one sender.
+// sent is the record of one sender's series.
 type sent struct {
-	// next is the number of the next request, acked lists those acknowledged.
+	// next is the number of the next request, acked lists the acknowledged ones.
 	next  int
 	acked []int
-	// arrived counts by series and number how often a sample arrived.
+	// arrived counts, by series and number, how often a sample arrived.
 	arrived [tallySeries][]int
 }
 
 func newTally() *tally { return &tally{begin: time.Now().Add(-time.Hour).Truncate(time.Second)} }
 
-// send sends one request, a sample for each series of the sender.
+// send sends one request with a sample for each series of the sender.
 func (y *tally) send(ctx context.Context, conn *grpc.ClientConn, sender int) error {
 	y.mu.Lock()
 	s := &y.senders[sender]
@@ -98,7 +97,7 @@ func (y *tally) send(ctx context.Context, conn *grpc.ClientConn, sender int) err
 	return nil
 }
 
-// flood sends without end until it is told to stop; what is refused is not sent again.
+// flood sends until it is stopped; it does not retry.
 func (y *tally) flood(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,7 +124,7 @@ func (y *tally) flood(t *testing.T, addr string) (stop func()) {
 	}
 }
 
-// acknowledged tells how many samples were.
+// acknowledged returns the number of acknowledged samples.
 func (y *tally) acknowledged() int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -136,7 +135,7 @@ func (y *tally) acknowledged() int {
 	return n * tallySeries
 }
 
-// progress waits until so many more samples are acknowledged that something can go wrong.
+// progress waits until tallyProgress more samples are acknowledged.
 func (y *tally) progress(t *testing.T) {
 	t.Helper()
 	before := y.acknowledged()
@@ -146,7 +145,7 @@ func (y *tally) progress(t *testing.T) {
 	})
 }
 
-// refusals waits until so many requests were refused, and returns why the last was.
+// refusals waits for n refused requests, and returns the error of the last one.
 func (y *tally) refusals(t *testing.T, n int) (why error) {
 	t.Helper()
 	wait.Until(t, delivery, func() (bool, string) {
@@ -158,14 +157,14 @@ func (y *tally) refusals(t *testing.T, n int) (why error) {
 	return why
 }
 
-// clearRefusals forgets those that there were.
+// clearRefusals resets the count of refused requests.
 func (y *tally) clearRefusals() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.refused, y.refusal = 0, nil
 }
 
-// observe takes note of what arrives.
+// observe records the samples that arrive.
 func (y *tally) observe(series rwserver.Series) {
 	if series.Labels.Get(model.MetricNameLabel) != tallyName {
 		return
@@ -204,7 +203,7 @@ func (y *tally) problem(format string, args ...any) {
 	}
 }
 
-// mark is how much each sender knows acknowledged now.
+// mark returns how many requests of each sender are acknowledged now.
 func (y *tally) mark() (mark [tallySenders]int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -214,7 +213,7 @@ func (y *tally) mark() (mark [tallySenders]int) {
 	return mark
 }
 
-// missing counts samples acknowledged up to a mark that have not arrived, and names one.
+// missing counts the samples acknowledged before mark that have not arrived, and describes one.
 func (y *tally) missing(mark [tallySenders]int) (n int, example string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -235,7 +234,7 @@ func (y *tally) missing(mark [tallySenders]int) (n int, example string) {
 	return n, example
 }
 
-// arrivedBut is a condition: everything acknowledged by now has arrived, but for so many samples.
+// arrivedBut returns a condition: everything acknowledged by now has arrived, except this many samples.
 func (y *tally) arrivedBut(lost int) func() (bool, string) {
 	mark := y.mark()
 	return func() (bool, string) {
@@ -244,8 +243,7 @@ func (y *tally) arrivedBut(lost int) func() (bool, string) {
 	}
 }
 
-// sound checks that nothing arrived that should not, nor in a wrong order, and
-// returns how many samples arrived more than once.
+// sound checks that only samples that were sent arrived, and in order. It returns how many arrived more than once.
 func (y *tally) sound(t *testing.T) (repeated int) {
 	t.Helper()
 	y.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// page gets a page that a running process serves. The Collector's telemetry hangs up on whoever has no answer within
-// ten seconds, which on a busy machine is not enough for a large page.
+// page fetches a page of a running process, with retries. The Collector's telemetry closes the connection after ten
+// seconds, which a large page may exceed on a busy machine.
 func page(t *testing.T, url string) (text string) {
 	t.Helper()
 	client := &http.Client{Timeout: firstWords, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -36,8 +36,8 @@ func page(t *testing.T, url string) (text string) {
 	return text
 }
 
-// metric sums the series of a metric on a page; the suffix _total is as good as
-// none. A metric that is not there is 0: counters appear when they first count.
+// metric sums the series of a metric on a page; a suffix _total is ignored. A missing metric is 0: counters appear when
+// they first count.
 func metric(t *testing.T, text, name string) float64 {
 	t.Helper()
 	sum := 0.0
@@ -58,7 +58,7 @@ func metric(t *testing.T, text, name string) float64 {
 	return sum
 }
 
-// metricWith sums the series that have these labels, which are given as they are on the page.
+// metricWith sums the series that have these labels, written as on the page.
 func metricWith(t *testing.T, text, name string, labels ...string) float64 {
 	t.Helper()
 	var lines strings.Builder

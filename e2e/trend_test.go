@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// trend is a quantity that must not grow for ever, as it was read over time.
+// trend is a series of readings of a quantity that must not keep growing.
 type trend struct {
 	what string
-	// tolerance is how far it may grow over all readings: a part of its level, and
-	// a floor for levels that are small.
+	// tolerance is the growth over all readings that is allowed, as a part of the level; floor is added to it, for
+	// small levels.
 	tolerance, floor float64
 
 	at     []time.Time
 	values []float64
 }
 
-// Of more readings every second one is forgotten: pairs grow with the square.
+// Beyond this number every second reading is dropped: pairs grow with the square.
 const maxReadings = 1024
 
 func (tr *trend) add(at time.Time, value float64) {
@@ -38,9 +38,8 @@ func (tr *trend) add(at time.Time, value float64) {
 	tr.at, tr.values = append(tr.at, at), append(tr.values, value)
 }
 
-// growth is what the steady part of the change adds up to from the first reading
-// to the last: the median slope of all pairs (Theil-Sen), which a peak, a step
-// back or the saw-tooth of garbage collection does not move.
+// growth returns the steady growth from the first reading to the last: the median slope of all pairs (Theil-Sen), on
+// which a peak, a step back or the saw-tooth of garbage collection has no effect.
 func (tr *trend) growth() float64 {
 	var slopes []float64
 	for i := range tr.at {
@@ -60,7 +59,7 @@ func (tr *trend) level() float64 { return median(slices.Clone(tr.values)) }
 
 func (tr *trend) allowed() float64 { return tr.tolerance*tr.level() + tr.floor }
 
-// steady reports whether it did not grow. Without readings, nobody knows.
+// steady reports whether the growth is allowed. It is false without readings.
 func (tr *trend) steady() bool { return tr.growth() <= tr.allowed() }
 
 func (tr *trend) String() string {
@@ -87,11 +86,11 @@ func TestTrendTellsGrowthFromNoise(t *testing.T) {
 	}
 	f(true, 40, func(float64) float64 { return 100 })
 	f(true, 40, func(float64) float64 { return 100 + 30*noise.Float64() })
-	f(true, 40, func(s float64) float64 { return 100 + 40*math.Mod(s, 5)/5 })               // the saw-tooth of a collector
+	f(true, 40, func(s float64) float64 { return 100 + 40*math.Mod(s, 5)/5 })               // the saw-tooth of garbage collection
 	f(true, 40, func(s float64) float64 { return 100 + 300*math.Max(0, 1-math.Abs(s-20)) }) // one peak
 	f(true, 40, func(s float64) float64 { return 100 - s })
 	f(true, 40, func(s float64) float64 { return 1 + s/10 }) // less than the floor
-	f(false, 40, func(s float64) float64 { return 100 + s }) // 40 % in all
+	f(false, 40, func(s float64) float64 { return 100 + s }) // 40 % in total
 	f(false, 40, func(s float64) float64 { return 100 + s + 30*noise.Float64() })
 	f(false, 40, func(s float64) float64 { return 100 + 10*math.Floor(s/10) + 40*math.Mod(s, 5)/5 })
 	f(false, 5*maxReadings, func(s float64) float64 { return 100 + s/50 })

@@ -20,10 +20,10 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// victoriaVariable names the binary of a VictoriaMetrics server to test with.
+// victoriaVariable names the environment variable with the path of a VictoriaMetrics server.
 const victoriaVariable = "VICTORIAMETRICS"
 
-// startVictoriaMetrics starts a server that is asked as Prometheus is.
+// startVictoriaMetrics starts a server, which is queried as Prometheus is.
 func startVictoriaMetrics(t *testing.T) *realPrometheus {
 	t.Helper()
 	path := os.Getenv(victoriaVariable)
@@ -41,7 +41,7 @@ func startVictoriaMetrics(t *testing.T) *realPrometheus {
 
 func (p *realPrometheus) answers() { p.WaitHTTP(firstWords, p.url+"/health", nil) }
 
-// What is scraped can be asked of VictoriaMetrics, in the format that it takes and the exporter finds by itself.
+// VictoriaMetrics can query what is scraped. The exporter finds the format that it accepts.
 func TestShipsToVictoriaMetrics(t *testing.T) {
 	t.Parallel()
 	v := startVictoriaMetrics(t)
@@ -65,12 +65,12 @@ func TestShipsToVictoriaMetrics(t *testing.T) {
 	v.becomes(t, `sum(up)`, 3)
 	v.becomes(t, `sum(geese_flying)`, 85)
 
-	// Series that vanish are gone at once, not five minutes later.
+	// Series that vanish are stale at once, not after five minutes.
 	there("")
 	v.becomes(t, `count(geese_flying)`)
 	v.becomes(t, `count(last_over_time(geese_flying[10m]))`, 2)
 
-	// While it is away, what is scraped waits.
+	// While VictoriaMetrics is down, samples wait in the queue.
 	assert.Zero(t, v.Stop(syscall.SIGTERM, drainTime))
 	scraped := beating.Scrapes()
 	wait.Until(t, firstSeries, func() (bool, string) { return beating.Scrapes() >= scraped+3, "no further scrapes" })
@@ -81,7 +81,7 @@ func TestShipsToVictoriaMetrics(t *testing.T) {
 	assert.Regexp(t, `(?m)^otelcol_exporter_remotewrite_fallback\{.*encoding="zstd".*version="0.1.0"`, page(t, c.telemetry))
 	assert.Zero(t, c.metric(t, "otelcol_exporter_send_failed_metric_points"))
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
-	// Only what failed may be missing, and the scrape that was in progress when the signal came.
+	// Only failed scrapes may be missing, and the one in flight when the signal came.
 	v.becomes(t, `(`+strconv.Itoa(beating.Scrapes())+` - sum(count_over_time(beats_total[1h]))) - (sum(count_over_time(up{job="beats"}[1h])) - sum(sum_over_time(up{job="beats"}[1h]))) <= bool 1`, 1)
 	assert.Zero(t, v.Stop(syscall.SIGTERM, drainTime))
 }

@@ -23,8 +23,8 @@ const knownHole = `{"schema_version": "1.3.1", "id": "GO-2026-9999", "modified":
 "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}], "ecosystem_specific": {"imports": [{"path": "go.uber.org/zap"}]}}],
 "database_specific": {"url": "https://example.com", "review_status": "REVIEWED"}}`
 
-// What is known fails the check, what is not passes it, and a database that does not answer is neither: it is said, and
-// fails the check where an answer is asked for.
+// A known vulnerability fails the check, none passes it. If the database cannot be reached, the check says so, and
+// fails only with STRICT.
 func TestVulncheck(t *testing.T) {
 	t.Parallel()
 	database := func(modules string) string {

@@ -29,18 +29,18 @@ import (
 )
 
 const (
-	// Configurations of the short form.
+	// The number of configurations in the short form.
 	fewWild = 4
-	// How many scrapes are watched, and how long they may take: some configurations scrape nothing.
+	// The number of scrapes to wait for, and for how long at most: some configurations scrape nothing.
 	wildScrapes, wildLife = 8, 3 * time.Second
-	// What such a process may have of its own, in MiB, and of the cores.
+	// The limits of such a process: MiB of anonymous memory, and CPU cores.
 	maxWild, maxWildCores = 300, 1.2
 )
 
 var died = regexp.MustCompile(`(?m)^(panic: |fatal error: |goroutine \d+ \[|\s*runtime error)`)
 
-// Whatever values the schema of the configuration allows, however odd, a process refuses them by the key's name at its start, or
-// runs with data flowing until it is told to end. GODWIT_MATRIX is how many configurations are tried.
+// With any values that the configuration's schema allows, however odd, a process either rejects them at start and names
+// the key, or runs, with data flowing, until it is told to end. GODWIT_MATRIX is the number of configurations.
 func TestWildConfigurations(t *testing.T) {
 	t.Parallel()
 	schema, err := matrix.ReadSchema(filepath.Join(repository.Root(t), "docs", "reference", "godwit.schema.json"))
@@ -94,8 +94,8 @@ func roam(t *testing.T, schema *matrix.Schema, seed uint64) {
 	assert.NotRegexp(t, died, p.Output())
 }
 
-// refusalNames reports whether what a process said at its end names a key that was changed, or a part of it: the Collector's own
-// helpers say "TLS" for all below `tls`.
+// refusalNames reports whether the output of a process names a changed key or a part of it: the Collector's own helpers
+// say "TLS" for any key below `tls`.
 func refusalNames(output string, changed []string) bool {
 	output = strings.ToLower(output)
 	for _, change := range changed {
