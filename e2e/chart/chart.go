@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart draws what a test saw over time as an SVG file, for people to look at.
+// Package chart draws measurements of a test over time as an SVG file, for people to look at.
 package chart
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// Chart is a drawing of lines.
+// Chart is a line chart.
 type Chart struct {
 	// Title stands above, XLabel below and YLabel at the side.
 	Title, XLabel, YLabel string
 	Lines                 []Line
-	// Marks are moments worth a vertical line.
+	// Marks are drawn as vertical lines.
 	Marks []Mark
 }
 
-// Line is a row of points, by X ascending; neither X nor Y is negative.
+// Line is a line of points, sorted by X; neither X nor Y is negative.
 type Line struct {
 	Name   string
 	Points []Point
 }
 
-// Point is a value.
+// Point is a point of a line.
 type Point struct{ X, Y float64 }
 
-// Mark is a moment and what happened.
+// Mark is an event at X.
 type Mark struct {
 	X    float64
 	Text string
 }
 
-// Of the drawing, in pixels.
+// Sizes in pixels.
 const (
 	width, height            = 720, 320
 	left, right, top, bottom = 70, 120, 56, 50
@@ -51,7 +51,7 @@ const (
 
 var colours = []string{"#1b7f3b", "#1f5fbf", "#b8561b", "#7a3fa0"}
 
-// Save draws into bin/tests of the repository, where the results of tests are.
+// Save writes the chart to bin/tests of the repository, where results of tests are.
 func (c Chart) Save(t testing.TB, name string) {
 	t.Helper()
 	dir := filepath.Join(repository.Root(t), "bin", "tests")
@@ -61,14 +61,14 @@ func (c Chart) Save(t testing.TB, name string) {
 	t.Logf("drawn: bin/tests/%s.svg", name)
 }
 
-// SVG is the drawing.
+// SVG returns the chart as SVG.
 func (c Chart) SVG() string {
 	x, y := c.scales()
 	var b strings.Builder
 	draw := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	text := func(atX, atY float64, anchor, s string) {
 		var escaped strings.Builder
-		_ = xml.EscapeText(&escaped, []byte(s)) // a strings.Builder takes everything
+		_ = xml.EscapeText(&escaped, []byte(s)) // a strings.Builder accepts everything
 		draw(`<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, atX, atY, anchor, escaped.String())
 	}
 	draw(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`, width, height)
@@ -108,7 +108,7 @@ type scale struct{ high, from, to float64 }
 
 func (s scale) at(v float64) float64 { return s.from + v/s.high*(s.to-s.from) }
 
-// ticks are round numbers.
+// ticks returns round numbers.
 func (s scale) ticks() (at []float64) {
 	step := round(s.high / fewestTicks)
 	for i := 0.0; i*step <= s.high; i++ {
@@ -117,7 +117,7 @@ func (s scale) ticks() (at []float64) {
 	return at
 }
 
-// scales fit all points.
+// scales returns scales on which all points fit.
 func (c Chart) scales() (x, y scale) {
 	x, y = scale{0, left, width - right}, scale{0, height - bottom, top}
 	for _, line := range c.Lines {
@@ -134,7 +134,7 @@ func (c Chart) scales() (x, y scale) {
 	return x, y
 }
 
-// round returns the next round number that is not larger.
+// round returns the largest round number that is not larger.
 func round(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, n := range []float64{5, 2, 1} {

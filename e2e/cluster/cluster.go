@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is a Kubernetes API without nodes behind it, for what discovers, watches and elects there.
+// Package cluster is a Kubernetes API without nodes, for tests of discovery, watches and leader election.
 //
-// Where kube-apiserver and etcd are, it is these two, as processes. Else it is a small API of its own: it stores what it is given, and
-// lists and watches it, but checks nothing, and nobody needs rights.
+// If kube-apiserver and etcd are installed, it runs these two. Otherwise it is a small API of its own, which stores,
+// lists and watches objects, but validates nothing and requires no permissions.
 package cluster
 
 import (
@@ -25,17 +25,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Cluster is an API that runs as long as its test.
+// Cluster is a Kubernetes API that runs until the end of its test.
 type Cluster struct {
-	// URL is where the API is, Token what lets everything.
+	// URL is the address of the API, Token one with all permissions.
 	URL, Token string
-	// Real tells kube-apiserver from what stands in for it.
+	// Real is set for kube-apiserver, as opposed to the small API.
 	Real bool
 
 	client *http.Client
 }
 
-// Start runs the API that can be had.
+// Start runs the real API if that is installed, otherwise the small one.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	if c := startReal(t); c != nil {
@@ -44,7 +44,7 @@ func Start(t testing.TB) *Cluster {
 	return startSmall(t)
 }
 
-// Need runs the real API, and skips the test where that is not there.
+// Need runs the real API, and skips the test if that is not installed.
 func Need(t testing.TB) *Cluster {
 	t.Helper()
 	c := startReal(t)
@@ -62,7 +62,7 @@ func newClient(t testing.TB) *http.Client {
 	return client
 }
 
-// Object is one of the API's, as JSON has it.
+// Object is an object of the API, decoded from JSON.
 type Object map[string]any
 
 // Objects reads the documents of a YAML file.
@@ -95,13 +95,13 @@ func (o Object) text(keys ...string) string {
 	return s
 }
 
-// Kind is what the object is, Name what it is called.
+// Kind returns the object's kind.
 func (o Object) Kind() string { return o.text("kind") }
 
-// Name is what the object is called.
+// Name returns the object's name.
 func (o Object) Name() string { return o.text("metadata", "name") }
 
-// collection is the path of all objects of the object's kind, in its namespace.
+// collection returns the path of all objects of this kind in the object's namespace.
 func (o Object) collection() string {
 	path := "/apis/" + o.text("apiVersion")
 	if !strings.Contains(path[len("/apis/"):], "/") {
@@ -115,7 +115,7 @@ func (o Object) collection() string {
 
 func (o Object) path() string { return o.collection() + "/" + o.Name() }
 
-// plural is the name of a kind in paths.
+// plural returns the name of a kind in paths.
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
@@ -129,7 +129,7 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// Create puts the objects of a YAML file into the cluster, with their status. Keys that the API does not know fail the test.
+// Create creates the objects of a YAML file, with their status. The test fails on keys that the API does not know.
 func (c *Cluster) Create(t testing.TB, text string) {
 	t.Helper()
 	for _, o := range Objects(t, text) {
@@ -151,7 +151,7 @@ func (c *Cluster) Put(o Object) error {
 	return c.patch(o.path()+"/status", Object{"status": status})
 }
 
-// Check has the API look at an object as if it were to be created.
+// Check validates an object without creating it.
 func (c *Cluster) Check(o Object) error {
 	return c.do(http.MethodPost, o.collection()+"?dryRun=All&fieldValidation=Strict", "application/json", o)
 }
@@ -175,7 +175,7 @@ func (c *Cluster) do(method, path, contentType string, body any) error {
 	return c.as(c.Token, method, path, contentType, body)
 }
 
-// As asks for something with a token of a test's choice.
+// As sends a request with another token.
 func (c *Cluster) As(token, method, path string) error {
 	return c.as(token, method, path, "application/json", nil)
 }
@@ -185,7 +185,7 @@ func (c *Cluster) as(token, method, path, contentType string, body any) error {
 	return err
 }
 
-// List is the objects at a path, such as /apis/apps/v1/namespaces/default/statefulsets.
+// List returns the objects at a path, such as /apis/apps/v1/namespaces/default/statefulsets.
 func (c *Cluster) List(path string) ([]Object, error) {
 	text, err := c.ask(c.Token, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *Cluster) List(path string) ([]Object, error) {
 	return list.Items, json.Unmarshal(text, &list)
 }
 
-// UID is what the API tells an object from another of the same name by.
+// UID returns an object's UID.
 func (c *Cluster) UID(t testing.TB, o Object) string {
 	t.Helper()
 	text, err := c.ask(c.Token, http.MethodGet, o.path(), "", nil)
@@ -209,7 +209,7 @@ func (c *Cluster) UID(t testing.TB, o Object) string {
 	return uid
 }
 
-// Kinds are those that the API serves in a version of a group, such as apps/v1.
+// Kinds returns the kinds that the API serves in a version of a group, such as apps/v1.
 func (c *Cluster) Kinds(version string) (kinds []string, _ error) {
 	text, err := c.ask(c.Token, http.MethodGet, "/apis/"+version, "", nil)
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *Cluster) ask(token, method, path, contentType string, body any) (answer
 	return answer, err
 }
 
-// Kubeconfig writes a file that lets clients in.
+// Kubeconfig writes a kubeconfig file with all permissions.
 func (c *Cluster) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -269,10 +269,10 @@ func (c *Cluster) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// Discovery is a section kubernetes_sd_configs for a role.
+// Discovery returns a section kubernetes_sd_configs for a role.
 func (c *Cluster) Discovery(role, more string) string { return c.DiscoveryAs(c.Token, role, more) }
 
-// DiscoveryAs is one with a token of a test's choice.
+// DiscoveryAs is Discovery with another token.
 func (c *Cluster) DiscoveryAs(token, role, more string) string {
 	if more != "" {
 		more = ", " + more

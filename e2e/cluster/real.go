@@ -30,13 +30,14 @@ const (
 	etcdVariable      = "ETCD"
 
 	adminToken = "admin-of-a-test"
-	// AgentToken is that of the service account that deploy/kubernetes/agent.yaml makes: it may do what that file allows it to.
+	// AgentToken is the token of the service account in deploy/kubernetes/agent.yaml, with the permissions of that
+	// file.
 	AgentToken = "agent-of-a-test"
 
 	readyTimeout = 3 * time.Minute
 )
 
-// binary is the file a variable names, or the one that make builds, or one in the path; "" if there is none.
+// binary returns the path in an environment variable, or of the file that make builds, or in PATH; "" if there is none.
 func binary(t testing.TB, variable, built string) string {
 	t.Helper()
 	if path := os.Getenv(variable); path != "" {
@@ -53,7 +54,7 @@ func binary(t testing.TB, variable, built string) string {
 	return path
 }
 
-// startReal runs etcd and kube-apiserver, or returns nil where one of them is not there.
+// startReal runs etcd and kube-apiserver. It returns nil if one of them is not installed.
 func startReal(t testing.TB) *Cluster {
 	t.Helper()
 	apiserver, etcd := binary(t, apiserverVariable, "kube-apiserver"), binary(t, etcdVariable, "etcd")
@@ -85,7 +86,7 @@ func startReal(t testing.TB) *Cluster {
 		"--token-auth-file", file("tokens.csv", adminToken+",admin,1,system:masters\n"+
 			AgentToken+`,system:serviceaccount:godwit:godwit-agent,2,"system:serviceaccounts,system:serviceaccounts:godwit"`+"\n"),
 		"--authorization-mode", "RBAC",
-		// Nobody makes accounts for pods here.
+		// No controller makes service accounts for pods here.
 		"--disable-admission-plugins", "ServiceAccount",
 	}})
 	wait.Until(t, readyTimeout, func() (bool, string) {
@@ -93,7 +94,7 @@ func startReal(t testing.TB) *Cluster {
 		err := c.As(adminToken, http.MethodGet, "/readyz")
 		return err == nil, fmt.Sprint(err)
 	})
-	// It makes the namespace a moment after it is ready.
+	// The namespace is created a moment after the API is ready.
 	wait.Until(t, readyTimeout, func() (bool, string) {
 		err := c.As(adminToken, http.MethodGet, "/api/v1/namespaces/default")
 		return err == nil, fmt.Sprint(err)
@@ -101,7 +102,7 @@ func startReal(t testing.TB) *Cluster {
 	return c
 }
 
-// dataDir is in memory where it can be: each write of etcd's waits for the disk.
+// dataDir returns a directory in memory if possible, because each write of etcd waits for the disk.
 func dataDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "etcd-")

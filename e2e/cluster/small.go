@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/serve"
 )
 
-// kinds are those of the collections that the small API has, also while these are empty.
+// kinds are the collections of the small API, which exist even when they are empty.
 var kinds = map[string]string{
 	"pods": "Pod", "nodes": "Node", "services": "Service", "endpoints": "Endpoints", "endpointslices": "EndpointSlice",
 	"ingresses": "Ingress", "namespaces": "Namespace", "replicasets": "ReplicaSet", "jobs": "Job",
@@ -48,9 +48,9 @@ func startSmall(t testing.TB) *Cluster {
 	return &Cluster{URL: "http://" + l.Addr().String(), Token: adminToken, client: newClient(t)}
 }
 
-// A place is what a path names.
+// A place is a parsed path.
 type place struct {
-	prefix    string // the group's version
+	prefix    string // of a group's version
 	namespace string
 	resource  string
 	name      string
@@ -100,7 +100,7 @@ func answer(w http.ResponseWriter, what any) {
 	_ = json.NewEncoder(w).Encode(what) //nolint:errchkjson // who does not listen learns nothing
 }
 
-// change takes an object, a patch or a removal.
+// change creates, patches or deletes an object.
 func (s *small) change(w http.ResponseWriter, r *http.Request, p place) {
 	var body Object
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil && r.Method != http.MethodDelete {
@@ -138,7 +138,7 @@ func (s *small) change(w http.ResponseWriter, r *http.Request, p place) {
 	answer(w, object)
 }
 
-// merge lays fields over those of an object, which stays as it is.
+// merge returns an object with the fields merged into it; the original is unchanged.
 func merge(old, fields map[string]any) map[string]any {
 	out := maps.Clone(old)
 	if out == nil {
@@ -154,7 +154,7 @@ func merge(old, fields map[string]any) map[string]any {
 	return out
 }
 
-// picks reports whether an object is one that a request is about.
+// picks reports whether a request selects an object.
 func picks(r *http.Request, p place, path string, o Object) bool {
 	at := placeOf(path)
 	if at.prefix != p.prefix || at.resource != p.resource || p.namespace != "" && at.namespace != p.namespace {
@@ -192,7 +192,7 @@ func versionOf(prefix string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(prefix, "/apis/"), "/api/")
 }
 
-// watch sends what there is, if that is asked for, and then what changes.
+// watch sends existing objects, if the request asks for them, and then changes.
 func (s *small) watch(w http.ResponseWriter, r *http.Request, p place) {
 	w.Header().Set("Content-Type", "application/json")
 	out := json.NewEncoder(w)

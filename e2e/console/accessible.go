@@ -5,8 +5,8 @@ package console
 
 import "github.com/stretchr/testify/assert"
 
-// Accessible checks what a screen reader needs: landmarks, one title, names of whatever can be operated, scopes of
-// headings, and texts that stand out from what they stand on.
+// Accessible checks what a screen reader needs: landmarks, a single title, names of all controls, scopes of table
+// headers, and texts with enough contrast.
 func (p *Page) Accessible() {
 	p.t.Helper()
 	assert.Empty(p.t, Eval[[]string](p, accessible))

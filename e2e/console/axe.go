@@ -15,10 +15,10 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// axe-core is what the page's sources name among their tools, in the version of their lock file.
+// axeFile is where npm installs axe-core, which is a development dependency of the page.
 const axeFile = "node_modules/axe-core/axe.min.js"
 
-// axe is the text of axe-core, or why there is none.
+// axe is the text of axe-core, or why it is not available.
 var axe struct {
 	once sync.Once
 	text string
@@ -38,7 +38,7 @@ func loadAxe(root string) (string, error) {
 	return string(text), err
 }
 
-// Axe checks the page with axe-core, all of its rules, and finds nothing. Where there is neither axe-core nor npm to get it, it says so.
+// Axe checks the page with all rules of axe-core. If neither axe-core nor npm is available, it logs that.
 func (p *Page) Axe() {
 	p.t.Helper()
 	root := repository.Root(p.t)
@@ -51,7 +51,7 @@ func (p *Page) Axe() {
 	assert.Empty(p.t, Await[[]string](p, violations), "axe-core")
 }
 
-// While a page that takes long is loaded again, what is there is paler: that is not looked at.
+// The check is repeated if the page was reloading meanwhile: then its content is drawn paler.
 const violations = `(async () => {
 	const view = document.querySelector("#view");
 	for (;;) {

@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package console looks at the console's page in a real Chromium, as a reader does.
+// Package console opens the console's page in a real Chromium, as a reader does.
 //
-// A browser belongs to its test and is gone with it. Whatever a page complains about,
-// and whatever it asks of others than its own server, fails the test that opened it.
+// A browser ends with its test. Errors that a page logs, and requests to any other server, fail the test that opened
+// it.
 package console
 
 import (
@@ -18,20 +18,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Chromium names the environment variable that says where the browser is when it is
-// not on the path.
+// Chromium names the environment variable with the browser's path, if that is not in PATH.
 const Chromium = "GODWIT_CHROMIUM"
 
-// Browsers start slowly on machines that have other work.
+// Browsers start slowly on busy machines.
 const startTimeout = 2 * time.Minute
 
-// Browser is a Chromium without a window.
+// Browser is a headless Chromium.
 type Browser struct {
 	t   testing.TB
 	ctx context.Context
 }
 
-// Open starts a browser, and skips the test where none is installed.
+// Open starts a browser, and skips the test if none is installed.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	path := find()
@@ -47,7 +46,7 @@ func Open(t testing.TB) *Browser {
 		chromedp.Env("TZ=UTC"),
 	)
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium's sandbox refuses root, which containers run as
+		options = append(options, chromedp.NoSandbox) // Chromium's sandbox does not run as root, which containers often do
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)

@@ -30,19 +30,19 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// How long one look at a page may take, and how long a page may take to be as it should.
+// The longest time of one action on a page, and until a page reaches an expected state.
 const (
 	lookTimeout = 2 * time.Minute
 	Patience    = 2 * time.Minute
 )
 
-// Look is how a page is looked at.
+// Look is a screen size and a theme.
 type Look struct {
 	Width, Height int
 	Dark          bool
 }
 
-// Wide and Narrow are a desk's and a telephone's screen.
+// Wide and Narrow are the screens of a desktop and of a phone.
 var (
 	Wide   = Look{Width: 1440, Height: 900}
 	Narrow = Look{Width: 400, Height: 800}
@@ -60,7 +60,7 @@ type Page struct {
 	forgiven   bool     // guarded by mu
 }
 
-// Page opens a tab, with a storage of its own, on a console's address, which ends in a slash, at a view's hash.
+// Page opens a tab, with its own storage, at a view of the console. home must end in a slash; hash names the view.
 func (b *Browser) Page(t testing.TB, look Look, home, hash string) *Page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
@@ -86,7 +86,7 @@ func (b *Browser) Page(t testing.TB, look Look, home, hash string) *Page {
 	return p
 }
 
-// hear records what a good page never gives cause for. It must not call the browser.
+// hear records errors and foreign requests of the page. It must not call the browser.
 func (p *Page) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -115,7 +115,7 @@ func (p *Page) complain(what string) {
 	p.complaints = append(p.complaints, what)
 }
 
-// Forgive says that from now on requests may fail: the test makes them.
+// Forgive allows failing requests from now on, because the test causes them.
 func (p *Page) Forgive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,31 +156,31 @@ func describe(objects ...*runtime.RemoteObject) string {
 	return strings.Join(words, " ")
 }
 
-// Eval evaluates an expression of the page.
+// Eval evaluates a JavaScript expression in the page.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	return run(p, chromedp.Evaluate[T](expression))
 }
 
-// Do evaluates an expression for what it does.
+// Do evaluates an expression for its side effects.
 func (p *Page) Do(expression string) {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void](expression))
 }
 
-// Text is what one reads of the first element that fits a selector, "" if there is none.
+// Text returns the visible text of the first element that matches a selector, "" if there is none.
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
 	return Eval[string](p, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
 }
 
-// Count is how many elements fit a selector.
+// Count returns the number of elements that match a selector.
 func (p *Page) Count(selector string) int {
 	p.t.Helper()
 	return Eval[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
 }
 
-// Reads waits until one reads each of the texts in an element, however it is broken into lines.
+// Reads waits until an element contains each of the texts, however its lines are broken.
 func (p *Page) Reads(selector string, texts ...string) {
 	p.t.Helper()
 	wait.Until(p.t, Patience, func() (bool, string) {
@@ -194,7 +194,7 @@ func (p *Page) Reads(selector string, texts ...string) {
 	})
 }
 
-// Holds waits until an expression of the page is true.
+// Holds waits until an expression is true.
 func (p *Page) Holds(expression string) {
 	p.t.Helper()
 	wait.Until(p.t, Patience, func() (bool, string) {
@@ -202,20 +202,20 @@ func (p *Page) Holds(expression string) {
 	})
 }
 
-// Go goes to another view, as a link would.
+// Go opens another view, as a link would.
 func (p *Page) Go(hash string) {
 	p.t.Helper()
 	p.Do(fmt.Sprintf("location.hash = %q", hash))
 }
 
-// Click clicks the first element that fits.
+// Click clicks the first element that matches.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Keys types, into whatever has the focus. A key is pressed in one event, as by a hand: a page that takes it for a
-// command keeps its letter from being written.
+// Keys types into the focused element. Each key is pressed in a single event, as on a keyboard: a page that handles it
+// as a shortcut prevents the letter from being typed.
 func (p *Page) Keys(keys string) {
 	p.t.Helper()
 	for _, r := range keys {
@@ -234,20 +234,20 @@ func (p *Page) Keys(keys string) {
 	}
 }
 
-// Tab goes to what comes next and returns what it is called.
+// Tab moves the focus to the next element and returns its name.
 func (p *Page) Tab() string {
 	p.t.Helper()
 	p.Keys(kb.Tab)
 	return p.Focused()
 }
 
-// Focused is what the focused element is called.
+// Focused returns the name of the focused element.
 func (p *Page) Focused() string {
 	p.t.Helper()
 	return Eval[string](p, "(e => e.getAttribute('aria-label') ?? (e.tabIndex < 0 ? e.id : e.closest('label')?.querySelector('span')?.innerText || e.innerText?.trim() || e.id || e.nodeName))(document.activeElement)")
 }
 
-// Fill puts a text into a field, as typing does.
+// Fill puts a text into a field, with the events of typing.
 func (p *Page) Fill(selector, text string) {
 	p.t.Helper()
 	p.Do(fmt.Sprintf(
@@ -262,21 +262,21 @@ func (p *Page) Fits() {
 	assert.Empty(p.t, Eval[[]string](p, tooWide(p.look.Width)), "wider than the screen")
 }
 
-// An emulated innerWidth grows with a page that is too wide: what a screen has room for is told by the look.
+// An emulated innerWidth grows with a page that is too wide, so the width of the screen comes from the look.
 func tooWide(width int) string {
 	return fmt.Sprintf(`(width => document.documentElement.scrollWidth <= width ? [] : [document.documentElement.scrollWidth + " px of " + width,
 	...[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > width + 1 && !e.closest(".scroll, nav, pre, .unseen"))
 	.slice(0, 5).map(e => e.tagName + "." + e.getAttribute("class") + ": " + (e.textContent ?? "").slice(0, 60))])(%d)`, width)
 }
 
-// Picture keeps a screenshot of the whole page among the results of the tests.
+// Picture saves a screenshot of the whole page with the results of the tests.
 func (p *Page) Picture(name string) {
 	p.t.Helper()
-	p.Do("scrollTo(0, 0)") // what sticks to the top sticks there
+	p.Do("scrollTo(0, 0)") // sticky elements stay at the top
 	p.keep(name, run(p, chromedp.FullScreenshot(100)))
 }
 
-// Screen keeps a screenshot of what is seen of it now.
+// Screen saves a screenshot of the visible part.
 func (p *Page) Screen(name string) {
 	p.t.Helper()
 	p.keep(name, run(p, chromedp.CaptureScreenshot()))
@@ -289,13 +289,13 @@ func (p *Page) keep(name string, png []byte) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
 }
 
-// Collect collects the page's garbage: what is left of its memory is held.
+// Collect collects the page's garbage, so that only live memory is measured.
 func (p *Page) Collect() {
 	p.t.Helper()
 	call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 }
 
-// Await is the outcome of a promise of the page.
+// Await returns the result of a promise.
 func Await[T any](p *Page, expression string) T {
 	p.t.Helper()
 	return run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

@@ -44,7 +44,7 @@ func TestHarnessFindsFaults(t *testing.T) {
 	p.Keys("axb" + kb.Backspace + "c")
 	assert.Equal(t, "ac", Eval[string](p, `document.querySelector("#field").value`))
 
-	// Whatever is wrong is complained about once it is heard of.
+	// All faults are reported, once the browser has sent its events.
 	p.Do(`fetch("http://127.0.0.1:9/elsewhere").catch(() => {}); setTimeout(() => { throw new Error("thrown") }); console.error("said")`)
 	heard := func() string {
 		p.mu.Lock()

@@ -3,10 +3,9 @@
 
 // Package freeport finds loopback ports for processes that must be told theirs.
 //
-// A port is bound, closed and handed out; no port is handed out twice by one
-// test binary. Ports lie below the ephemeral range, so that no outgoing
-// connection takes one before its owner binds it, and each test binary begins
-// its search elsewhere, so that packages tested side by side rarely meet.
+// Each port is bound, closed and returned, at most once per test binary. Ports are below the ephemeral range, so that
+// no outgoing connection takes one before its owner binds it. Each test binary starts its search elsewhere, so that
+// packages tested in parallel rarely collide.
 package freeport
 
 import (
@@ -21,7 +20,7 @@ import (
 const (
 	lowest = 20000
 	count  = 12000 // up to 31999; Linux takes ephemeral ports from 32768
-	// Neighbouring process ids start this many ports apart.
+	// Test binaries with adjacent process IDs start this many ports apart.
 	stride = 131
 )
 

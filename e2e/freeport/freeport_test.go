@@ -46,7 +46,7 @@ func TestTakenPortsArePassedOver(t *testing.T) {
 	next := lowest + pool.next
 	pool.Unlock()
 	l, err := net.Listen("tcp", (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: next}).String())
-	if err == nil { // else someone else has it, which serves as well
+	if err == nil { // otherwise another process uses it, which serves as well
 		defer l.Close()
 	}
 	assert.NotEqual(t, next, Get(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Alert is a rule and what it has found so far, as Prometheus keeps it: an expression fires for a series once it has
-// returned that in each evaluation for a while.
+// Alert is an alerting rule with its state, as in Prometheus: it fires for a series that the expression has returned in
+// each evaluation for a while.
 type Alert struct {
 	Expr string
 	For  time.Duration
@@ -18,7 +18,7 @@ type Alert struct {
 	since map[string]time.Time
 }
 
-// Evaluate asks once, and returns what fires.
+// Evaluate evaluates the rule once, and returns what fires.
 func (a *Alert) Evaluate(h *History) (firing promql.Vector) {
 	h.t.Helper()
 	since := map[string]time.Time{}

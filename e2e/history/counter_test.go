@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a counter counted before its first sample is counted, and so is what it counts after it began anew with more than before.
+// A counter's value in its first sample counts, and so does its value after a restart that left it higher than before.
 func TestCountersBeginWithZero(t *testing.T) {
 	h := New(t)
 	at := func(seconds int) time.Time { return time.Unix(1_000_000+int64(seconds), 0) }
@@ -27,7 +27,7 @@ func TestCountersBeginWithZero(t *testing.T) {
 	require.InDelta(t, 5, grown(10), 0)
 	h.PutCounter(honks, at(0), at(20), 7)
 	require.InDelta(t, 7, grown(20), 0)
-	h.PutCounter(honks, at(20), at(30), 100) // a reset that does not show
+	h.PutCounter(honks, at(20), at(30), 100) // a reset that does not lower the value
 	require.InDelta(t, 107, grown(30), 0)
 	h.PutEnd(honks, at(40))
 	require.InDelta(t, 107, grown(40), 0)

@@ -1,9 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history keeps pages of metrics as if Prometheus had scraped them, and
-// answers queries with Prometheus' own engine. Its time passes when it is told to, so
-// a test need not wait for minutes of it.
+// Package history stores pages of metrics as if Prometheus had scraped them, and evaluates queries with Prometheus' own
+// engine. Tests move its clock, so they need not wait for minutes to pass.
 package history
 
 import (
@@ -27,7 +26,7 @@ const (
 	queryTimeout = time.Minute
 )
 
-// History is what was scraped, and the moment up to which it was. It is for one goroutine.
+// History is what was scraped up to a moment. It is not safe for concurrent use.
 type History struct {
 	t      testing.TB
 	memory memory
@@ -35,7 +34,7 @@ type History struct {
 	now    time.Time
 }
 
-// New begins an empty history that ends with the test.
+// New returns an empty history, which ends with the test.
 func New(t testing.TB) *History {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, Parser: Parser()})
@@ -43,16 +42,16 @@ func New(t testing.TB) *History {
 	return &History{t: t, memory: memory{}, engine: engine, now: time.Now().Truncate(time.Minute)}
 }
 
-// MoveTo makes it a moment of another clock.
+// MoveTo sets the clock.
 func (h *History) MoveTo(now time.Time) { h.now = now }
 
-// Put writes one sample of a series. Those of a series come in order.
+// Put stores one sample of a series. The samples of a series must come in order.
 func (h *History) Put(series labels.Labels, at time.Time, v float64) {
 	h.memory.append(series, sample{at.UnixMilli(), v})
 }
 
-// PutCounter is Put for a counter that says since when it counts: it was zero then, which is written if it is news, as Prometheus
-// does with such times.
+// PutCounter is Put for a counter with a start timestamp. If that is new, it also stores a zero for it, as Prometheus
+// does.
 func (h *History) PutCounter(series labels.Labels, since, at time.Time, v float64) {
 	if zero, news := h.memory.since(series, since.UnixMilli()); news && zero < at.UnixMilli() {
 		h.memory.append(series, sample{zero, 0})
@@ -60,15 +59,15 @@ func (h *History) PutCounter(series labels.Labels, since, at time.Time, v float6
 	h.Put(series, at, v)
 }
 
-// PutEnd writes that a series ends.
+// PutEnd stores a staleness marker.
 func (h *History) PutEnd(series labels.Labels, at time.Time) {
 	h.Put(series, at, math.Float64frombits(value.StaleNaN))
 }
 
-// Pass lets time pass.
+// Pass advances the clock.
 func (h *History) Pass(d time.Duration) { h.now = h.now.Add(d) }
 
-// Scraped writes a page, in the text format of Prometheus, as that of a target that is up.
+// Scraped stores a page in Prometheus' text format, from a target that is up.
 func (h *History) Scraped(job, instance, page string) {
 	h.t.Helper()
 	p, err := textparse.New([]byte(page), "text/plain; version=0.0.4", labels.NewSymbolTable(), textparse.ParserOptions{})
@@ -91,7 +90,7 @@ func (h *History) Scraped(job, instance, page string) {
 	h.append(labels.FromStrings(model.MetricNameLabel, "up"), target, 1)
 }
 
-// Down writes that a target could not be scraped.
+// Down stores that a target could not be scraped.
 func (h *History) Down(job, instance string, others ...string) {
 	h.append(labels.FromStrings(append(others, model.MetricNameLabel, "up")...), labels.FromStrings("job", job, "instance", instance), 0)
 }
@@ -102,7 +101,7 @@ func (h *History) append(series, target labels.Labels, value float64) {
 	h.memory.append(b.Labels(), sample{h.now.UnixMilli(), value})
 }
 
-// Query answers an expression as of now: series with their values.
+// Query evaluates an expression at the current time.
 func (h *History) Query(expr string) promql.Vector {
 	h.t.Helper()
 	query, err := h.engine.NewInstantQuery(h.t.Context(), h.memory, nil, expr, h.now)
@@ -110,14 +109,14 @@ func (h *History) Query(expr string) promql.Vector {
 	defer query.Close()
 	result := query.Exec(h.t.Context())
 	require.NoError(h.t, result.Err, expr)
-	warnings, _ := result.Warnings.CountWarningsAndInfo() // that a counter's name ends in nothing is information
+	warnings, _ := result.Warnings.CountWarningsAndInfo() // infos are allowed, such as that a counter's name does not end in _total
 	require.Zero(h.t, warnings, "%s: %v", expr, result.Warnings)
 	vector, err := result.Vector()
 	require.NoError(h.t, err, expr)
 	return append(promql.Vector(nil), vector...)
 }
 
-// Parser is that of the queries. It knows `anchored`: how much a counter grew between samples, and no more.
+// Parser parses the queries. It enables `anchored`, with which increase counts exactly the growth between samples.
 func Parser() parser.Parser {
 	return parser.NewParser(parser.Options{EnableExtendedRangeSelectors: true})
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// memory is a storage of floats that the query engine can read. Prometheus' own
-// database would bring in all of its service discoveries.
+// memory is a storage of floats that the query engine can read. Prometheus' own database would link all of its service
+// discoveries.
 type memory map[string]*series
 
 type series struct {
 	labels  labels.Labels
 	samples []chunks.Sample
-	since   int64 // of a counter that says so
+	since   int64 // start timestamp of a counter, if it has one
 }
 
 func (m memory) append(l labels.Labels, s sample) {
@@ -33,7 +33,8 @@ func (m memory) append(l labels.Labels, s sample) {
 	m[key].samples = append(m[key].samples, s)
 }
 
-// since notes since when a counter counts, and reports whether that is news, and from when on that can be said.
+// since stores a counter's start timestamp. It reports whether that is new, and the first timestamp at which the
+// counter can be zero.
 func (m memory) since(l labels.Labels, t int64) (from int64, news bool) {
 	key := l.String()
 	if m[key] == nil {
@@ -50,7 +51,7 @@ func (m memory) since(l labels.Labels, t int64) (from int64, news bool) {
 	return from, true
 }
 
-// Querier of all times: the engine looks only at those it asked for.
+// Querier returns a querier of all times: the engine drops samples outside of its range.
 func (m memory) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: m.find}, nil
 }
@@ -66,7 +67,7 @@ func (m memory) find(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher
 	return &set{found: found}
 }
 
-// set walks series; the current one is before found.
+// set iterates over series; found holds those still to come.
 type set struct {
 	at    storage.Series
 	found []storage.Series

@@ -17,19 +17,19 @@ import (
 
 const (
 	modulePath = "github.com/godwit-otel/godwit/"
-	// each stands in a key for the elements of a list, and for the values of a map.
+	// each stands in a path for the elements of a list and the values of a map.
 	each = "*"
 )
 
-// Key is a key of a component's configuration, with :: between its parts.
+// Key is a key of a component's configuration; :: separates the parts of its path.
 type Key struct {
 	Path string
-	// Squashed says that keys of another module's type stand under Path beside our own.
+	// Squashed is set if keys of another module's type are under Path, beside our own.
 	Squashed bool
 }
 
-// Keys reads from the sources which keys the type Config of a component's package has. folder is the package's, below
-// root, the repository's.
+// Keys returns the keys of the type Config in the sources of a component's package. folder is relative to root, the
+// repository.
 func Keys(root, folder string) ([]Key, error) {
 	r := reader{root: root, packages: map[string]map[string]definition{}}
 	pkg, err := r.open(folder)
@@ -44,16 +44,16 @@ func Keys(root, folder string) ([]Key, error) {
 	return r.keys, r.err
 }
 
-// definition is a type, and what its file imports.
+// definition is a type and the imports of its file.
 type definition struct {
 	folder  string
 	of      ast.Expr
-	imports map[string]string // paths by name
+	imports map[string]string // package paths by name
 }
 
 type reader struct {
 	root     string
-	packages map[string]map[string]definition // by folder and name
+	packages map[string]map[string]definition // by directory and type name
 	keys     []Key
 	err      error
 }
@@ -78,7 +78,7 @@ func (r *reader) open(folder string) (map[string]definition, error) {
 		}
 		imports := map[string]string{}
 		for _, spec := range file.Imports {
-			path, _ := strconv.Unquote(spec.Path.Value) // the parser has
+			path, _ := strconv.Unquote(spec.Path.Value) // it has been parsed already
 			name := path[strings.LastIndexByte(path, '/')+1:]
 			if spec.Name != nil {
 				name = spec.Name.Name
@@ -99,7 +99,7 @@ func (r *reader) open(folder string) (map[string]definition, error) {
 	return types, nil
 }
 
-// walk lists the keys of a type that is found under path.
+// walk adds the keys of a type under path.
 func (r *reader) walk(d definition, path string) {
 	switch of := d.of.(type) {
 	case *ast.StarExpr:
@@ -108,7 +108,7 @@ func (r *reader) walk(d definition, path string) {
 		r.elements(d.with(of.Elt), path)
 	case *ast.MapType:
 		r.elements(d.with(of.Value), path)
-	case *ast.IndexExpr: // an optional one
+	case *ast.IndexExpr: // an optional value
 		r.walk(d.with(of.Index), path)
 	case *ast.Ident:
 		if own, ok := r.packages[d.folder][of.Name]; ok {
@@ -127,7 +127,7 @@ func (r *reader) walk(d definition, path string) {
 
 func (d definition) with(of ast.Expr) definition { return definition{d.folder, of, d.imports} }
 
-// elements lists what a list or a map holds, which for plain values is nothing more than the key itself.
+// elements adds the keys in a list or a map. For plain values that is only the key itself.
 func (r *reader) elements(d definition, path string) {
 	before := len(r.keys)
 	r.walk(d, path+"::"+each)
@@ -136,7 +136,7 @@ func (r *reader) elements(d definition, path string) {
 	}
 }
 
-// foreign goes on in a package of ours, and stops at one of others.
+// foreign follows a type into another package of ours, and stops at other modules.
 func (r *reader) foreign(d definition, of *ast.SelectorExpr, path string) {
 	from := d.imports[of.X.(*ast.Ident).Name]
 	folder, ours := strings.CutPrefix(from, modulePath)
@@ -158,7 +158,7 @@ func (r *reader) fields(d definition, of *ast.StructType, path string) {
 		if field.Tag == nil {
 			continue
 		}
-		text, _ := strconv.Unquote(field.Tag.Value) // the parser has
+		text, _ := strconv.Unquote(field.Tag.Value) // it has been parsed already
 		name, rest, _ := strings.Cut(reflect.StructTag(text).Get("mapstructure"), ",")
 		switch {
 		case strings.Contains(rest, "squash"):
@@ -171,7 +171,7 @@ func (r *reader) fields(d definition, of *ast.StructType, path string) {
 			r.walk(d.with(field.Type), join(path, name))
 		}
 	}
-	if len(r.keys) == before { // it reads itself
+	if len(r.keys) == before { // it unmarshals itself
 		r.keys = append(r.keys, Key{Path: path})
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package matrix makes configurations in which options of our components are away from their defaults: each alone, in
-// random pairs, and in random pipelines. It knows which keys there are from the sources, so that none is forgotten, and
-// does not run anything. What it makes depends on its seed alone.
+// Package matrix makes configurations in which options of our components differ from their defaults: one at a time, in
+// random pairs, and in random pipelines. It reads the keys from the sources, so that none is missed. It runs nothing,
+// and its results depend only on the seed.
 package matrix
 
 import (
@@ -20,18 +20,18 @@ type Choice struct {
 	Value     Value
 }
 
-// String is how the choice is written on a line.
+// String returns the choice on one line.
 func (c Choice) String() string {
 	return fmt.Sprintf("%s %s %s %s: %s", c.Component.Role, strings.TrimSuffix(c.Component.Section, "s"), c.Component.ID, c.Option.Key, c.Value.Text)
 }
 
-// Extra is YAML laid over the configuration of one process.
+// Extra is YAML merged into the configuration of one process.
 type Extra struct{ Role, Text string }
 
 // End says how the processes of a run end.
 type End int
 
-// What happens to a run before both processes are told to stop.
+// What happens before both processes are stopped.
 const (
 	Orderly End = iota
 	KillAgent
@@ -43,19 +43,19 @@ type Run struct {
 	Seed    uint64
 	Choices []Choice
 	Extras  []Extra
-	// Gates are feature gates of both processes.
+	// Gates are feature gates for both processes.
 	Gates []string
-	// Full says that the full distribution is run, which has what the others lack.
+	// Full is set to run the full distribution, which has components that the others lack.
 	Full bool
 	End  End
 }
 
-// Loses reports whether data may go missing.
+// Loses reports whether data may be lost.
 func (r *Run) Loses() bool {
 	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Loses })
 }
 
-// String tells the run on lines of its own.
+// String describes the run on several lines.
 func (r *Run) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %d, end %d, full %v, gates %q", r.Seed, r.End, r.Full, r.Gates)
@@ -68,7 +68,7 @@ func (r *Run) String() string {
 	return b.String()
 }
 
-// all lists each value of each option of a component.
+// all returns each value of each option of a component.
 func (c *Component) all() []Choice {
 	var all []Choice
 	for i := range c.Options {
@@ -79,8 +79,8 @@ func (c *Component) all() []Choice {
 	return all
 }
 
-// Singles are runs in which each component has one option away from its default, until every value of every option has
-// had its turn. Components do not know each other, so one process tries an option of each.
+// Singles returns runs in which each component has one option that differs from its default, so that all values of all
+// options occur. Components are independent, so one process tests an option of each.
 func Singles() []*Run {
 	var runs []*Run
 	at := func(i int) *Run {
@@ -92,7 +92,7 @@ func Singles() []*Run {
 	for c := range Components {
 		i := 0
 		for _, choice := range Components[c].all() {
-			for choice.Value.Peer != "" && at(i).reaches() { // two would reach for the same
+			for choice.Value.Peer != "" && at(i).reaches() { // two could change the same setting of the other process
 				i++
 			}
 			run := at(i)
@@ -103,13 +103,13 @@ func Singles() []*Run {
 	return runs
 }
 
-// reaches reports whether the run has a value that changes the other process.
+// reaches reports whether the run has a value that also changes the other process.
 func (r *Run) reaches() bool {
 	return slices.ContainsFunc(r.Choices, func(c Choice) bool { return c.Value.Peer != "" })
 }
 
-// Random makes run number seed: up to two options away from their default in each component, pipelines with
-// processors of others, exporters that share data, feature gates.
+// Random returns run number seed: up to two options per component differ from their defaults, pipelines have processors
+// of other vendors, exporters share data, and feature gates are set.
 func Random(seed uint64) *Run {
 	dice := rand.New(rand.NewPCG(seed, 17))
 	run := &Run{Seed: seed, End: End(dice.IntN(3)), Full: dice.IntN(2) == 0}
@@ -146,17 +146,18 @@ func overlap(a, b string) bool {
 	return head(a) == head(b)
 }
 
-// pooling has the Collector free metrics as soon as a component has consumed them. Behind its own batch processor, of several exporters
-// only the first then gets something, whichever these are: its debug exporter twice, and the second has no points.
+// pooling makes the Collector free metrics once a component has consumed them. With the Collector's own batch
+// processor, only the first of several exporters then gets the data, whichever they are: with two debug exporters, the
+// second one has no points.
 const pooling = "pdata.useProtoPooling"
 
-// batches reports whether an extra is a batch processor.
+// batches reports whether an extra adds a batch processor.
 func (e Extra) batches() bool { return strings.HasPrefix(e.Text, "processors: {batch") }
 
-// gates are those that touch what components are given.
+// gates are those that affect components.
 var gates = []string{pooling, "receiverhelper.newReceiverMetrics", "telemetry.newPipelineTelemetry"}
 
-// processors of others, with a configuration that keeps data; small ones are in each distribution.
+// processors of other vendors, with a configuration that keeps all data. Small ones are in every distribution.
 var processors = []struct {
 	id, text string
 	small    bool
@@ -173,7 +174,7 @@ var processors = []struct {
 	{"resourcedetection", "{detectors: [env]}", false},
 }
 
-// extend puts processors and exporters of others into a pipeline.
+// extend adds processors and exporters of other vendors to a pipeline.
 func (r *Run) extend(dice *rand.Rand, role, pipeline string) {
 	for range dice.IntN(3) {
 		p := processors[dice.IntN(len(processors))]

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// Whoever adds a key adds values for it to the table, and so has it tried.
+// A new key must get values in the table of options, so that it is tested.
 func TestNoKeyIsForgotten(t *testing.T) {
 	for _, c := range Components {
 		keys, err := Keys(repository.Root(t), c.Folder)
@@ -31,7 +31,7 @@ func TestNoKeyIsForgotten(t *testing.T) {
 	}
 }
 
-// tried reports whether the table has values for a key, or for some of those squashed into it.
+// tried reports whether the table has values for a key, or for keys squashed into it.
 func tried(c Component, keys []Key, key Key) bool {
 	return slices.ContainsFunc(c.Options, func(o Option) bool {
 		if !key.Squashed {

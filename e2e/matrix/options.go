@@ -5,24 +5,24 @@ package matrix
 
 import "slices"
 
-// Option is a key with values other than its default.
+// Option is a key with values that differ from its default.
 type Option struct {
-	// Key as Keys has it, or one below it of another module's type. What stands before the first * is set.
+	// Key is a path as in Keys, or one below it of another module's type. The part before the first * is set.
 	Key    string
 	Values []Value
 }
 
-// Value of a key. $DIR, $PORT and the like are filled in: see Road.
+// Value is the value of a key. $DIR, $PORT and other variables are replaced: see Texts.
 type Value struct {
 	// Text is YAML.
 	Text string
-	// With is YAML that is laid over the configuration of the same process, Peer over that of the other.
+	// With is YAML merged into the configuration of the same process, Peer into that of the other process.
 	With, Peer string
-	// Loses says that data may go missing on the way: what is limited, dropped, or dropped.
+	// Loses is set if data may be limited, filtered or dropped.
 	Loses bool
 }
 
-// values are plain ones.
+// values returns plain values.
 func values(texts ...string) []Value {
 	var all []Value
 	for _, text := range texts {
@@ -31,14 +31,14 @@ func values(texts ...string) []Value {
 	return all
 }
 
-// ruled is a rule of the endpoint that is the destination.
+// ruled returns a relabelling rule for the exporter's only endpoint.
 func ruled(rule string) []Value {
 	return []Value{{
 		Text: "[{endpoint: $DESTINATION, write_relabel_configs: [" + rule + "]}]", With: "exporters: {remotewrite: {endpoint: ''}}",
 	}}
 }
 
-// losing are values with which data may go missing.
+// losing returns values with which data may be lost.
 func losing(texts ...string) []Value {
 	all := values(texts...)
 	for i := range all {
@@ -47,7 +47,7 @@ func losing(texts ...string) []Value {
 	return all
 }
 
-// tenanted is a table of tenants, with a rule for each of them.
+// tenanted returns a table of tenants, with a rule for each tenant.
 func tenanted(text string) []Value {
 	return []Value{{
 		Text: text, Loses: true,
@@ -55,14 +55,14 @@ func tenanted(text string) []Value {
 	}}
 }
 
-// Component is one whose options are tried.
+// Component is a component whose options are tested.
 type Component struct {
-	// Role is the process it is in, Section and ID where it stands in the configuration.
+	// Role is its process; Section and ID are its place in the configuration.
 	Role, Section, ID string
-	// Folder has the source of its configuration.
+	// Folder is the directory of its configuration's source.
 	Folder  string
 	Options []Option
-	// Apart lists keys that no run sets, with the reason.
+	// Apart holds keys that no run sets, with the reason.
 	Apart map[string]string
 }
 
@@ -72,7 +72,7 @@ const (
 	Gateway = "gateway"
 )
 
-// Components are all of ours, in each process that has them.
+// Components are all of our components, for each process that has them.
 var Components = []Component{
 	{Agent, "receivers", "fastprometheus", "receiver/fastprometheusreceiver", scraping, nil},
 	{Agent, "receivers", "prometheus", "receiver/fastprometheusreceiver", scraping, nil},
@@ -199,7 +199,7 @@ var limiting = []Option{
 	{"shared", values("true", "false")},
 }
 
-// The other process must see the destinations that the agent is given.
+// The other process needs settings that match the agent's destination.
 var writingToTheGateway = []Option{
 	{"http::tls", []Value{{
 		Text: "{ca_file: $DIR/cert.pem}", With: "exporters: {remotewrite: {endpoint: https://$WRITE/api/v1/write}}",
@@ -309,7 +309,7 @@ var writing = []Option{
 	{"delta::max_series", []Value{{Text: "1", With: "exporters: {remotewrite: {delta: {to_cumulative: true}}}"}}},
 }
 
-// relabelling are rules for series, which both exporters have.
+// relabelling are rules for series, which both exporters support.
 var relabelling = []Option{
 	{"write_relabel_configs::*::source_labels", []Value{{Text: "[{source_labels: [__name__, instance], target_label: new}]"}, {Text: "[{source_labels: [job], action: drop}]", Loses: true}}},
 	{"write_relabel_configs::*::separator", values("[{source_labels: [__name__, job], separator: '@', target_label: new}]")},
@@ -328,7 +328,7 @@ var dropIn = []Option{
 	{"retry_on_failure::initial_interval", values("1ms")},
 	{"retry_on_failure::enabled", values("false")},
 	{"remote_write_queue::enabled", values("false")},
-	{"remote_write_queue::queue_size", []Value{{Text: "1", Loses: true}, {Text: "10", Loses: true}, {Text: "1000"}}}, // small batches of a burst are more than ten
+	{"remote_write_queue::queue_size", []Value{{Text: "1", Loses: true}, {Text: "10", Loses: true}, {Text: "1000"}}}, // a burst has over ten batches
 	{"remote_write_queue::num_consumers", values("0", "1", "20")},
 	{"wal::directory", values("$DIR/wal")},
 	{"wal::buffer_size", []Value{{Text: "1", With: "exporters: {prometheusremotewrite: {wal: {directory: $DIR/wal}}}"}}},

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// agentRoad scrapes by both receivers, takes OTLP of all kinds, and sends on by each exporter. Its neighbour is what no
-// option touches.
+// agentRoad scrapes with both receivers, receives OTLP of all kinds, and sends with each exporter. No option changes
+// the pipeline of its neighbour.
 const agentRoad = `
 extensions:
   health_check: {endpoint: $HEALTH}
@@ -51,7 +51,7 @@ service:
     traces: {receivers: [otlp], exporters: [otlpstream]}
 `
 
-// gatewayRoad takes what the agent sends and sends it on.
+// gatewayRoad receives what the agent sends and passes it on.
 const gatewayRoad = `
 extensions:
   health_check: {endpoint: $HEALTH}
@@ -75,8 +75,8 @@ service:
 
 var roads = map[string]string{Agent: agentRoad, Gateway: gatewayRoad}
 
-// Texts renders the configurations of a run's processes. variables are filled in by name; those that differ from
-// process to process are under its role and a slash.
+// Texts returns the configurations of a run's processes, by role. It replaces variables by name; those that differ
+// between processes have the role and a slash as prefix.
 func (r *Run) Texts(variables map[string]string) (map[string]string, error) {
 	trees := map[string]map[string]any{}
 	for role, road := range roads {
@@ -149,7 +149,7 @@ func set(tree map[string]any, path []string, value any) {
 	tree[path[len(path)-1]] = value
 }
 
-// lay puts YAML over a tree: maps are merged, a list whose key ends in + is added, all else is replaced.
+// lay merges YAML into a tree: maps are merged, a list is appended if its key ends in +, all else is replaced.
 func lay(tree map[string]any, text string) error {
 	var over map[string]any
 	if err := yaml.Unmarshal([]byte(text), &over); err != nil {

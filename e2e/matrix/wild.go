@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// wildRoad has all of our components in one process: what is scraped goes out by remote write and as a stream, comes in again by both,
-// and is sent to a server.
+// wildRoad has all of our components in one process: what is scraped is sent by remote write and as a stream to
+// receivers of the same process, and from there to a server.
 const wildRoad = `
 extensions:
   console: {endpoint: 127.0.0.1:$CONSOLE}
@@ -53,16 +53,16 @@ service:
     metrics/in: {receivers: [remotewrite, otlpstream], processors: [cardinality], exporters: [remotewrite/out]}
 `
 
-// elsewhere are keys with which a process would ask somebody who is not on this machine.
+// elsewhere matches keys with which a process would connect to other machines.
 var elsewhere = regexp.MustCompile(`_sd_configs$|^(sigv4|azuread|google_iam|oauth2|proxy_url|proxy_from_environment|tpm|middlewares|authenticator)$`)
 
-// Schema is that of a configuration, which editors use.
+// Schema is the schema of configurations for editors.
 type Schema struct {
 	root   map[string]any
 	leaves []leaf
 }
 
-// leaf is a key of a component that holds a value, or a list, and not keys of its own.
+// leaf is a key of a component with a value or a list, but no keys of its own.
 type leaf struct {
 	path   []string
 	schema map[string]any
@@ -103,7 +103,7 @@ func at(tree any, path ...string) any {
 	return tree
 }
 
-// deepest is how many keys may stand above a value.
+// deepest is the number of keys above a value at most.
 const deepest = 8
 
 func (s *Schema) gather(path []string, schema map[string]any) {
@@ -139,8 +139,8 @@ func (s *Schema) resolve(schema map[string]any) map[string]any {
 	}
 }
 
-// Wild makes configuration number seed, in which up to four keys have values of their type, most of them at an edge. It returns the
-// configuration and these keys.
+// Wild returns configuration number seed, in which up to four keys have values of their type, mostly extreme ones. It
+// also returns these keys.
 func (s *Schema) Wild(seed uint64, variables map[string]string) (text string, changed []string, err error) {
 	dice := rand.New(rand.NewPCG(seed, 23))
 	tree := map[string]any{}
@@ -149,7 +149,7 @@ func (s *Schema) Wild(seed uint64, variables map[string]string) (text string, ch
 	}
 	for range 1 + dice.IntN(4) {
 		l := s.leaves[dice.IntN(len(s.leaves))]
-		for slices.Contains(l.path, "tls") && dice.IntN(8) > 0 { // a third of all keys, nearly all of which need another that fits
+		for slices.Contains(l.path, "tls") && dice.IntN(8) > 0 { // it has a third of all keys, mostly with required others
 			l = s.leaves[dice.IntN(len(s.leaves))]
 		}
 		value := s.value(dice, l.path[len(l.path)-1], l.schema, 0)
@@ -164,7 +164,7 @@ func (s *Schema) Wild(seed uint64, variables map[string]string) (text string, ch
 	return fill(string(out), variables), changed, err
 }
 
-// fill replaces $NAME by the variable of that name, the longer name first where one begins another.
+// fill replaces each $NAME by the variable's value. If one name is a prefix of another, the longer one is matched.
 func fill(text string, variables map[string]string) string {
 	names := make([]string, 0, len(variables))
 	for name := range variables {
@@ -192,13 +192,13 @@ var (
 	isTime    = regexp.MustCompile(`ns\|us`)
 )
 
-// value makes one of what the schema allows.
+// value returns a value that the schema allows.
 func (s *Schema) value(dice *rand.Rand, key string, schema map[string]any, depth int) any {
 	schema = s.resolve(schema)
 	if choices, ok := schema["anyOf"].([]any); ok {
 		choices = slices.DeleteFunc(slices.Clone(choices), func(c any) bool {
 			pattern, _ := at(c, "pattern").(string)
-			return pattern == `\$\{` // a variable, which is none of these
+			return pattern == `\$\{` // not the alternative for environment variables
 		})
 		choice := choices[dice.IntN(len(choices))].(map[string]any)
 		if _, ok := choice["description"]; !ok {

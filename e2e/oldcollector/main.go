@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command oldcollector is a Collector of 2021, of the Collector's own released modules: it speaks standard OTLP as it was
-// then, and knows gzip and no other compression. Tests put it at either end of a link.
+// Command oldcollector is a Collector of 2021, built from the Collector's own released modules. It speaks the standard
+// OTLP of that time and knows no compression but gzip. Tests put it at either end of a link.
 package main
 
 import (

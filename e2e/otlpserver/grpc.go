@@ -12,13 +12,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // what OTLP exporters use unless told otherwise
+	_ "google.golang.org/grpc/encoding/gzip" // the default of OTLP exporters
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
-// Above what exporters send; the default of 4 MiB is not.
+// Exporters send larger messages than the default of 4 MiB.
 const maxMessage = 256 << 20
 
 func serveGRPC(t testing.TB, s *Server) {
@@ -76,7 +76,7 @@ func (l *logsService) Export(ctx context.Context, req plogotlp.ExportRequest) (p
 	return resp, err
 }
 
-// reject fills in a partial success, if the step wants one.
+// reject sets a partial success, if the step has one.
 func (s Step) reject(setRejected func(int64), setMessage func(string)) {
 	if s.Rejected != 0 {
 		setRejected(s.Rejected)
@@ -102,7 +102,7 @@ func (s *Server) takeGRPC(ctx context.Context, e export) (Step, error) {
 		if p, ok := peer.FromContext(ctx); ok {
 			s.grpc.Reset(p.Addr.String())
 		}
-		fallthrough // the answer must not come before the reset is noticed
+		fallthrough // the response must not come before the reset is noticed
 	case Hang:
 		<-ctx.Done()
 		return step, status.FromContextError(ctx.Err()).Err()

@@ -26,7 +26,7 @@ const (
 	jsonType     = "application/json"
 )
 
-// exchange is what the messages of all signals can do.
+// exchange is implemented by the messages of all signals.
 type exchange interface {
 	UnmarshalProto(b []byte) error
 	UnmarshalJSON(b []byte) error

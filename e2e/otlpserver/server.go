@@ -1,9 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpserver is a receiver of OTLP, over gRPC and over HTTP, that
-// remembers what it got and misbehaves on demand. It decodes with pdata's own
-// services.
+// Package otlpserver is an OTLP receiver, over gRPC and HTTP, that records its requests and fails as a test wants. It
+// decodes with pdata's own services.
 package otlpserver
 
 import (
@@ -23,18 +22,18 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// Options narrow what a server does. The zero value is a server on free ports.
+// Options are the settings of a server. The zero value is a server on free ports.
 type Options struct {
-	// GRPCAddr and HTTPAddr to listen on; default free ports. Fixed ones let a
-	// server come back.
+	// GRPCAddr and HTTPAddr are the addresses to listen on, by default with free ports. A server with fixed ones can be
+	// restarted.
 	GRPCAddr, HTTPAddr string
-	// CountOnly keeps totals and no data, for loads that would not fit.
+	// CountOnly records totals but no data, for loads that would not fit into memory.
 	CountOnly bool
 }
 
 // Server is a running receiver of all three signals.
 type Server struct {
-	// Script says how requests are answered, whichever way they come.
+	// Script says how to respond to requests, over both transports.
 	script.Script[Step]
 
 	opts       Options
@@ -48,7 +47,7 @@ type Server struct {
 	totals   Totals
 }
 
-// Request is what is remembered of one request.
+// Request is the record of one request.
 type Request struct {
 	At     time.Time
 	Signal Signal
@@ -56,11 +55,11 @@ type Request struct {
 	Header http.Header
 	// Items are data points, spans or log records.
 	Items int
-	// Kept reports whether the data was.
+	// Kept reports whether the data were kept.
 	Kept bool
 }
 
-// Signal is what a request carries.
+// Signal is the kind of data in a request.
 type Signal string
 
 // The signals.
@@ -70,12 +69,12 @@ const (
 	Logs    Signal = "logs"
 )
 
-// Totals sum up the requests whose data was kept.
+// Totals are sums over the requests whose data were kept.
 type Totals struct {
 	Requests, DataPoints, Spans, LogRecords int
 }
 
-// What is remembered of requests is bounded, for a sender that runs wild.
+// The number of records is limited, for senders out of control.
 const maxRequests = 100_000
 
 // New starts a server that ends with the test.
@@ -93,10 +92,10 @@ func New(t testing.TB, opts Options) *Server {
 	return s
 }
 
-// GRPCAddr is host:port of the gRPC service.
+// GRPCAddr returns host:port of the gRPC service.
 func (s *Server) GRPCAddr() string { return s.grpc.Addr().String() }
 
-// HTTPURL is the base that /v1/metrics and so on are added to.
+// HTTPURL returns the URL to which clients append /v1/metrics and so on.
 func (s *Server) HTTPURL() string { return "http://" + s.http.Addr().String() }
 
 // ResetAll cuts every open connection, as a crash would.
@@ -105,38 +104,38 @@ func (s *Server) ResetAll() {
 	s.http.ResetAll()
 }
 
-// WireBytes tells how many bytes came over all connections, framing included.
+// WireBytes returns the number of bytes received on all connections, with framing.
 func (s *Server) WireBytes() int64 { return s.grpc.Received() + s.http.Received() }
 
-// Metrics lists what was kept, in order of arrival.
+// Metrics returns the data that were kept, in order of arrival.
 func (s *Server) Metrics() []pmetric.Metrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.metrics)
 }
 
-// Traces lists what was kept, in order of arrival.
+// Traces returns the data that were kept, in order of arrival.
 func (s *Server) Traces() []ptrace.Traces {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.traces)
 }
 
-// Logs lists what was kept, in order of arrival.
+// Logs returns the data that were kept, in order of arrival.
 func (s *Server) Logs() []plog.Logs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.logs)
 }
 
-// Requests lists the requests in order of arrival, at most the first 100000.
+// Requests returns the first 100000 requests in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Totals of what was kept.
+// Totals returns the totals of the data that were kept.
 func (s *Server) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +146,7 @@ func (s *Server) Totals() Totals {
 type export struct {
 	signal Signal
 	items  int
-	// keep adds the data to the server's; the mutex is held.
+	// keep stores the data; the caller holds the server's mutex.
 	keep func(*Server)
 }
 
@@ -178,8 +177,7 @@ func exportLogs(ld plog.Logs) export {
 	}}
 }
 
-// take remembers a request and lets its step's delay pass. It reports false when
-// the request ended meanwhile.
+// take records a request and waits for its step's delay. It reports false if the request has ended meanwhile.
 func (s *Server) take(ctx context.Context, header http.Header, e export) (Step, bool) {
 	step := s.Next()
 	s.mu.Lock()

@@ -14,38 +14,36 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Step says how one request is answered. The zero step keeps the data and says so.
+// Step says how to respond to one request. The zero step keeps the data and responds OK.
 type Step struct {
-	// Code of the answer. Data answered with anything but OK is not kept. Over HTTP
-	// it becomes the status that stands for it, unless HTTPStatus is set.
+	// Code of the response. Data are kept only with OK. Over HTTP it becomes the corresponding status, unless
+	// HTTPStatus is set.
 	Code       codes.Code
 	HTTPStatus int
 	Message    string
-	// RetryInfo asks for a pause: as a detail of the gRPC status, as Retry-After in
-	// whole seconds over HTTP. nil sends neither; zero is a pause of none.
+	// RetryInfo asks for a pause: as a detail of the gRPC status, or over HTTP as Retry-After in whole seconds. nil
+	// sends neither.
 	RetryInfo *time.Duration
-	// Keep keeps the data whatever the answer: the receiver that stores and then
-	// fails to say so.
+	// Keep keeps the data whatever the response is, like a receiver that stores data but fails to acknowledge them.
 	Keep bool
-	// Rejected and RejectedMessage make a success partial.
+	// Rejected and RejectedMessage make the success a partial one.
 	Rejected        int64
 	RejectedMessage string
-	// Delay passes before the answer.
+	// Delay is the time before the response.
 	Delay time.Duration
-	// Fault spoils the exchange.
+	// Fault breaks the exchange.
 	Fault Fault
 }
 
-// Fault is a way not to answer.
+// Fault is a way to fail.
 type Fault int
 
 const (
-	// NoFault answers as the step says.
+	// NoFault responds as the step says.
 	NoFault Fault = iota
-	// Hang never answers.
+	// Hang never responds.
 	Hang
-	// Reset cuts the connection instead of answering, and with it every other
-	// request on it.
+	// Reset cuts the connection instead of responding, which also ends all other requests on it.
 	Reset
 )
 
@@ -53,11 +51,11 @@ func (s Step) ok() bool { return s.Fault == NoFault && s.Code == codes.OK && s.H
 
 func (s Step) keeps() bool { return s.Keep || s.ok() }
 
-// proto is the status as both transports carry it.
+// proto returns the status that both transports send.
 func (s Step) proto() *spb.Status {
 	st := status.New(s.Code, s.Message)
 	if s.RetryInfo != nil && s.Code != codes.OK {
-		// Cannot fail: the detail is a known message and the code is not OK.
+		// It cannot fail: the detail is a known message and the code is not OK.
 		st, _ = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(*s.RetryInfo)})
 	}
 	return st.Proto()

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/encoding"
 )
 
-// gRPC knows gzip only; zstd is what exporters that care use.
+// gRPC itself knows only gzip; many exporters use zstd.
 func init() { encoding.RegisterCompressor(zstdCompressor{}) }
 
 type zstdCompressor struct{}
@@ -22,6 +22,6 @@ func (zstdCompressor) Compress(w io.Writer) (io.WriteCloser, error) {
 }
 
 func (zstdCompressor) Decompress(r io.Reader) (io.Reader, error) {
-	// One goroutine less per message, and nothing to close.
+	// It starts no goroutine, and there is nothing to close.
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 }

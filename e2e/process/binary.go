@@ -13,12 +13,11 @@ import (
 	"github.com/godwit-otel/godwit/e2e/repository"
 )
 
-// BinaryDir names the environment variable that says where the binaries are when
-// they are not in bin/ of the repository.
+// BinaryDir names the environment variable with the directory of the binaries, if that is not bin/ of the repository.
 const BinaryDir = "GODWIT_BIN"
 
-// Binary returns the path of a built distribution and fails the test when there
-// is none: a test that is skipped tells nobody that nothing was tested.
+// Binary returns the path of a built distribution. It fails the test if there is none: a skipped test would hide that
+// nothing was tested.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(BinaryDir)
@@ -35,10 +34,9 @@ func Binary(t testing.TB, name string) string {
 	return path
 }
 
-// Installed returns the path of a copy of a built distribution, written in pieces
-// as unpackers of packages and images do. It matters for resident memory: Linux
-// 6.18 maps a file by whole folios of the page cache, as large as the pieces in
-// which it was written, and the Go linker writes in pieces of 2 MB.
+// Installed returns the path of a copy of a built distribution, written in chunks as package managers and container
+// engines do. That matters for resident memory: Linux 6.18 maps a file by whole folios of the page cache, which are as
+// large as the chunks it was written in, and the Go linker writes chunks of 2 MB.
 func Installed(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -59,7 +57,7 @@ func install(path, from string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	// The struct hides ReadFrom, which would leave the size of the pieces to the kernel.
+	// The struct hides ReadFrom, which would leave the size of the chunks to the kernel.
 	_, err = io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, 32<<10))
 	return err
 }

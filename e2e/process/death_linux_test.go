@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// A test binary that panics or runs into its timeout cleans up nothing.
+// A test binary that panics or runs into its timeout does not clean up.
 func TestAProcessEndsWithTheTestBinary(t *testing.T) {
 	binary := act(t, "abandon", freeport.Addr(t))
 	line := binary.WaitLog(timeout, "abandoned ")

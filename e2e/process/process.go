@@ -1,13 +1,12 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs a built binary the way a user does and watches it from
-// outside: what it prints, what it answers, what it costs, how it ends.
+// Package process runs a built binary as a user does, and observes it from outside: its output, its responses, its
+// resources and its end.
 //
-// A process lives in a group of its own, in a directory of its own, and never
-// longer than its test: on Linux the kernel kills it even when the test binary
-// dies without cleaning up. Methods that wait run on the test's goroutine and
-// fail the test; what the process printed is shown when a test has failed.
+// A process has a process group and a directory of its own, and ends at the latest with its test: on Linux the kernel
+// kills it even if the test binary dies without cleaning up. Methods that wait must run on the test's goroutine,
+// because they fail the test. When a test has failed, it logs the output of its processes.
 package process
 
 import (
@@ -30,24 +29,24 @@ import (
 )
 
 const (
-	// How long a process may take to vanish once it was killed.
+	// The longest time until a killed process has ended.
 	killTimeout = time.Minute
-	// How long its last words may take to be read once it has ended, on a machine that has other work.
+	// The longest time, on a busy machine, to read the rest of the output after the end.
 	pipeTimeout = 10 * time.Second
 )
 
-// Settings say what to run.
+// Settings are what to run.
 type Settings struct {
 	// Path of the binary: see Binary.
 	Path string
 	Args []string
-	// Env is added to the environment of the test; NAME=value.
+	// Env is added to the test's environment, as NAME=value.
 	Env []string
-	// Dir is the working directory. Default a new one that goes with the test.
+	// Dir is the working directory. By default it is a temporary one, which is removed after the test.
 	Dir string
 }
 
-// Process is a binary that was started, and perhaps restarted.
+// Process is a binary that was started, and may be restarted.
 type Process struct {
 	t   testing.TB
 	set Settings
@@ -55,15 +54,14 @@ type Process struct {
 	run *run
 }
 
-// run is one life of a process. Its fields but done are fixed before started or
-// after done is closed.
+// run is one run of a process. cmd is set before it starts, and err before done is closed.
 type run struct {
 	cmd  *exec.Cmd
 	err  error
 	done chan struct{}
 }
 
-// Start runs a binary until it ends, is told to, or the test is over.
+// Start runs a binary until it ends, is stopped, or the test ends.
 func Start(t testing.TB, set Settings) *Process {
 	t.Helper()
 	if set.Dir == "" {
@@ -90,12 +88,12 @@ func (p *Process) start() {
 	cmd.Env = append(os.Environ(), p.set.Env...)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.SysProcAttr = attributes()
-	// Pipes that a grandchild keeps open must not keep Wait from returning.
+	// Wait must return even if a grandchild keeps the pipes open.
 	cmd.WaitDelay = pipeTimeout
 	r := &run{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The parent-death signal is bound to the thread that forks, so that thread stays.
+		// The parent-death signal is sent when the forking thread ends, so that thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -109,8 +107,8 @@ func (p *Process) start() {
 	p.run = r
 }
 
-// Restart starts the process again with the same arguments in the same
-// directory. It must have ended. Waits for log lines see new lines only.
+// Restart starts the process again, with the same arguments in the same directory. It must have ended. Waits for log
+// lines consider only new lines.
 func (p *Process) Restart() {
 	p.t.Helper()
 	require.False(p.t, p.Running(), "%s still runs", p.name())
@@ -128,31 +126,30 @@ func (p *Process) Running() bool {
 	}
 }
 
-// PID of the current or last life.
+// PID returns the process ID of the last run.
 func (p *Process) PID() int { return p.run.cmd.Process.Pid }
 
-// Dir is the working directory.
+// Dir returns the working directory.
 func (p *Process) Dir() string { return p.set.Dir }
 
-// Output is what the process printed since it was last started, stdout and
-// stderr in one, less what exceeded the bound of the transcript.
+// Output returns what the process printed since its last start, stdout and stderr together, without what exceeds the
+// limits of the transcript.
 func (p *Process) Output() string { return strings.Join(p.log.lines(), "\n") }
 
-// Signal sends a signal to the process alone, as a service manager would.
+// Signal sends a signal only to the process itself, as a service manager would.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.run.cmd.Process.Signal(s), "cannot signal %s", p.name())
 }
 
-// Kill ends the process and its children by SIGKILL and waits for the end.
+// Kill ends the process and its children by SIGKILL and waits until it has ended.
 func (p *Process) Kill() {
 	p.t.Helper()
 	p.run.kill()
 	p.awaitEnd(killTimeout)
 }
 
-// Wait waits for the process to end by itself and returns its exit code, or -1
-// when a signal ended it.
+// Wait waits until the process ends by itself. It returns the exit code, or -1 if a signal ended it.
 func (p *Process) Wait(timeout time.Duration) int {
 	p.t.Helper()
 	p.awaitEnd(timeout)
@@ -163,7 +160,7 @@ func (p *Process) Wait(timeout time.Duration) int {
 	return p.run.cmd.ProcessState.ExitCode()
 }
 
-// Stop sends a signal and returns the exit code of the end that follows.
+// Stop sends a signal, waits for the end, and returns the exit code.
 func (p *Process) Stop(s os.Signal, timeout time.Duration) int {
 	p.t.Helper()
 	p.Signal(s)
@@ -181,7 +178,7 @@ func (p *Process) awaitEnd(timeout time.Duration) {
 	}
 }
 
-// WaitLog waits for a printed line that contains text and returns the line.
+// WaitLog waits for a printed line that contains text, and returns the line.
 func (p *Process) WaitLog(timeout time.Duration, text string) string {
 	p.t.Helper()
 	var found string
@@ -197,11 +194,10 @@ func (p *Process) WaitLog(timeout time.Duration, text string) string {
 	return found
 }
 
-// Answer judges an HTTP answer, and says why it is not the one waited for.
+// Answer judges an HTTP response. If that is not the one to wait for, it says why.
 type Answer func(status int, body string) (ok bool, why string)
 
-// WaitHTTP waits for a GET of url to be answered well. Without a judgement of the
-// caller's, any 2xx status is well.
+// WaitHTTP waits for a good response to a GET of url. If well is nil, any 2xx status is good.
 func (p *Process) WaitHTTP(timeout time.Duration, url string, well Answer) {
 	p.t.Helper()
 	if well == nil {
@@ -224,11 +220,11 @@ func (p *Process) WaitHTTP(timeout time.Duration, url string, well Answer) {
 	})
 }
 
-// until is wait.Until that gives up when the process ends: nothing will come then.
+// until is wait.Until, but fails at once when the process ends.
 func (p *Process) until(timeout time.Duration, cond func() (bool, string)) {
 	p.t.Helper()
 	wait.Until(p.t, timeout, func() (bool, string) {
-		running := p.Running() // asked first: what a process printed before its end counts
+		running := p.Running() // checked before the condition, because output from before the end counts
 		ok, why := cond()
 		if !ok && !running {
 			p.t.Fatalf("%s ended (%v): %s", p.name(), p.run.cmd.ProcessState, why)
@@ -239,7 +235,7 @@ func (p *Process) until(timeout time.Duration, cond func() (bool, string)) {
 
 func (p *Process) name() string { return filepath.Base(p.set.Path) }
 
-// kill may come after the end; the group is gone then.
+// kill may come after the end; then the group no longer exists.
 func (r *run) kill() {
 	select {
 	case <-r.done:

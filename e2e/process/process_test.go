@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// act starts this very test binary in a role: see play.
+// act starts this test binary in a role: see play.
 func act(t *testing.T, role string, args ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()

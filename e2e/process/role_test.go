@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// roleVariable makes the test binary play a process under test.
+// roleVariable makes the test binary act as a process under test.
 const roleVariable = "PROCESS_TEST_ROLE"
 
 func play(role string) {
@@ -23,7 +23,7 @@ func play(role string) {
 	case "exit":
 		code, _ := strconv.Atoi(os.Args[1])
 		os.Exit(code)
-	case "parent": // has a child in its group
+	case "parent": // has a child in its process group
 		child := exec.Command(os.Args[0], os.Args[1:]...)
 		child.Env = append(os.Environ(), roleVariable+"=serve")
 		child.Stdout = os.Stdout
@@ -44,7 +44,7 @@ func play(role string) {
 		}
 	case "serve":
 		serve()
-	case "abandon": // is a test binary that dies without cleaning up
+	case "abandon": // a test binary that dies without cleaning up
 		p := Start(&recorder{}, Settings{
 			Path: os.Args[0], Args: os.Args[1:], Env: []string{roleVariable + "=serve"}, Dir: os.TempDir(),
 		})
@@ -79,7 +79,7 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 
-// Cleanup does nothing: what uses it cleans up by other means.
+// Cleanup does nothing: its users clean up in other ways.
 func (r *recorder) Cleanup(func()) {}
 
 func (r *recorder) Fatalf(format string, args ...any) {
@@ -87,7 +87,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run lets f fail without ending the caller.
+// run calls f, which may fail, without ending the caller.
 func (r *recorder) run(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// attributes put the process into a group of its own and bind its life to ours.
+// attributes put the process into a process group of its own, and make the kernel kill it when its parent ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
-// The unit of CPU times in /proc, which is 100 Hz on every architecture Go runs on.
+// The unit of CPU times in /proc is 100 Hz on every architecture that Go supports.
 const clockTick = 10 * time.Millisecond
 
 func usageOf(pid int) (Usage, error) {
@@ -29,7 +29,7 @@ func usageOf(pid int) (Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	// The name in parentheses may hold anything; what follows it is field 3 and on.
+	// The name in parentheses may contain anything; fields from the third on follow it.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const utime, stime = 14 - 3, 15 - 3
 	if len(fields) <= stime {

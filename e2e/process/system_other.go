@@ -13,7 +13,7 @@ import (
 
 func attributes() *syscall.SysProcAttr { return nil }
 
-// Without groups, the process alone is killed.
+// Without process groups, only the process itself is killed.
 func killGroup(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -9,26 +9,25 @@ import (
 	"sync"
 )
 
-// What is kept of a process' output: enough for any test here, and a bound on
-// what a process that logs in a loop can take.
+// The limits of the output that is kept: enough for any test here, but bounded for a process that logs in a loop.
 const (
-	maxTranscript = 4 << 20 // bytes; the oldest lines go first
+	maxTranscript = 4 << 20 // bytes; the oldest lines are dropped first
 	maxLine       = 64 << 10
 )
 
-// transcript keeps the last lines a process printed.
+// transcript keeps the last lines that a process printed.
 type transcript struct {
 	mu      sync.Mutex
 	past    []string // complete lines
-	partial []byte   // a line that has begun
-	size    int      // bytes in past
-	dropped int      // lines
-	since   int      // index in past of the first line of this life
+	partial []byte   // an incomplete line
+	size    int      // of past, in bytes
+	dropped int      // number of lines
+	since   int      // index in past of the first line since the last restart
 }
 
 func newTranscript() *transcript { return &transcript{} }
 
-// Write takes what the process prints.
+// Write stores output of the process.
 func (tr *transcript) Write(b []byte) (int, error) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -55,7 +54,7 @@ func (tr *transcript) end() {
 	}
 }
 
-// lines of this life, the last one perhaps incomplete.
+// lines returns the lines since the last restart; the last one may be incomplete.
 func (tr *transcript) lines() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -66,7 +65,7 @@ func (tr *transcript) lines() []string {
 	return lines
 }
 
-// cut begins a new life.
+// cut marks a restart.
 func (tr *transcript) cut() {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -78,7 +77,7 @@ func (tr *transcript) cut() {
 	tr.since = len(tr.past)
 }
 
-// String shows all lives.
+// String returns the output since the first start.
 func (tr *transcript) String() string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

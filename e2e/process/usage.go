@@ -9,23 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Usage is what a process costs.
+// Usage is the resources that a process uses.
 type Usage struct {
-	// RSS is the memory resident now, PeakRSS the most there was, in bytes.
+	// RSS is the resident memory now, PeakRSS its maximum, in bytes.
 	RSS, PeakRSS int64
-	// Anon is the part of RSS that is the process' own. The rest is pages of files,
-	// the binary's above all, of which the kernel maps more or fewer depending on
-	// how the file came into its cache.
+	// Anon is the anonymous part of RSS. The rest is pages of files, mostly of the binary; how many of them the kernel
+	// maps depends on how the file came into its cache.
 	Anon int64
-	// Files is how many file descriptors are open, connections included.
+	// Files is the number of open file descriptors, including connections.
 	Files int
-	// Threads is how many threads of the operating system there are.
+	// Threads is the number of threads of the operating system.
 	Threads int
-	// CPU is the time spent in user and system mode since the start.
+	// CPU is the user and system time since the start.
 	CPU time.Duration
 }
 
-// Usage reads what the running process costs. Linux only.
+// Usage returns the resources of the running process. Linux only.
 func (p *Process) Usage() Usage {
 	p.t.Helper()
 	u, err := usageOf(p.PID())
@@ -33,7 +32,7 @@ func (p *Process) Usage() Usage {
 	return u
 }
 
-// CPUTime is what the process that has ended spent in user and system mode.
+// CPUTime returns the user and system time of a process that has ended.
 func (p *Process) CPUTime() time.Duration {
 	p.t.Helper()
 	require.False(p.t, p.Running(), "%s still runs", p.name())

@@ -13,21 +13,20 @@ import (
 // Module is the prefix of the paths of this repository's Go modules.
 const Module = "github.com/godwit-otel/godwit/"
 
-// Kinds are the sections of a manifest, which are also those of a binary's list
-// of components.
+// Kinds are the sections of a manifest, and of the list of components that a binary prints.
 var Kinds = []string{"receivers", "processors", "exporters", "connectors", "extensions", "providers", "converters"}
 
-// Distribution is a binary this repository builds.
+// Distribution is a binary that this repository builds.
 type Distribution struct {
 	Name string
-	// Manifest and Config are files, relative to the root.
+	// Manifest and Config are paths relative to the root.
 	Manifest, Config string
 }
 
-// Full names the distribution that has everything.
+// Full is the name of the distribution with all components.
 const Full = "godwit"
 
-// Distributions lists the three.
+// Distributions returns the three distributions.
 func Distributions() []Distribution {
 	return []Distribution{
 		{Full, "builder-config.yaml", "distributions/godwit/config.yaml"},
@@ -36,14 +35,14 @@ func Distributions() []Distribution {
 	}
 }
 
-// Manifest is what a distribution is built from, as ocb reads it.
+// Manifest is what ocb builds a distribution from.
 type Manifest struct {
 	Dist struct {
 		Name      string `yaml:"name"`
 		Version   string `yaml:"version"`
 		BuildTags string `yaml:"build_tags"`
 	} `yaml:"dist"`
-	// Gomods holds, by kind, the gomod lines.
+	// Gomods holds the gomod lines by kind.
 	Gomods map[string][]string `yaml:"-"`
 }
 

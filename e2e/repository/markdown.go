@@ -7,20 +7,19 @@ import "strings"
 
 // Block is a fenced code block of a document.
 type Block struct {
-	// Line is where the block's first line is, counted from 1.
+	// Line is the number of the block's first line, counted from 1.
 	Line int
 	// Language is what follows the opening fence.
 	Language string
-	// Comment is the text of an HTML comment that stands alone on the last
-	// non-empty line before the fence.
+	// Comment is the text of an HTML comment that stands alone on the last non-empty line before the fence.
 	Comment string
-	// Text is the block less the indentation of its fence.
+	// Text is the block without the indentation of its fence.
 	Text string
 }
 
 const fence = "```"
 
-// Blocks finds the fenced code blocks of a Markdown document.
+// Blocks returns the fenced code blocks of a Markdown document.
 func Blocks(markdown string) []Block {
 	var blocks []Block
 	var inside *Block

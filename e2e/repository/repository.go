@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repository tells a test what this repository holds: its files, its
-// distributions and their manifests, and the code blocks of its documents.
+// Package repository gives tests access to this repository: its files, its distributions with their manifests, and the
+// code blocks of its documents.
 package repository
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What only the root of the repository has.
+// rootMark is a file that only the root of the repository has.
 const rootMark = "versions.yaml"
 
-// Root returns the absolute path of the repository the test runs in.
+// Root returns the absolute path of the repository that the test runs in.
 func Root(t testing.TB) string {
 	t.Helper()
 	start, err := os.Getwd()
@@ -34,8 +34,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Files lists the files git tracks or would track, relative to the root with
-// forward slashes; what .gitignore names is left out.
+// Files returns the files that git tracks or would track, without ignored ones. They are relative to the root, with
+// forward slashes.
 func Files(t testing.TB) []string {
 	t.Helper()
 	root := Root(t)
@@ -47,7 +47,7 @@ func Files(t testing.TB) []string {
 	require.NoError(t, err, "cannot list the files of the repository: %s", problem.String())
 	var files []string
 	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
-		// Git lists what it tracks, be it deleted or not.
+		// Git also lists tracked files that were deleted.
 		if info, err := os.Stat(filepath.Join(root, name)); err == nil && !info.IsDir() {
 			files = append(files, name)
 		}

@@ -12,7 +12,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// What both versions ask of labels: sorted by name, unique, nothing empty.
+// Both versions require labels that are sorted by name, unique and not empty.
 func (m *message) checkLabels(lset []labels.Label) {
 	last := ""
 	named := false
@@ -49,7 +49,7 @@ func (m *message) checkLabelsV1(pairs []prompb.Label) {
 	m.checkLabels(lset)
 }
 
-// The references were resolved before: they are in range and even.
+// The references were resolved before, so they are in range and their number is even.
 func (m *message) checkLabelsV2(refs []uint32, symbols []string) {
 	lset := make([]labels.Label, 0, len(refs)/2)
 	for i := 0; i < len(refs); i += 2 {

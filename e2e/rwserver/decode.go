@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// Above what any receiver takes, and a bound all the same.
+	// More than any receiver accepts, but bounded.
 	maxBody = 256 << 20
-	// How much a slow reader reads at a time.
+	// The number of bytes that a slow reader reads at a time.
 	slowRead = 1 << 10
 
 	protoV1 = "prometheus.WriteRequest"
 	protoV2 = "io.prometheus.write.v2.Request"
 )
 
-// errUnsupported marks what is answered 415.
+// errUnsupported marks errors answered with 415.
 var errUnsupported = errors.New("unsupported")
 
 var zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderConcurrency(0)) // valid options give no error
@@ -62,7 +62,7 @@ func readBody(r *http.Request, pause time.Duration) ([]byte, error) {
 	}
 }
 
-// decode always returns a message, as far as it came.
+// decode always returns a message, even if it is incomplete.
 func (s *Server) decode(h http.Header, body []byte) (*message, error) {
 	msg := &message{}
 	var err error

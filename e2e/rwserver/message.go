@@ -32,7 +32,7 @@ func (m *message) violate(format string, args ...any) {
 	}
 }
 
-// The dialect that brought zstd names its version in a header of its own.
+// The dialect that introduced zstd has a version header of its own.
 const victoriaVersion = "X-Victoriametrics-Remote-Write-Version"
 
 func (m *message) checkHeader(h http.Header) {

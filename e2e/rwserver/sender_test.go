@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aSeries builds series of remote write 1.0, sound or not.
+// aSeries builds series of remote write 1.0, valid or not.
 type aSeries struct{ prompb.TimeSeries }
 
 func v1(name string, pairs ...string) aSeries {
@@ -29,7 +29,7 @@ func v1(name string, pairs ...string) aSeries {
 	return s
 }
 
-// samples takes time, value, and so on.
+// samples adds samples: timestamp, value, and so on.
 func (s aSeries) samples(pairs ...float64) aSeries {
 	for i := 0; i < len(pairs); i += 2 {
 		s.Samples = append(s.Samples, prompb.Sample{Timestamp: int64(pairs[i]), Value: pairs[i+1]})
@@ -54,7 +54,7 @@ func aHistogram() *histogram.Histogram {
 	}
 }
 
-// sent is a request to be sent, open to spoiling.
+// sent is a request to send, which tests may break.
 type sent struct {
 	http.Header
 

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// Series is what came under one set of labels, in order of arrival.
+// Series is what arrived with one set of labels, in order of arrival.
 type Series struct {
 	Labels     labels.Labels
 	Samples    []Sample
@@ -26,8 +26,8 @@ type Series struct {
 	Exemplars  []exemplar.Exemplar
 }
 
-// Sample is a float at a time, in milliseconds since the epoch. ST is the start
-// timestamp of remote write 2.0, 0 when there is none.
+// Sample is a float with a timestamp in milliseconds since the epoch. ST is the start timestamp of remote write 2.0, 0
+// if there is none.
 type Sample struct {
 	T, ST int64
 	V     float64
@@ -36,14 +36,14 @@ type Sample struct {
 // Stale reports whether the sample is a staleness marker.
 func (s Sample) Stale() bool { return value.IsStaleNaN(s.V) }
 
-// Histogram is a native histogram at a time: either Int or Float is set.
+// Histogram is a native histogram with a timestamp: either Int or Float is set.
 type Histogram struct {
 	T, ST int64
 	Int   *histogram.Histogram
 	Float *histogram.FloatHistogram
 }
 
-// protoHistogram is what the messages of both versions can do.
+// protoHistogram is implemented by the messages of both versions.
 type protoHistogram interface {
 	IsFloatHistogram() bool
 	ToIntHistogram() *histogram.Histogram
@@ -57,7 +57,7 @@ func histogramOf(h protoHistogram, t, st int64) Histogram {
 	return Histogram{T: t, ST: st, Int: h.ToIntHistogram()}
 }
 
-// firstStepBack finds a timestamp that is not after the one before.
+// firstStepBack returns the first timestamp that is not later than the one before.
 func (s Series) firstStepBack() (int64, bool) {
 	last := int64(math.MinInt64)
 	for _, sample := range s.Samples {
@@ -101,9 +101,8 @@ func (m *memory) add(msg *message) {
 	maps.Copy(m.metadata, msg.metadata)
 }
 
-// Series returns the series of that metric name whose labels have the given
-// values, ordered by their labels; an empty name means every metric. Pairs are
-// label name, value, and so on.
+// Series returns the series with a metric name and these labels, sorted by labels. An empty name means any metric.
+// Pairs are label name, value, and so on.
 func (s *Server) Series(name string, pairs ...string) []Series {
 	var matchers []labels.Label
 	if name != "" {
@@ -126,8 +125,7 @@ func (s *Server) Series(name string, pairs ...string) []Series {
 	return found
 }
 
-// Only returns the one series that matches, and fails the test when there is
-// none, or more.
+// Only returns the one series that matches, and fails the test if there is not exactly one.
 func (s *Server) Only(t testing.TB, name string, pairs ...string) Series {
 	t.Helper()
 	found := s.Series(name, pairs...)
@@ -137,16 +135,14 @@ func (s *Server) Only(t testing.TB, name string, pairs ...string) Series {
 	return found[0]
 }
 
-// Metadata is what was said of metrics: by family in remote write 1.0, by the
-// metric name of the series in 2.0. The last word counts.
+// Metadata returns the last metadata received: by family in remote write 1.0, by the series' metric name in 2.0.
 func (s *Server) Metadata() map[string]metadata.Metadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.memory.metadata)
 }
 
-// StepsBack lists the series that have a timestamp not after the one before:
-// data out of order, or twice.
+// StepsBack returns the series with a timestamp that is not later than the one before: data out of order or twice.
 func (s *Server) StepsBack() []string {
 	var found []string
 	for _, series := range s.Series("") {

@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rwserver is a receiver of Prometheus remote write, 1.0 and 2.0, that
-// remembers what it got and misbehaves on demand.
+// Package rwserver is a receiver of Prometheus remote write, 1.0 and 2.0, that records its requests and fails as a test
+// wants.
 //
-// It decodes with Prometheus' own generated code, so that it can judge encoders
-// of ours, and it notes every breach of the protocol it sees: see Violations.
+// It decodes with Prometheus' own generated code, so that it can judge our encoders, and records all violations of the
+// protocol: see Violations.
 package rwserver
 
 import (
@@ -31,28 +31,28 @@ const (
 	Zstd   = "zstd"
 )
 
-// Options narrow what a server takes. The zero value takes everything.
+// Options are the settings of a server. The zero value accepts everything.
 type Options struct {
-	// Addr to listen on; default a free port. A fixed one lets a server come back.
+	// Addr is the address to listen on, by default with a free port. A server with a fixed one can be restarted.
 	Addr string
-	// Secure, if not nil, is asked at each connection how it is secured; nil is not at all.
+	// Secure, if not nil, returns the TLS configuration of each new connection; nil means none.
 	Secure func() *tls.Config
-	// Versions and Encodings that are taken; others are answered 415.
+	// Versions and Encodings are those accepted; others get a 415.
 	Versions, Encodings []string
-	// CountOnly keeps totals and no series, for loads that would not fit.
+	// CountOnly records totals but no series, for loads that would not fit into memory.
 	CountOnly bool
-	// Observe is given each series of data that is kept, in order of arrival, and
-	// one at a time. It must not call the server.
+	// Observe is called with each series of data that is kept, in order of arrival and never concurrently. It must not
+	// call the server.
 	Observe func(Series)
-	// Choose answers those requests itself for whose headers it has a step; the script is not asked for them.
+	// Choose may return a step for a request with these headers; otherwise the script decides.
 	Choose func(http.Header) (Step, bool)
-	// ObserveRequest is given each request whose data is kept, likewise, with its series.
+	// ObserveRequest is called, in the same way, with each request whose data are kept and with its series.
 	ObserveRequest func(Request, []Series)
 }
 
 // Server is a running receiver.
 type Server struct {
-	// Script says how requests are answered.
+	// Script says how to respond to requests.
 	script.Script[Step]
 
 	opts     Options
@@ -65,31 +65,31 @@ type Server struct {
 	violations []string
 }
 
-// Request is what is remembered of one request that was read to its end.
+// Request is the record of one request that was read to its end.
 type Request struct {
 	At     time.Time
 	Header http.Header
-	// Version is V1 or V2, Encoding Snappy or Zstd; empty when neither.
+	// Version is V1 or V2, Encoding Snappy or Zstd; either is empty if it is something else.
 	Version, Encoding string
-	// WireBytes is the size of the body as it came, RawBytes when decompressed.
+	// WireBytes is the size of the body as received, RawBytes when decompressed.
 	WireBytes, RawBytes int
 	Samples, Histograms int
 	Exemplars           int
-	// Status of the answer; 0 when there was none.
+	// Status of the response; 0 if there was none.
 	Status int
-	// Kept reports whether the data was.
+	// Kept reports whether the data were kept.
 	Kept bool
 	// Err says what was wrong with the request.
 	Err error
 }
 
-// Totals sum up the requests whose data was kept.
+// Totals are sums over the requests whose data were kept.
 type Totals struct {
 	Requests, Samples, Histograms, Exemplars int
 	WireBytes, RawBytes                      int64
 }
 
-// What is remembered is bounded, for a sender that runs wild.
+// The number of records is limited, for senders out of control.
 const (
 	maxRequests   = 100_000
 	maxViolations = 100
@@ -107,28 +107,27 @@ func New(t testing.TB, opts Options) *Server {
 	return s
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL is where to send.
+// URL returns the URL for senders.
 func (s *Server) URL() string { return "http://" + s.Addr() + "/api/v1/write" }
 
-// Requests lists the requests in the order in which their bodies ended, at most
-// the first 100000.
+// Requests returns the first 100000 requests, in the order in which their bodies ended.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Totals of what was kept.
+// Totals returns the totals of the data that were kept.
 func (s *Server) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.totals
 }
 
-// Violations lists where requests broke the protocol, at most the first 100.
+// Violations returns the first 100 violations of the protocol.
 func (s *Server) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,11 +140,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		serve.Cut(s.listener, r)
 	}
 	body, err := readBody(r, step.ReadPause)
-	if err != nil { // the sender went away; what it sent does not count
+	if err != nil { // the sender closed the connection, so its data do not count
 		panic(http.ErrAbortHandler)
 	}
 	msg, err := s.decode(r.Header, body)
-	if r.Context().Err() != nil { // nor does it on a machine so busy that decoding took longer than the sender waits
+	if r.Context().Err() != nil { // nor do they if decoding took longer, on a busy machine, than the sender waits
 		panic(http.ErrAbortHandler)
 	}
 	if step.MaxRaw > 0 && msg.rawBytes > step.MaxRaw {
@@ -186,7 +185,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(step.Body))
 }
 
-// step is how a request is answered.
+// step returns how to respond to a request.
 func (s *Server) step(h http.Header) Step {
 	if s.opts.Choose != nil {
 		if step, ok := s.opts.Choose(h); ok {

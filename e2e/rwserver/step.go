@@ -9,50 +9,48 @@ import (
 	"time"
 )
 
-// Step says how one request is answered. The zero step keeps the data and
-// answers 204 with the headers the protocol asks for.
+// Step says how to respond to one request. The zero step keeps the data and responds with 204 and the headers that the
+// protocol requires.
 type Step struct {
-	// Status of the answer. Data answered with anything but 2xx is not kept.
+	// Status of the response. Data are kept only with 2xx.
 	Status int
-	// Keep keeps the data whatever the answer: the receiver that stores and then
-	// fails to say so.
+	// Keep keeps the data whatever the response is, like a receiver that stores data but fails to acknowledge them.
 	Keep bool
-	// Header is added to the answer's, and may lie: Content-Encoding of a plain
-	// body, Written headers with wrong numbers.
+	// Header is added to the response's, and may be wrong: a Content-Encoding of a plain body, Written headers with
+	// wrong numbers.
 	Header http.Header
-	// RetryDate, if positive, asks for a pause as long as this, by the date of its
-	// end, which is in whole seconds.
+	// RetryDate, if positive, asks for a pause of this length, by the date of its end, which is in whole seconds.
 	RetryDate time.Duration
-	// Body of the answer.
+	// Body of the response.
 	Body string
-	// NoWritten leaves out the headers that tell what was written, as a receiver of
-	// remote write 1.0 that took a 2.0 request would.
+	// NoWritten omits the headers that say what was written, like a receiver of remote write 1.0 that took a 2.0
+	// request.
 	NoWritten bool
-	// ReadPause passes between reading one KiB of the body and the next.
+	// ReadPause is the time between reading one KiB of the body and the next.
 	ReadPause time.Duration
-	// Delay passes between the end of the body and the answer.
+	// Delay is the time between the end of the body and the response.
 	Delay time.Duration
-	// MaxRaw, if positive, answers 413 to whatever is larger when decompressed.
+	// MaxRaw, if positive, responds 413 to bodies that are larger when decompressed.
 	MaxRaw int
-	// Fault spoils the exchange.
+	// Fault breaks the exchange.
 	Fault Fault
 }
 
-// Fault is a way not to answer.
+// Fault is a way to fail.
 type Fault int
 
 const (
-	// NoFault answers as the step says.
+	// NoFault responds as the step says.
 	NoFault Fault = iota
-	// Hang reads the body and never answers.
+	// Hang reads the body and never responds.
 	Hang
 	// ResetBeforeBody cuts the connection without reading the body.
 	ResetBeforeBody
-	// ResetAfterBody cuts the connection instead of answering.
+	// ResetAfterBody cuts the connection instead of responding.
 	ResetAfterBody
 )
 
-// RetryAfterSeconds is the header of an answer that asks for a pause.
+// RetryAfterSeconds returns the header of a response that asks for a pause.
 func RetryAfterSeconds(n int) http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(n)}}
 }

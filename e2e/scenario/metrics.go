@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What is sent says that it was measured a minute apart, whenever that is.
+// Requests have timestamps one minute apart, whenever they are sent.
 var firstMinute = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Metrics makes the metrics of a request, a line each:

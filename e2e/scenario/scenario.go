@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario reads and writes scenarios: archives of text that say what goes into a collector, what arrives behind it and what
-// it says of that in its own metrics. See testdata/scenarios.
+// Package scenario reads and writes scenarios: text archives with the input of a collector, what arrives behind it, and
+// its own metrics. See testdata/scenarios.
 package scenario
 
 import (
@@ -20,32 +20,32 @@ import (
 
 // Scenario is one archive.
 type Scenario struct {
-	// Config is laid over what every test of a collector has. $TARGET, $OTLP and $SINK are addresses, and $OWN one that is
-	// free for what the collector sends to itself.
+	// Config is merged into the configuration that all tests of a collector share. $TARGET, $OTLP and $SINK are
+	// addresses, and $OWN is a free one for what the collector sends to itself.
 	Config string
-	// Pages are what the target serves, one a scrape, and the last one ever after. Files "page", or "page <status>".
+	// Pages are what the target serves, one per scrape; the last one is repeated. Files "page", or "page <status>".
 	Pages []Page
-	// Sends are requests of OTLP metrics, in order. Files "send".
+	// Sends are OTLP requests with metrics, in order. Files "send".
 	Sends []string
-	// Answers are how the destination answers its first requests. File "answers": a status a line.
+	// Answers are the destination's responses to its first requests. File "answers": one status per line.
 	Answers []int
-	// Arrived is what the destination has in the end, and Telemetry the metrics that the scenario is about. Files "arrived", or
-	// "arrived last" where only the last value of each series is certain, and "telemetry".
+	// Arrived is what the destination has in the end, and Telemetry the collector's metrics. Files "arrived", or
+	// "arrived last" if only the last value of each series is certain, and "telemetry".
 	Arrived, Telemetry string
 	OnlyLast           bool
-	// Metrics are the names of those.
+	// Metrics are the names of the metrics in Telemetry.
 	Metrics []string
 
 	archive *txtar.Archive
 }
 
-// Page is an answer to a scrape.
+// Page is a response to a scrape.
 type Page struct {
 	Status int
 	Body   string
 }
 
-// Read reads a file.
+// Read reads a scenario's file.
 func Read(t testing.TB, file string) *Scenario {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -87,7 +87,7 @@ const (
 	telemetry = "telemetry"
 )
 
-// Write writes the file again with what came.
+// Write writes the file with the actual results.
 func (s *Scenario) Write(t testing.TB, file string) {
 	t.Helper()
 	for name, text := range map[string]string{arrived: s.Arrived, telemetry: s.Telemetry} {
@@ -112,7 +112,7 @@ func namesOf(text string) (names []string) {
 	return names
 }
 
-// Lines are lines in order, each ended.
+// Lines sorts lines and joins them.
 func Lines(lines []string) string {
 	slices.Sort(lines)
 	var b strings.Builder

@@ -1,35 +1,34 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package script hands out the steps by which a test's server behaves.
+// Package script says how a test's server responds to its requests.
 package script
 
 import "sync"
 
-// Script gives each request its step: first those queued by Then, in order, and
-// when there are none, the one set by Always. The zero value always gives the
-// zero step. It is safe for concurrent use.
+// Script returns a step for each request: first those queued by Then, in order, and after them the one set by Always.
+// The zero value always returns the zero step. It is safe for concurrent use.
 type Script[Step any] struct {
 	mu     sync.Mutex
 	queue  []Step
 	always Step
 }
 
-// Then queues steps behind those not yet taken.
+// Then appends steps to the queue.
 func (s *Script[Step]) Then(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, steps...)
 }
 
-// Always sets the step of every request that finds the queue empty.
+// Always sets the step for requests that find the queue empty.
 func (s *Script[Step]) Always(step Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always = step
 }
 
-// Next takes a step.
+// Next returns the step for a request.
 func (s *Script[Step]) Next() Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +40,7 @@ func (s *Script[Step]) Next() Step {
 	return step
 }
 
-// Left tells how many queued steps are not yet taken.
+// Left returns the number of queued steps.
 func (s *Script[Step]) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,16 +15,15 @@ import (
 	"time"
 )
 
-// The header of a request comes at once from the peers of a test.
+// The peers of a test send the header of a request at once.
 const headerTimeout = time.Minute
 
-// HTTP serves handler on l until the test ends. A request's context ends with the
-// client's connection or the test, whichever is first; cleaning up waits for
-// every handler.
+// HTTP serves handler on l until the test ends. The context of a request ends with the client's connection or with the
+// test. Cleaning up waits for all handlers.
 func HTTP(t testing.TB, l *Listener, handler http.Handler) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var handlers sync.RWMutex // held for reading by each handler that runs
+	var handlers sync.RWMutex // each running handler holds a read lock
 	server := &http.Server{
 		ReadHeaderTimeout: headerTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -34,7 +33,7 @@ func HTTP(t testing.TB, l *Listener, handler http.Handler) {
 			handler.ServeHTTP(w, r)
 		}),
 	}
-	if l.Secure != nil { // clients may find the security wanting, which is theirs to say
+	if l.Secure != nil { // clients may reject the certificate, and report that themselves
 		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	ended := make(chan error, 1)
@@ -50,14 +49,14 @@ func HTTP(t testing.TB, l *Listener, handler http.Handler) {
 	})
 }
 
-// Cut resets the connection of a request and ends its handler: it does not return.
+// Cut resets the connection of a request and aborts its handler: it does not return.
 func Cut(l *Listener, r *http.Request) {
 	l.Reset(r.RemoteAddr)
 	panic(http.ErrAbortHandler)
 }
 
-// Hang keeps a request waiting until its client gives up or the test ends, and
-// ends its handler: it does not return.
+// Hang blocks a request until its client closes the connection or the test ends, then aborts its handler: it does not
+// return.
 func Hang(r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)

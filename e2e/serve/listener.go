@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve runs the servers of a test: HTTP servers that end with it, on
-// listeners that can cut a connection as a crashing peer would.
+// Package serve runs HTTP servers that end with their test. Their listeners can cut a connection as a crashing peer
+// would.
 package serve
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Listener is a TCP listener that knows its open connections.
+// Listener is a TCP listener that tracks its open connections.
 type Listener struct {
 	net.Listener
 
-	// Secure, if not nil, is asked at each connection how it is secured; nil is not
-	// at all. It is set before there are any.
+	// Secure, if not nil, returns the TLS configuration of each new connection; nil means none. It must be set before
+	// the first connection.
 	Secure func() *tls.Config
 
 	received atomic.Int64
@@ -29,7 +29,7 @@ type Listener struct {
 	open map[string]*net.TCPConn // by remote address
 }
 
-// Listen binds addr; port 0 takes any free port.
+// Listen listens on addr; port 0 means any free port.
 func Listen(t testing.TB, addr string) *Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -56,18 +56,17 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return plain, nil
 }
 
-// Received tells how many bytes all connections together have brought.
+// Received returns the number of bytes received on all connections.
 func (l *Listener) Received() int64 { return l.received.Load() }
 
-// Open tells how many connections are open.
+// Open returns the number of open connections.
 func (l *Listener) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
 }
 
-// Reset cuts the connection from a remote address so that the peer sees
-// "connection reset" rather than an orderly end.
+// Reset cuts the connection from a remote address; the peer sees "connection reset" instead of an orderly end.
 func (l *Listener) Reset(remote string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +85,7 @@ func (l *Listener) ResetAll() {
 }
 
 func (l *Listener) cut(c *net.TCPConn) {
-	_ = c.SetLinger(0) // what makes Close send RST
+	_ = c.SetLinger(0) // makes Close send RST
 	_ = c.Close()
 	delete(l.open, c.RemoteAddr().String())
 }
@@ -106,7 +105,7 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Close() error {
 	c.listener.mu.Lock()
 	remote := c.RemoteAddr().String()
-	if c.listener.open[remote] == c.TCPConn { // the address may be another connection's by now
+	if c.listener.open[remote] == c.TCPConn { // the address may belong to another connection by now
 		delete(c.listener.open, remote)
 	}
 	c.listener.mu.Unlock()

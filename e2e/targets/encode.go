@@ -12,9 +12,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-var zstdEncoder, _ = zstd.NewWriter(nil) // with no options there is no error
+var zstdEncoder, _ = zstd.NewWriter(nil) // without options there is no error
 
-// encode returns the body as it goes over the wire and its content encoding.
+// encode returns the encoded body and its content encoding.
 func encode(page Page, accept []string) (body []byte, encoding string) {
 	encodings := page.Encodings
 	if encodings == nil {
@@ -31,7 +31,7 @@ func encode(page Page, accept []string) (body []byte, encoding string) {
 		case "gzip":
 			var b bytes.Buffer
 			w := gzip.NewWriter(&b)
-			_, _ = w.Write([]byte(page.Body)) // a buffer takes everything
+			_, _ = w.Write([]byte(page.Body)) // a buffer accepts everything
 			_ = w.Close()
 			return b.Bytes(), encoding
 		}
@@ -39,7 +39,7 @@ func encode(page Page, accept []string) (body []byte, encoding string) {
 	return []byte(page.Body), ""
 }
 
-// parseAccept lists the encodings of Accept-Encoding that are not refused by q=0.
+// parseAccept returns the encodings of Accept-Encoding without those that q=0 excludes.
 func parseAccept(values []string) []string {
 	var accepted []string
 	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// WriteFileSD writes a file_sd file naming targets. It appears whole, by rename,
-// as Prometheus' documentation asks of writers. Its name should end in .json.
+// WriteFileSD writes a file_sd file with these targets. It replaces the file by a rename, as Prometheus' documentation
+// asks of writers. Its name should end in .json.
 func WriteFileSD(t testing.TB, path string, labels map[string]string, targets ...*Target) {
 	t.Helper()
 	type group struct {

@@ -1,8 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package targets serves pages to be scraped, each as well or as badly as a
-// script wants.
+// Package targets serves pages to scrape, with any faults that a test needs.
 package targets
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/e2e/wait"
 )
 
-// Target is an HTTP server that answers every path with its pages.
+// Target is an HTTP server that responds to every path with its pages.
 type Target struct {
 	listener *serve.Listener
 
@@ -27,21 +26,19 @@ type Target struct {
 	last    http.Header
 }
 
-// New starts a target on 127.0.0.1 that serves pages in order, one per scrape,
-// and the last one ever after.
+// New starts a target on 127.0.0.1 that serves pages in order, one per scrape, and then repeats the last one.
 func New(t testing.TB, pages ...Page) *Target {
 	t.Helper()
 	return NewFunc(t, inOrder(pages))
 }
 
-// NewFunc starts a target whose pages are made by page; scrapes count from 0.
+// NewFunc starts a target whose pages are returned by page; scrapes count from 0.
 func NewFunc(t testing.TB, page func(scrape int) Page) *Target {
 	t.Helper()
 	return start(t, "127.0.0.1:0", page)
 }
 
-// Many starts n targets, on Linux each at an address of its own (127.0.x.y), as
-// targets are on the hosts of a network.
+// Many starts n targets, on Linux each at its own address (127.0.x.y), as on different hosts.
 func Many(t testing.TB, n int, page func(target, scrape int) Page) []*Target {
 	t.Helper()
 	all := make([]*Target, n)
@@ -62,7 +59,7 @@ func start(t testing.TB, addr string, page func(int) Page) *Target {
 	return target
 }
 
-// Then replaces what is served from the next scrape on; its scrapes count from 0.
+// Then replaces the pages from the next scrape on; its scrapes count from 0.
 func (t *Target) Then(pages ...Page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,27 +67,27 @@ func (t *Target) Then(pages ...Page) {
 	t.page = func(scrape int) Page { return page(scrape - first) }
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (t *Target) Addr() string { return t.listener.Addr().String() }
 
-// URL is where scrapers usually look.
+// URL returns the usual URL to scrape.
 func (t *Target) URL() string { return "http://" + t.Addr() + "/metrics" }
 
-// Scrapes tells how many requests came.
+// Scrapes returns the number of requests.
 func (t *Target) Scrapes() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.scrapes
 }
 
-// Asked is the header of the last request, or nil.
+// Asked returns the header of the last request, or nil.
 func (t *Target) Asked() http.Header {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// Connections tells how many are open.
+// Connections returns the number of open connections.
 func (t *Target) Connections() int { return t.listener.Open() }
 
 func inOrder(pages []Page) func(int) Page {
@@ -156,7 +153,7 @@ func writeHeader(w http.ResponseWriter, page Page, length int, encoding string) 
 	if page.ContentType != "" {
 		h.Set("Content-Type", page.ContentType)
 	}
-	if page.Drip <= 0 && page.Fault != Endless { // others are chunked, as of a server that does not know its end
+	if page.Drip <= 0 && page.Fault != Endless { // otherwise the body is chunked, as from a server that does not know its length
 		h.Set("Content-Length", fmt.Sprint(length))
 	}
 	if encoding != "" {

@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wait is the one place where the harness lets time pass.
+// Package wait is the only place where the harness sleeps.
 package wait
 
 import (
@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// The first look comes soon, because most conditions hold soon.
+	// The first check comes soon, because most conditions hold soon.
 	firstPause = 5 * time.Millisecond
-	// Later looks are rare enough not to take a core from what is being watched.
+	// Later checks are rare, so that they take little CPU from the processes under test.
 	longestPause = 250 * time.Millisecond
 )
 
-// Until polls cond with growing pauses until it holds. When it does not hold
-// within timeout, the test fails with the last reason cond gave.
+// Until polls cond, with growing pauses, until it holds. If it does not hold within timeout, the test fails with cond's
+// last reason.
 //
 // cond runs on the caller's goroutine, so it may end the test itself.
 func Until(t testing.TB, timeout time.Duration, cond func() (ok bool, why string)) {
@@ -38,8 +38,8 @@ func Until(t testing.TB, timeout time.Duration, cond func() (ok bool, why string
 	}
 }
 
-// Context returns a context that ends when cond holds, and with the test at the
-// latest. It is how a client gives up once its server is where it should be.
+// Context returns a context that ends when cond holds, and at the latest with the test. With it, a client stops once
+// its server has reached a state.
 func Context(t testing.TB, cond func() bool) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,8 +57,8 @@ func Context(t testing.TB, cond func() bool) context.Context {
 	return ctx
 }
 
-// Pause lets d pass and reports whether it passed before ctx ended. It is how a
-// server plays slow without outliving its test.
+// Pause waits for d, and reports whether d passed before ctx ended. Slow servers use it, so that they do not outlive
+// their test.
 func Pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -54,7 +54,7 @@ func TestContextEndsWhenTheConditionHolds(t *testing.T) {
 		ctx := Context(t, func() bool { return time.Since(start) >= time.Second })
 		<-ctx.Done()
 		assert.Equal(t, time.Second, time.Since(start))
-		Context(t, func() bool { return false }) // ends with the test
+		Context(t, func() bool { return false }) // it ends with the test
 	})
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire carries TCP connections to a server, as badly as a test wants. What
-// it is told applies to the connections that are open as well, unless it says otherwise.
+// Package wire proxies TCP connections to a server, with any faults that a test needs. A fault also applies to open
+// connections, unless its method says otherwise.
 package wire
 
 import (
@@ -20,11 +20,11 @@ import (
 
 const (
 	pieceSize = 32 << 10
-	// A slow connection moves this often.
+	// A slow connection passes bytes on this often.
 	tick = 20 * time.Millisecond
 )
 
-// Wire is a way to a server. It is safe for concurrent use.
+// Wire is a proxy for a server. It is safe for concurrent use.
 type Wire struct {
 	target   string
 	listener net.Listener
@@ -40,16 +40,16 @@ type Wire struct {
 	cuts     int
 }
 
-// link is a connection of a client and the one it goes on with.
+// link is a client's connection and the one to the server.
 type link struct {
 	client, server net.Conn
-	// left is how many bytes the client may send before the link is cut; negative is without end.
+	// left is the number of bytes that the client may send before the link is cut; negative means no limit.
 	left int
-	// lost is set when the server's end is gone and the client has not been told.
+	// lost is set when the server's connection is closed but the client's is not.
 	lost bool
 }
 
-// New lays a wire to an address until the test ends.
+// New starts a proxy to an address, which runs until the test ends.
 func New(t testing.TB, target string) *Wire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,33 +66,33 @@ func New(t testing.TB, target string) *Wire {
 	return w
 }
 
-// Addr is where it begins.
+// Addr returns the proxy's address.
 func (w *Wire) Addr() string { return w.listener.Addr().String() }
 
-// CutAfter makes each new connection end after so many bytes of the client's as
-// limit says when it begins. nil is never.
+// CutAfter cuts each new connection once the client has sent as many bytes as limit returned at its start. nil means
+// never.
 func (w *Wire) CutAfter(limit func() int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cutAfter = limit
 }
 
-// Swallow takes everything, both ways, and lets nothing out: a black hole.
+// Swallow discards everything in both directions: a black hole.
 func (w *Wire) Swallow(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.swallow = on
 }
 
-// Slow lets so many bytes a second through from each client; 0 is all.
+// Slow limits the bytes per second from each client; 0 means no limit.
 func (w *Wire) Slow(rate int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rate = rate
 }
 
-// Forget closes the server's ends of the open connections and tells no client: they
-// are half open, as when a firewall has lost its state.
+// Forget closes the server's ends of the open connections but not the clients': they are half open, as when a firewall
+// has lost its state.
 func (w *Wire) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Wire) Forget() {
 	}
 }
 
-// Cut ends all open connections.
+// Cut closes all open connections.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *Wire) accept() {
 	}
 }
 
-// carry moves bytes one way until the link ends.
+// carry copies bytes in one direction until the link ends.
 func (w *Wire) carry(l *link, from io.Reader, to io.Writer) {
 	up := from == io.Reader(l.client)
 	buf := make([]byte, pieceSize)
@@ -197,7 +197,8 @@ func (w *Wire) lost(l *link) bool {
 	return l.lost
 }
 
-// judge says how many of the n bytes that were read go through, and whether the link ends with them.
+// judge returns how many of the n bytes read are passed on, whether they are at all, and whether the link ends after
+// them.
 func (w *Wire) judge(l *link, up bool, n int, err error) (pass int, through, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +216,7 @@ func (w *Wire) judge(l *link, up bool, n int, err error) (pass int, through, end
 	return n, n > 0 && !w.swallow && !l.lost, end
 }
 
-// hangUp ends a link; w.mu is held.
+// hangUp closes a link; the caller holds w.mu.
 func (w *Wire) hangUp(l *link) {
 	_ = l.client.Close()
 	_ = l.server.Close()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo is a server that says what it hears.
+// echo starts a server that returns what it receives.
 func echo(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func dial(t *testing.T, w *Wire) net.Conn {
 	return c
 }
 
-// says sends a text and returns what comes back within a moment.
+// says sends a text and returns what comes back within patience.
 func says(c net.Conn, text string, patience time.Duration) string {
 	if _, err := io.WriteString(c, text); err != nil {
 		return err.Error()
