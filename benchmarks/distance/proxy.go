@@ -1,7 +1,7 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package distance puts a network between programs on one machine: what passes arrives later.
+// Package distance adds network latency between programs on one machine.
 package distance
 
 import (
@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Proxy is a network in between: what passes comes out in order, a while later, however much it is. What is in progress
-// is bounded only by what the two ends let be in progress.
+// Proxy adds latency to connections: all bytes come out in order after the delay, however many there are. Only the two
+// ends limit the bytes in flight.
 type Proxy struct {
 	to    string
 	delay time.Duration
 	l     net.Listener
 
-	// sent counts the bytes that came from clients.
+	// sent counts the bytes from clients.
 	sent atomic.Int64
 
 	ctx   context.Context
@@ -30,7 +30,7 @@ type Proxy struct {
 	conns sync.WaitGroup
 }
 
-// NewProxy listens, and connects who comes with an address. The delay is for one direction, half a round trip.
+// NewProxy listens and forwards connections to an address. The delay is for one direction, half a round trip.
 func NewProxy(to string, delay time.Duration) (*Proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -42,13 +42,13 @@ func NewProxy(to string, delay time.Duration) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.l.Addr().String() }
 
-// Sent is how many bytes came from clients.
+// Sent returns the number of bytes from clients.
 func (p *Proxy) Sent() int64 { return p.sent.Load() }
 
-// Close cuts all connections.
+// Close closes all connections.
 func (p *Proxy) Close() {
 	p.stop()
 	p.l.Close()
@@ -79,15 +79,15 @@ func (p *Proxy) connect(client net.Conn) {
 	both.Wait()
 }
 
-// chunk is what was read at once. An empty one is the end.
+// chunk is the result of one read; an empty one is the end.
 type chunk struct {
 	due   time.Time
 	bytes []byte
 }
 
-// carry moves one direction: a goroutine reads as fast as it can, this one writes what is due.
+// carry forwards one direction: one goroutine reads as fast as it can, the other one writes what is due.
 func (p *Proxy) carry(to, from net.Conn, count *atomic.Int64) {
-	// Enough for 200 ms of more than loopback carries here: the reader must never wait.
+	// Enough for 200 ms at more than loopback's rate here: the reader must never wait.
 	way := make(chan chunk, 1<<16)
 	go func() {
 		defer close(way)
@@ -111,7 +111,7 @@ func (p *Proxy) carry(to, from net.Conn, count *atomic.Int64) {
 	broken := false
 	for c := range way {
 		if broken {
-			continue // until the reader is done
+			continue // drain until the reader ends
 		}
 		time.Sleep(time.Until(c.due))
 		if len(c.bytes) == 0 {
@@ -123,6 +123,6 @@ func (p *Proxy) carry(to, from net.Conn, count *atomic.Int64) {
 			broken = true
 		}
 	}
-	// It broke rather than ended: so does the other side.
+	// The connection broke instead of ending, so the other side is closed too.
 	to.Close()
 }

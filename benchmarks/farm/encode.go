@@ -15,10 +15,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Encoding is a content coding.
+// Encoding is a content coding of HTTP.
 type Encoding int
 
-// The codings, the preferred last.
+// The codings, in order of preference; the last one is preferred.
 const (
 	Identity Encoding = iota
 	Gzip
@@ -26,10 +26,10 @@ const (
 	encodings
 )
 
-// String is the coding's name in HTTP.
+// String returns the coding's name in HTTP.
 func (e Encoding) String() string { return [...]string{"identity", "gzip", "zstd"}[e] }
 
-// best is the last coding that a target knows: all up to the one named, or all.
+// best returns the last coding that a target supports: the named one, or the last of all if name is empty.
 func best(name string) (Encoding, error) {
 	for e := range encodings {
 		if name == e.String() {
@@ -42,7 +42,7 @@ func best(name string) (Encoding, error) {
 	return 0, fmt.Errorf("cannot serve bodies in %q: say identity, gzip or zstd", name)
 }
 
-// negotiate picks the best coding that Accept-Encoding offers: zstd, gzip, identity, but none beyond the last known.
+// negotiate returns the best coding of Accept-Encoding, up to the last one that the target supports.
 func negotiate(acceptEncoding string, last Encoding) Encoding {
 	best := Identity
 	for offer := range strings.SplitSeq(acceptEncoding, ",") {
@@ -59,10 +59,10 @@ func negotiate(acceptEncoding string, last Encoding) Encoding {
 	return best
 }
 
-// coded is a page in one coding, open at its end so that a tail can follow.
+// coded is an encoded page without its end, so that a tail can be appended.
 type coded struct {
 	body []byte
-	// crc and size are of the plain page: gzip's trailer goes on from them.
+	// crc and size are of the plain page; gzip's trailer continues from them.
 	crc  uint32
 	size uint32
 }
@@ -70,10 +70,10 @@ type coded struct {
 // A gzip header without name or time, and an unknown system.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
-// The standard library's, at the level that exporters use.
+// As in the standard library, at the level that exporters use.
 var deflaters = sync.Pool{New: func() any { return mustFlate(flate.DefaultCompression) }}
 
-// A tail is compressed per scrape, so quickly.
+// The tail is compressed for each scrape, so at the fastest level.
 var tailDeflaters = sync.Pool{New: func() any { return mustFlate(flate.BestSpeed) }}
 
 func mustFlate(level int) *flate.Writer {
@@ -92,7 +92,7 @@ var zstdEncoder = func() *zstd.Encoder {
 	return w
 }()
 
-// encode compresses a page, once and for all its scrapes.
+// encode compresses a page once for all its scrapes.
 func encode(e Encoding, page []byte) coded {
 	switch e {
 	case Gzip:
@@ -101,7 +101,7 @@ func encode(e Encoding, page []byte) coded {
 		w := deflaters.Get().(*flate.Writer)
 		defer deflaters.Put(w)
 		w.Reset(&out)
-		// Flush ends the page on a byte boundary without ending the stream.
+		// Flush ends on a byte boundary without ending the stream.
 		if _, err := w.Write(page); err != nil {
 			panic(fmt.Sprintf("cannot write to memory: %v", err))
 		}
@@ -116,8 +116,7 @@ func encode(e Encoding, page []byte) coded {
 	}
 }
 
-// appendTail appends the encoded tail, and with it ends the body: gzip goes on
-// in the same stream, zstd adds a frame.
+// appendTail appends the encoded tail and ends the body: gzip continues the stream, zstd adds a frame.
 func (c *coded) appendTail(dst []byte, e Encoding, tail []byte) []byte {
 	switch e {
 	case Gzip:
@@ -131,7 +130,7 @@ func (c *coded) appendTail(dst []byte, e Encoding, tail []byte) []byte {
 	}
 }
 
-// appendDeflate ends a deflate stream: a stored block if that is small.
+// appendDeflate ends a deflate stream, with a stored block if the tail is small.
 func appendDeflate(dst, tail []byte) []byte {
 	if n := len(tail); n < 512 {
 		dst = append(dst, 1, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))

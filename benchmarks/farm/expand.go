@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// What stands in a series for text that differs from target to target: one of these bytes, and one that tells places of the
-// kind apart.
+// Two bytes in a series stand for text that differs between targets: one of these, and one that distinguishes places.
 const (
 	ofTarget = '\x01' // the same in every scrape
-	ofPod    = '\x02' // of a pod, until another takes its place
+	ofPod    = '\x02' // of a pod, until another pod replaces it
 )
 
-// podLife is in how many scrapes a pod is seen: one in fifty is another in the next.
+// podLife is the number of scrapes in which a pod exists: one in fifty pods is replaced from scrape to scrape.
 const podLife = 50
 
-// generation tells which pod a target has in a place.
+// generation returns which pod is in a place of a target.
 func generation(target, place, scrape int) int {
 	return (scrape + int(hash(7, target, place)%podLife)) / podLife
 }
 
-// expand appends a series as a target shows it in a scrape.
+// expand appends a series as it is on a target in a scrape.
 func expand(dst []byte, series string, target, scrape int) []byte {
 	for {
 		at := strings.IndexAny(series, "\x01\x02")
@@ -41,16 +40,16 @@ func expand(dst []byte, series string, target, scrape int) []byte {
 	}
 }
 
-// podBits is how many of a place's bits tell texts of one pod apart.
+// podBits is the number of bits that distinguish the texts of one pod.
 const podBits = 2
 
-// text stands for one of the four texts that are a pod's own.
+// text stands for one of the four texts of a pod.
 func (p podPlace) text(which int) string { return string([]byte{ofPod, byte(int(p)<<podBits | which)}) }
 
-// podPlace is a place for a pod on a node. Zero is none: a place's byte must not end a line.
+// podPlace is a place for a pod on a node. Zero means none: the byte of a place must not be a line feed.
 type podPlace int
 
-// own gives each series a label that is the target's own, as the pod is of what runs in one.
+// own gives each series a label with a value of the target's own, as the label pod is.
 func (p *Page) own() {
 	label := "pod=\"app-" + string([]byte{ofTarget, 'p'}) + "\""
 	for i := range p.lines {

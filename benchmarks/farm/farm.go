@@ -29,45 +29,46 @@ type Config struct {
 	Page string `json:"page"`
 	// NodePage is the file of the captured node_exporter page.
 	NodePage string `json:"node_page"`
-	// Samples sizes the generated pages. Zero means 5,000 for app, 310,000 for ksm, 500 for kubelet, 20,000 for the largest of mixed.
+	// Samples is the size of generated pages. Zero means 5,000 for app, 310,000 for ksm, 500 for kubelet, and 20,000
+	// for the largest of mixed.
 	Samples int `json:"samples"`
-	// Cardinality is from how many names the labels of generated pages are drawn. Zero means 50.
+	// Cardinality is the number of names for labels of generated pages. Zero means 50.
 	Cardinality int `json:"cardinality"`
 	// Change is the share of values that change from scrape to scrape.
 	Change float64 `json:"change"`
 	// Churn is the share of series that are new in each scrape.
 	Churn float64 `json:"churn"`
-	// Bodies is the best coding that targets know: identity, gzip or zstd. Empty means zstd.
+	// Bodies is the best coding that targets support: identity, gzip or zstd. Empty means zstd.
 	Bodies string `json:"bodies"`
-	// Steps is how many states of a page exist; then they begin again. Zero means 6, 3 for ksm, and 2 for mixed. Pages of
-	// kubelets are made for each scrape.
+	// Steps is the number of states of a page, which are repeated. Zero means 6, but 3 for ksm and 2 for mixed. Pages
+	// of kubelets are generated for each scrape.
 	Steps int `json:"steps"`
 	// Own gives each series a label value that no other target has.
 	Own bool `json:"own"`
-	// Plain leaves out exemplars, which some agents read and do not send.
+	// Plain omits exemplars, which some agents read but do not send.
 	Plain bool `json:"plain,omitempty"`
-	// TLS puts targets behind TLS, and has them ask for Token.
+	// TLS makes targets serve TLS and require Token.
 	TLS bool `json:"tls"`
-	// Relabelled leaves out of the account what Rules drop.
+	// Relabelled omits the samples that Rules drop from the account.
 	Relabelled bool `json:"relabelled"`
-	// Hostile puts two more targets beside the others: a gzip bomb, and one that says a byte a second for ever.
+	// Hostile adds two more targets: a gzip bomb, and one that sends a byte per second forever.
 	Hostile bool `json:"hostile"`
 }
 
-// Scrape is one page that was served whole.
+// Scrape is one page that was served in full.
 type Scrape struct {
 	Number int         `json:"n"`
-	At     int64       `json:"at"` // Unix milliseconds when the body had been written
+	At     int64       `json:"at"` // Unix milliseconds at the end of the body
 	Page   tally.Tally `json:"page"`
 }
 
-// Totals sums up what was served since the last reset.
+// Totals are sums since the last reset.
 type Totals struct {
 	Targets  int   `json:"targets"` // scraped at least once
 	Twice    int   `json:"twice"`   // scraped at least twice
 	Scrapes  int64 `json:"scrapes"`
 	Samples  int64 `json:"samples"`
-	Bytes    int64 `json:"bytes"` // of bodies, encoded
+	Bytes    int64 `json:"bytes"` // of encoded bodies
 	Aborted  int64 `json:"aborted"`
 	InFlight int64 `json:"in_flight"`
 }
@@ -75,7 +76,7 @@ type Totals struct {
 // Farm serves targets.
 type Farm struct {
 	cfg     Config
-	pages   []*Page // of which each target has one, in turn
+	pages   []*Page // target i has page i modulo their number
 	last    Encoding
 	churned int
 	targets []target
@@ -86,7 +87,7 @@ type Farm struct {
 }
 
 type target struct {
-	// steps holds the rendered pages: step, format, encoding.
+	// steps holds the rendered pages by step, format and coding.
 	steps [][2]rendered
 
 	mu     sync.Mutex
@@ -100,7 +101,7 @@ type rendered struct {
 	bytes int
 }
 
-// New renders and compresses all pages; progress is told now and then.
+// New renders and compresses all pages. It calls progress from time to time.
 func New(cfg Config, progress func(done, of int)) (*Farm, error) {
 	cfg.Cardinality = cmp.Or(cfg.Cardinality, 50)
 	if cfg.Targets < 1 || cfg.Targets > tally.MaxTargets {
@@ -152,10 +153,10 @@ func New(cfg Config, progress func(done, of int)) (*Farm, error) {
 	return f, nil
 }
 
-// page is what a target shows.
+// page returns the page of a target.
 func (f *Farm) page(target int) *Page { return f.pages[target%len(f.pages)] }
 
-// render fills the targets' steps with all CPUs.
+// render fills the targets' steps, on all CPUs.
 func (f *Farm) render(steps int, progress func(done, of int)) {
 	jobs := make(chan [2]int)
 	var workers sync.WaitGroup
@@ -198,7 +199,7 @@ func (f *Farm) rendered(page *Page, format Format, target, step int) (r rendered
 	return r
 }
 
-// Describe tells the size of a page, of several on average: its samples, its plain and gzipped bytes.
+// Describe returns the average size of a page: samples, plain bytes and gzipped bytes.
 func (f *Farm) Describe() (samples, plain, gzipped int) {
 	n := min(len(f.pages), len(f.targets))
 	for i := range n {
@@ -212,7 +213,7 @@ func (f *Farm) Describe() (samples, plain, gzipped int) {
 	return samples / n, plain / n, gzipped / n
 }
 
-// Targets lists the addresses.
+// Targets returns the addresses.
 func (f *Farm) Targets() []string {
 	all := make([]string, f.addresses())
 	for i := range all {
@@ -221,7 +222,7 @@ func (f *Farm) Targets() []string {
 	return all
 }
 
-// addresses is how many there are: those of targets, and of the hostile ones behind them.
+// addresses is the number of addresses, including those of hostile targets at the end.
 func (f *Farm) addresses() int {
 	if f.cfg.Hostile {
 		return len(f.targets) + 2
@@ -229,13 +230,12 @@ func (f *Farm) addresses() int {
 	return len(f.targets)
 }
 
-// Serve listens on the targets' addresses, tells when it does, and serves
-// until ctx ends.
+// Serve listens on the targets' addresses, calls ready, and serves until ctx ends.
 func (f *Farm) Serve(ctx context.Context, ready func()) error {
 	srv := &http.Server{
 		Handler:           http.HandlerFunc(f.scrape),
 		ReadHeaderTimeout: time.Minute,
-		// A connection belongs to the target whose address it was made to.
+		// The local address of a connection identifies the target.
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, targetKey{}, tally.Target([]byte(c.LocalAddr().String())))
 		},
@@ -254,7 +254,7 @@ func (f *Farm) Serve(ctx context.Context, ready func()) error {
 	defer srv.Close()
 	var listen net.ListenConfig
 	for i := range f.addresses() {
-		l, err := listen.Listen(ctx, "tcp4", tally.Address(i, f.port)) // port 0 at first: any free one, then the same for all
+		l, err := listen.Listen(ctx, "tcp4", tally.Address(i, f.port)) // port 0 at first: any free port, then the same one for all targets
 		if err != nil {
 			return fmt.Errorf("cannot serve target %d: %w", i, err)
 		}
@@ -332,7 +332,7 @@ func (f *Farm) scrape(w http.ResponseWriter, r *http.Request) {
 	f.bytes.Add(int64(len(body.body) + len(end)))
 }
 
-// made renders the page of a target whose series come and go, for one scrape and in one coding.
+// made renders a page for a single scrape, in one coding.
 func (f *Farm) made(page *Page, format Format, encoding Encoding, target, number int) *rendered {
 	r := &rendered{}
 	plain := page.render(format, target, number, &r.tally)
@@ -341,7 +341,7 @@ func (f *Farm) made(page *Page, format Format, encoding Encoding, target, number
 	return r
 }
 
-// Totals sums up.
+// Totals returns the sums.
 func (f *Farm) Totals() Totals {
 	all := Totals{
 		Scrapes: f.scrapes.Load(), Samples: f.samples.Load(), Bytes: f.bytes.Load(),
@@ -361,7 +361,7 @@ func (f *Farm) Totals() Totals {
 	return all
 }
 
-// Served tells, per target, each scrape that was served whole.
+// Served returns, by target, all scrapes that were served in full.
 func (f *Farm) Served() [][]Scrape {
 	all := make([][]Scrape, len(f.targets))
 	for i := range f.targets {
@@ -373,7 +373,7 @@ func (f *Farm) Served() [][]Scrape {
 	return all
 }
 
-// Reset forgets all scrapes; numbers begin again.
+// Reset forgets all scrapes; their numbers start again.
 func (f *Farm) Reset() {
 	for i := range f.targets {
 		t := &f.targets[i]

@@ -23,7 +23,7 @@ import (
 
 const nodePage = "../../testdata/pages/node.txt"
 
-// open serves a farm for the length of a test.
+// open serves a farm until the test ends.
 func open(t *testing.T, cfg Config) *Farm {
 	t.Helper()
 	f, err := New(cfg, nil)
@@ -48,7 +48,7 @@ func open(t *testing.T, cfg Config) *Farm {
 	return f
 }
 
-// get scrapes a target, and inflates what it got.
+// get scrapes a target and decompresses the body.
 func get(t *testing.T, address, accept, acceptEncoding string) (body string, header http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
@@ -79,8 +79,7 @@ func get(t *testing.T, address, accept, acceptEncoding string) (body string, hea
 	return string(plain), resp.Header
 }
 
-// settled waits until the farm has accounted for what it wrote, which a client
-// may have read before.
+// settled waits until the farm has accounted for all that it wrote: a client may have read a page earlier.
 func settled(t *testing.T, f *Farm) {
 	t.Helper()
 	for f.Totals().InFlight > 0 {

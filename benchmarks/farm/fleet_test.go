@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// parse returns the series of a page, and fails where Prometheus' parser does, or where one is there twice.
+// parse returns the series of a page. It fails if Prometheus' parser does, or if a series occurs twice.
 func parse(t *testing.T, page string) map[string]labels.Labels {
 	t.Helper()
 	p, err := textparse.New([]byte(page), "text/plain", labels.NewSymbolTable(), textparse.ParserOptions{})
@@ -99,7 +99,8 @@ func TestTargetsOfAnOwnFleetShareNoSeries(t *testing.T) {
 	}
 }
 
-// Numbers that no kubelet shows would be most of what agents send: one with a fraction takes eight bytes, a count of bytes three.
+// Values that a real kubelet never has would dominate what agents send: a fraction takes eight bytes, a count of bytes
+// three.
 func TestBytesAndCountsOfKubeletsAreWhole(t *testing.T) {
 	f := open(t, Config{Page: "kubelet", Targets: 1})
 	page, _ := get(t, f.Targets()[0], "text/plain", "gzip")
@@ -150,7 +151,7 @@ func TestAMixedFleetHasPagesOfAllSizes(t *testing.T) {
 	}
 }
 
-// What the account leaves out is what Prometheus' relabelling drops, and nothing becomes one that was two.
+// The account omits exactly what Prometheus' relabelling drops, and relabelling makes no two series equal.
 func TestTheAccountKnowsWhatRulesDrop(t *testing.T) {
 	var scrape struct {
 		Rules []*relabel.Config `yaml:"metric_relabel_configs"`
@@ -227,7 +228,7 @@ func TestHostileTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beginning := make([]byte, 3<<20) // across a seam
+	beginning := make([]byte, 3<<20) // beyond the first piece
 	if _, err := io.ReadFull(r, beginning); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Avoids integers: text and OpenMetrics write those differently.
+// bounds has no integers, which text and OpenMetrics format differently.
 var bounds = []string{
 	"0.005", "0.01", "0.025", "0.05", "0.075", "0.1", "0.25", "0.5", "0.75", "1.5", "2.5", "5.5", "7.5", "+Inf",
 }
@@ -32,18 +32,18 @@ func (p *Page) histogram(name, labels string) {
 	p.created(name, labels, p.groups)
 }
 
-// created adds a `_created` line: a moment of last year or so.
+// created adds a `_created` line with a time of about last year.
 func (p *Page) created(name, labels string, seed int) {
 	at := 1.7e9 + float64(hash(0, 1, seed)%30_000_000) + 0.125
 	p.lines = append(p.lines, line{series: name + "_created{" + labels + "}", kind: created, value: at})
 }
 
-// App generates the page of a large application: histograms with exemplars,
-// counters, gauges, `_created`. Routes are drawn from `cardinality` names.
+// App generates the page of a large application: histograms with exemplars, counters, gauges, `_created`. cardinality
+// is the number of names of routes.
 func App(samples, cardinality int) *Page {
 	p := &Page{openMetrics: true}
 	var routes []string
-	// Per route: 2 methods, each a histogram, 3 counters by code, and 2 gauges.
+	// Per route: 2 methods, each with a histogram, 3 counters by code, and 2 gauges.
 	const perRoute = 2 * (16 + 3 + 2)
 	for i := range max(1, samples/perRoute) {
 		routes = append(routes, fmt.Sprintf(`consumer="team-%d",route="/api/v2/%s/{id}"`, i/cardinality, word(i%cardinality)))
@@ -81,16 +81,16 @@ func App(samples, cardinality int) *Page {
 	return p
 }
 
-// pod is what the families of kube-state-metrics' page repeat of a pod.
+// pod holds what the families of kube-state-metrics' page repeat for each pod.
 type pod struct {
-	id        string // namespace, pod, uid: on each of its series
+	id        string // namespace, pod and uid: on each of its series
 	container string
 	node      string
 	owner     string
 	seed      int
 }
 
-// gauge opens a family and adds a series per pod and per further label set.
+// gauge opens a family and adds one series per pod and set of further labels.
 func (p *Page) gauge(name, help string, pods []pod, series func(pod *pod, add func(labels string, value float64))) {
 	p.family(name, "gauge", help)
 	for i := range pods {
@@ -103,9 +103,8 @@ func (p *Page) gauge(name, help string, pods []pod, series func(pod *pod, add fu
 	}
 }
 
-// KubeState generates a page like kube-state-metrics': families over all pods
-// of a cluster, long label sets, hardly any value but 0 and 1. Namespaces and
-// nodes are drawn from `cardinality` names.
+// KubeState generates a page like kube-state-metrics': families over all pods of a cluster, long label sets, and mostly
+// values of 0 and 1. cardinality is the number of names of namespaces and nodes.
 func KubeState(samples, cardinality int) *Page {
 	const perPod = 27
 	pods := make([]pod, max(1, samples/perPod))

@@ -22,17 +22,17 @@ import (
 	"time"
 )
 
-// Token is what targets behind TLS ask for.
+// Token is the token that targets with TLS require.
 const Token = "farm-token"
 
-// Secured is how a scrape configuration reaches targets behind TLS.
+// Secured are the lines of a scrape configuration for targets with TLS.
 var Secured = []string{
 	"scheme: https",
 	"tls_config: {insecure_skip_verify: true}",
 	"authorization: {credentials: " + Token + "}",
 }
 
-// newTLS makes a certificate that all targets share; nobody checks whose it is.
+// newTLS makes a certificate for all targets; agents do not verify it.
 func newTLS() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,10 +49,11 @@ func newTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// bombSize is what a bomb of about a megabyte inflates to.
+// bombSize is the decompressed size of the bomb, which has about a megabyte.
 const bombSize = 1 << 30
 
-// newBomb makes a page of comments. Its pieces are compressed alike, each by itself, so one of them makes all.
+// newBomb makes a page of comments. It repeats one piece, compressed once, because compression is reset after each
+// piece.
 func newBomb() []byte {
 	const piece = 1 << 20
 	plain := bytes.Repeat([]byte("# It was a quiet night.\n"), piece/24+1)[:piece]
@@ -77,7 +78,7 @@ func newBomb() []byte {
 	return binary.LittleEndian.AppendUint32(body, bombSize&0xffffffff)
 }
 
-// beHostile is what the two targets do that no agent can do anything with.
+// beHostile serves one of the two hostile targets.
 func (f *Farm) beHostile(w http.ResponseWriter, r *http.Request, which int) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	if which == 0 {

@@ -5,14 +5,14 @@ package farm
 
 import "fmt"
 
-// Kubelet generates what the cAdvisor in a kubelet shows of the pods of its node, none of which is on another: long
-// identities, repeated on each of some forty series, and one pod in fifty replaced from scrape to scrape.
+// Kubelet generates the page that the cAdvisor in a kubelet serves for the pods of its node, which are on no other
+// node: long identities, repeated on some forty series each, and one pod in fifty replaced from scrape to scrape.
 func Kubelet(samples int) *Page {
 	const perPod = 34
 	p := &Page{live: true}
 	places := make([]podPlace, min(60, max(1, samples/perPod)))
 	for i := range places {
-		places[i] = podPlace(i + 3) // from 3 on, no byte of a text is one that means something
+		places[i] = podPlace(i + 3) // from 3 on, the byte of a text is never 1, 2 or a line feed
 	}
 	namespace := func(at podPlace) string { return "team-" + word(int(at)%7) }
 	pod := func(at podPlace) string {
@@ -34,7 +34,7 @@ func Kubelet(samples int) *Page {
 			for i, l := range labels {
 				p.lines = append(p.lines, line{
 					series: name + "{" + l(at) + "}", varies: true,
-					value: scaled(value, 0.25+unit(hash(0, 16, int(at), i))), // bytes and counts are whole, as cAdvisor's are
+					value: scaled(value, 0.25+unit(hash(0, 16, int(at), i))), // bytes and counts are whole numbers, as in cAdvisor
 				})
 			}
 		}

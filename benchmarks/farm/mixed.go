@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// kinds is how many kinds of pages a mixed fleet has.
+// kinds is the number of different pages in a mixed fleet.
 const kinds = 40
 
 // Mixed generates the pages of a fleet of programs that have little in common: hosts, applications in Go and Java,
-// OpenMetrics with exemplars, histograms of thirty buckets; of 20 samples up to `largest`, small ones as often as large ones.
-// Exemplars may be left out, since not all send them.
-// There are no native histograms: two of the rivals do not take them, so it would not be the same work.
+// OpenMetrics with exemplars, histograms of thirty buckets. Sizes range from 20 samples to `largest`, with as many
+// small as large ones. Exemplars can be omitted, because some agents do not send them. There are no native histograms:
+// two of the rivals do not support them, so their work would be less.
 func Mixed(largest int, nodePage string, exemplars bool) ([]*Page, error) {
 	pages := make([]*Page, kinds)
 	for k := range pages {
 		const smallest = 20
-		size := float64(k*7%kinds) / (kinds - 1) // a kind of program comes in all sizes
+		size := float64(k*7%kinds) / (kinds - 1) // a program of each kind comes in all sizes
 		samples := int(smallest * math.Pow(float64(largest)/smallest, size))
 		switch k % 5 {
 		case 0:
@@ -47,17 +47,17 @@ func Mixed(largest int, nodePage string, exemplars bool) ([]*Page, error) {
 	return pages, nil
 }
 
-// repeat makes the page one of so many samples, or of some more, so that its last family is whole: the first of them, or all for
-// several zones.
+// repeat returns a page of at least so many samples whose last family is complete: the first families of this page, or
+// several copies of them for different zones.
 func (p *Page) repeat(samples int) *Page {
 	out := &Page{groups: p.groups}
 	for zone := 0; out.Samples() < samples; zone++ {
 		for _, l := range p.lines {
 			if l.kind == comment && out.Samples() >= samples {
-				break // with the family: a part of one is no page
+				break // after a complete family
 			}
 			if l.kind == comment && zone > 0 {
-				continue // said above
+				continue // only once per family
 			}
 			if zone > 0 {
 				l.group = 0
@@ -73,7 +73,7 @@ func (p *Page) repeat(samples int) *Page {
 	return out
 }
 
-// fill adds families made by `family` until there are so many samples.
+// fill calls family until the page has so many samples.
 func (p *Page) fill(samples int, family func(n int)) *Page {
 	for n := 0; p.Samples() < samples; n++ {
 		family(n)
@@ -81,7 +81,7 @@ func (p *Page) fill(samples int, family func(n int)) *Page {
 	return p
 }
 
-// goApp is a program of Go's: the runtime's metrics, and counters of its own by few labels.
+// goApp is a Go program: metrics of the runtime, and counters of its own with few labels.
 func goApp(kind, samples int) *Page {
 	p := &Page{}
 	for _, m := range []string{"goroutines", "threads", "memstats_alloc_bytes", "memstats_heap_idle_bytes", "memstats_heap_inuse_bytes", "memstats_next_gc_bytes"} {
@@ -97,7 +97,7 @@ func goApp(kind, samples int) *Page {
 	})
 }
 
-// javaApp is a program of Java's: long names of classes and pools on every series.
+// javaApp is a Java program: long names of classes and pools on every series.
 func javaApp(kind, samples int) *Page {
 	p := &Page{}
 	return p.fill(samples, func(n int) {

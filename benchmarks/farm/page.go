@@ -1,13 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package farm serves many scrape targets from one process, cheaply enough not
-// to disturb what it feeds.
+// Package farm serves many scrape targets from one process, so cheaply that it does not disturb the agents.
 //
-// Each target's pages are rendered and compressed before the first scrape, a
-// few steps of each, and served in turn. Only a short tail is made per scrape:
-// the series that churn, and the scrape's number. Targets never share a page:
-// identical values would flatter whoever compresses across targets.
+// The pages of each target are rendered and compressed before the first scrape, in a few steps each, and served in
+// turn. Only a short tail is made for each scrape: short-lived series and the number of the scrape. Targets never share
+// a page: identical values would favour agents that compress across targets.
 package farm
 
 import (
@@ -21,33 +19,33 @@ import (
 // Format is an exposition format.
 type Format int
 
-// The formats a page can be served in.
+// The formats of a page.
 const (
 	Text Format = iota
 	OpenMetrics
-	// anyFormat is of comments that all formats have.
+	// anyFormat marks comments of all formats.
 	anyFormat
 )
 
-// line is one line of a page: a comment, or a sample.
+// line is one line of a page: a comment or a sample.
 type line struct {
 	// series is the sample's name and labels, or the whole comment.
 	series string
 	kind   kind
-	// only restricts a comment to a format.
+	// only restricts a comment to one format.
 	only Format
-	// value is what a plain sample starts from; for a part of a distribution,
-	// the share of its observations, or their mean.
+	// value is the initial value of a plain sample. For a part of a distribution, it is the share of its observations,
+	// or their mean.
 	value float64
 	// exemplar is the value of the line's exemplar; zero means none.
 	exemplar float64
-	// group numbers the distribution that the line is part of; zero means none.
+	// group is the number of the distribution that the line belongs to; zero means none.
 	group int
-	// changes tells that the value moves from step to step.
+	// changes is set if the value changes from step to step.
 	changes bool
-	// varies tells that the labels differ from target to target: see expand.
+	// varies is set if the labels differ between targets: see expand.
 	varies bool
-	// dropped tells that Rules drop the sample.
+	// dropped is set if Rules drop the sample.
 	dropped bool
 }
 
@@ -55,25 +53,25 @@ type kind uint8
 
 const (
 	plain   kind = iota
-	comment      // no sample
-	created      // `_created`, which exists in OpenMetrics only
+	comment      // not a sample
+	created      // `_created`, which only OpenMetrics has
 	counted      // part of a distribution: a cumulative count
 	summed       // part of a distribution: the sum of its observations
 )
 
 func (l *line) isSample() bool { return l.kind != comment && l.kind != created }
 
-// Page is the model that each target's pages are rendered from.
+// Page is the model from which each target's pages are rendered.
 type Page struct {
 	lines  []line
 	groups int
-	// openMetrics reports whether the page is offered in OpenMetrics.
+	// openMetrics is set if the page is also offered in OpenMetrics.
 	openMetrics bool
-	// live tells that the page is made for each scrape: its series come and go.
+	// live is set if the page is rendered for each scrape, because its series come and go.
 	live bool
 }
 
-// Samples is the number of samples of the page, less `_created` lines.
+// Samples returns the number of samples without `_created` lines.
 func (p *Page) Samples() int {
 	n := 0
 	for i := range p.lines {
@@ -92,7 +90,7 @@ func (p *Page) sample(series string, value float64) {
 	p.lines = append(p.lines, line{series: series, value: value})
 }
 
-// family opens a family. OpenMetrics names counters without their suffix.
+// family opens a family. OpenMetrics omits the suffix of counters.
 func (p *Page) family(name, kind, help string) {
 	p.comment(Text, "# HELP %s %s", name, help)
 	p.comment(Text, "# TYPE %s %s", name, kind)
@@ -138,8 +136,8 @@ func ReadPage(file string) (*Page, error) {
 	return p, nil
 }
 
-// choose marks the share of samples whose value changes from step to step, a
-// distribution as a whole. Flags and zeroes are chosen last: those rarely move.
+// choose marks the share of samples whose values change from step to step; distributions change as a whole. Flags and
+// zeroes are chosen last, because they rarely change.
 func (p *Page) choose(share float64) {
 	var active, idle []int
 	for i := range p.lines {
@@ -164,8 +162,8 @@ func (p *Page) choose(share float64) {
 	}
 }
 
-// churn takes the share of samples that short-lived series replace out of the
-// page, evenly, and returns their number. Distributions stay whole.
+// churn removes the share of samples that short-lived series replace, evenly over the page, and returns their number.
+// Distributions stay complete.
 func (p *Page) churn(share float64) int {
 	candidates := 0
 	for i := range p.lines {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// What Rules say, for the account.
+// The patterns in Rules, which the account also uses.
 const (
 	droppedNames   = "node_scrape_collector_duration_seconds|node_network_(address_assign_type|carrier.*|device_id|dormant|flags|iface_.*|protocol_type)"
 	droppedDevices = "node_(network|disk)_.+;(lo|docker.*|veth.*|ram.*)"
 )
 
-// Rules are metric_relabel_configs as kube-prometheus has them for node exporters: families that nobody needs are dropped, and
-// devices; the host is copied from the address; labels are dropped. What they drop does not arrive: see Config.Relabelled.
+// Rules are metric_relabel_configs like those of kube-prometheus for node exporters: they drop unused families and
+// devices, copy the host from the address, and drop labels. Dropped samples do not arrive: see Config.Relabelled.
 var Rules = fmt.Sprintf(`metric_relabel_configs: [`+
 	`{source_labels: [__name__], regex: %q, action: drop}, `+
 	`{source_labels: [__name__, device], regex: %q, action: drop}, `+
@@ -29,7 +29,7 @@ var (
 	device   = regexp.MustCompile(`[{,]device="([^"]*)"`)
 )
 
-// relabel marks what Rules drop.
+// relabel marks the samples that Rules drop.
 func (p *Page) relabel() {
 	for i := range p.lines {
 		l := &p.lines[i]

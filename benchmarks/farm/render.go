@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// hash is the only source of randomness: equal seeds give equal farms.
+// hash is the only source of randomness: the same seeds give the same farm.
 func hash(seeds ...int) uint64 {
 	x := uint64(0x243f6a8885a308d3)
 	for _, s := range seeds {
@@ -32,7 +32,7 @@ func round(v float64, decimals int) float64 {
 	return math.Round(v*p) / p
 }
 
-// word is a name for i: the same i, the same name.
+// word returns a name for i, always the same.
 func word(i int) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	var b strings.Builder
@@ -43,15 +43,15 @@ func word(i int) string {
 	return b.String() + strconv.Itoa(i)
 }
 
-// decimals is how many digits follow the point when v is written plainly.
+// decimals returns the number of digits after the decimal point of v.
 func decimals(v float64) int {
 	_, fraction, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
 	return min(len(fraction), 9)
 }
 
-// at is the value of line i on a target at a step.
+// at returns the value of line i on a target at a step.
 //
-// A counter goes back when the steps begin again, as if its process restarted.
+// When the steps are repeated, counters decrease, as after a restart of the process.
 func (l *line) at(target, i, step int) float64 {
 	if !l.changes {
 		step = 0
@@ -74,7 +74,7 @@ func (l *line) at(target, i, step int) float64 {
 	return scaled(l.value, 0.5+unit(h)+float64(step)*(unit(h<<7)+0.01)*0.001)
 }
 
-// scaled is a multiple of v of its kind: as whole as v is, or with as many decimals.
+// scaled returns v times by, as a whole number if v is whole, otherwise with as many decimals.
 func scaled(v, by float64) float64 {
 	if v != math.Trunc(v) {
 		return round(v*by, decimals(v))
@@ -85,8 +85,7 @@ func scaled(v, by float64) float64 {
 	return math.Round(v * by)
 }
 
-// render writes the page as a target shows it at a step, and accounts for its
-// samples in t.
+// render returns the page of a target at a step, and adds its samples to t.
 func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 	for i := range p.lines {
 		l := &p.lines[i]
@@ -111,7 +110,7 @@ func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 		dst = append(dst, ' ')
 		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
 		if l.exemplar > 0 && f == OpenMetrics {
-			seen := step // an exemplar is of an observation: it stays until there is another
+			seen := step // an exemplar stays until there is another observation
 			if !l.changes {
 				seen = 0
 			}
@@ -123,8 +122,8 @@ func (p *Page) render(f Format, target, step int, t *tally.Tally) (dst []byte) {
 	return dst
 }
 
-// tail appends what is made per scrape: the short-lived series and the number
-// of the scrape, and accounts for them in t.
+// tail appends what is made for each scrape, the short-lived series and the number of the scrape, and adds these
+// samples to t.
 func tail(dst []byte, f Format, target, scrape, churn int, t *tally.Tally) []byte {
 	if churn > 0 {
 		dst = append(dst, "# HELP farm_churn Series that live for one scrape.\n# TYPE farm_churn gauge\n"...)

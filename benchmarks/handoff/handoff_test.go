@@ -59,7 +59,7 @@ func TestARingWakesOnceForAllThatIsNeeded(t *testing.T) {
 		woken <- r.Take(buf, 10, time.NewTimer(time.Hour))
 	}()
 	for r.needed.Load() == 0 {
-		time.Sleep(time.Millisecond) // it goes to sleep
+		time.Sleep(time.Millisecond) // until it sleeps
 	}
 	for i := range 9 {
 		r.Put(i)

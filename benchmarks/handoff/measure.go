@@ -15,7 +15,7 @@ import (
 // Producers are the numbers of producers that are compared.
 var Producers = []int{1, 2, 5, 10, 20}
 
-// Flood hands over so many items as fast as can be, and returns how long it took.
+// Flood hands over this many items as fast as possible, and returns how long that took.
 func Flood(q Queue, producers, items int) (time.Duration, error) {
 	var consumer, putting sync.WaitGroup
 	taken := 0
@@ -39,11 +39,11 @@ func Flood(q Queue, producers, items int) (time.Duration, error) {
 	return took, nil
 }
 
-// perProducer is how many items a producer puts each second where the rate is steady, a few each millisecond.
+// perProducer is the number of items per second of a producer at the steady rate, a few every millisecond.
 const perProducer = 10_000
 
-// Steady hands over items at a steady rate for a while, and returns the CPU time per item of the thread that
-// consumes, and of the whole process.
+// Steady hands over items at a steady rate for d. It returns the CPU time per item of the consumer's thread and of the
+// whole process.
 func Steady(q Queue, producers int, d time.Duration) (consumer, process time.Duration) {
 	var consuming, putting sync.WaitGroup
 	taken := 0
@@ -51,7 +51,7 @@ func Steady(q Queue, producers int, d time.Duration) (consumer, process time.Dur
 	consuming.Go(func() {
 		q.Run(func(n int) {
 			if taken == 0 {
-				runtime.LockOSThread() // for good: the goroutine ends with the queue
+				runtime.LockOSThread() // never unlocked: the goroutine ends with the queue
 				before = clock(unix.CLOCK_THREAD_CPUTIME_ID)
 			}
 			taken += n

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// capacity is the size of each queue, and batch how many items the consumer writes at a time where it can wait for
-	// more: the figures of the article that the ring comes from.
+	// capacity is the size of each queue, and batch the number of items that the consumer writes at a time if it can
+	// wait for more: the numbers of the article that the ring is taken from.
 	capacity = 2048
 	batch    = 512
 	// patience is how long the consumer waits for a full batch.
@@ -31,21 +31,22 @@ const (
 // Item is what is handed over: a pointer to a request.
 type Item = *int
 
-// Queue is one way to hand items over. Run is the consumer: it calls take for what has come until it is closed.
+// Queue is one way to hand items over. Run is the consumer: it calls take with the number of items that have come,
+// until the queue is closed.
 type Queue interface {
 	Put(item Item)
 	Run(take func(n int))
-	// Close ends Run when everything was taken. Nothing is put any more.
+	// Close makes Run return once everything is taken. Put must not be called afterwards.
 	Close()
 }
 
-// Way is a way to hand over.
+// Way is a way to hand items over.
 type Way struct {
 	Name, Title string
 	New         func() Queue
 }
 
-// Ways lists those that are compared.
+// Ways returns the ways to compare.
 func Ways() []Way {
 	return []Way{
 		{"channel", "channel", func() Queue { return &channel{c: make(chan Item, capacity)} }},
@@ -68,7 +69,7 @@ func (q *channel) Run(take func(int)) {
 	}
 }
 
-// locked is the queue that one writes first.
+// locked is the simplest queue, with a mutex.
 type locked struct {
 	mu     sync.Mutex
 	filled *sync.Cond
@@ -118,7 +119,7 @@ func (q *locked) Run(take func(int)) {
 	}
 }
 
-// ringed is the ring, whose consumer waits for as many items as it needs.
+// ringed is the ring with a consumer that waits for a number of items.
 type ringed struct {
 	*Ring[Item]
 
@@ -150,7 +151,7 @@ func (q *ringed) Run(take func(int)) {
 	}
 }
 
-// helper is exporterhelper's queue with one consumer, under requests that hold an item.
+// helper is exporterhelper's queue with one consumer, with requests of one item.
 type helper struct {
 	exporter exporter.Traces
 	take     func(int)
@@ -193,7 +194,7 @@ func newHelper() Queue {
 		err = q.exporter.Start(context.Background(), componenttest.NewNopHost())
 	}
 	if err != nil {
-		panic(fmt.Errorf("cannot make a queue: %w", err)) // all of its settings are constants
+		panic(fmt.Errorf("cannot make a queue: %w", err)) // all settings are constants
 	}
 	return q
 }
@@ -204,7 +205,7 @@ func (q *helper) Put(item Item) {
 	_ = q.exporter.ConsumeTraces(context.WithValue(context.Background(), itemKey{}, item), noTraces)
 }
 
-// Run only waits: the consumer is the helper's own goroutine.
+// Run only waits: the consumer is a goroutine of exporterhelper.
 func (q *helper) Run(take func(int)) {
 	q.take = take
 	close(q.begin)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// cacheLine keeps apart what different cores write.
+// cacheLine separates fields that different cores write.
 const cacheLine = 64
 
 // Ring is a bounded queue of many producers and one consumer. A producer claims a slot by its number, fills it and
-// marks it full; nobody locks. A consumer that has nothing to do says how much it needs, and is woken when there is so
-// much, once.
+// marks it as full, without a lock. An idle consumer sets how many items it needs, and is woken once when there are so
+// many.
 type Ring[T any] struct {
 	slots []slot[T]
 	mask  uint64
@@ -24,13 +24,13 @@ type Ring[T any] struct {
 	_    [cacheLine]byte
 	tail atomic.Uint64 // the next slot to claim
 	_    [cacheLine]byte
-	// needed is how many items the consumer waits for, 0 while it is awake.
+	// needed is the number of items that the consumer waits for, 0 while it is awake.
 	needed atomic.Uint64
 	_      [cacheLine]byte
-	head   atomic.Uint64 // the next slot to empty; only the consumer moves it
+	head   atomic.Uint64 // the next slot to empty; only the consumer changes it
 	_      [cacheLine]byte
 
-	// waiting counts producers that found the ring full.
+	// waiting is the number of producers that wait for a full ring.
 	waiting atomic.Int64
 	mu      sync.Mutex
 	room    *sync.Cond
@@ -43,7 +43,7 @@ type slot[T any] struct {
 	_    [cacheLine - 16]byte
 }
 
-// NewRing makes a ring of a capacity that is a power of two.
+// NewRing returns a ring; capacity must be a power of two.
 func NewRing[T any](capacity int) *Ring[T] {
 	r := &Ring[T]{slots: make([]slot[T], capacity), mask: uint64(capacity - 1), wake: make(chan struct{}, 1)}
 	r.room = sync.NewCond(&r.mu)
@@ -53,13 +53,13 @@ func NewRing[T any](capacity int) *Ring[T] {
 	return r
 }
 
-// Put adds an item, and waits for room if there is none.
+// Put adds an item. It waits while the ring is full.
 func (r *Ring[T]) Put(item T) {
 	for !r.offer(item) {
 		r.mu.Lock()
 		r.waiting.Add(1)
 		for r.full() {
-			r.signal(r.needed.Load()) // whatever it waits for, there will be no more
+			r.signal(r.needed.Load()) // however many it waits for, no more will fit
 			r.room.Wait()
 		}
 		r.waiting.Add(-1)
@@ -75,10 +75,10 @@ func (r *Ring[T]) offer(item T) bool {
 		s := &r.slots[n&r.mask]
 		turn := s.turn.Load()
 		if turn < n {
-			return false // it still has what was put there a round ago
+			return false // the item of the previous round is still in it
 		}
 		if turn > n || !r.tail.CompareAndSwap(n, n+1) {
-			continue // another was faster
+			continue // another producer was faster
 		}
 		s.item = item
 		s.turn.Store(n + 1)
@@ -89,15 +89,15 @@ func (r *Ring[T]) offer(item T) bool {
 	}
 }
 
-// signal wakes the consumer, if no other producer does.
+// signal wakes the consumer, unless another producer does.
 func (r *Ring[T]) signal(need uint64) {
 	if need > 0 && r.needed.CompareAndSwap(need, 0) {
-		r.wake <- struct{}{} // there is one signal per sleep, and room for it
+		r.wake <- struct{}{} // there is one signal per sleep, and the channel has room for it
 	}
 }
 
-// Take waits until there are so many items, or the time has passed, and moves what there is to buf. It returns how many
-// that is.
+// Take waits until there are need items or the time has passed, then moves the available items to buf. It returns their
+// number.
 func (r *Ring[T]) Take(buf []T, need int, patience *time.Timer) (n int) {
 	for {
 		if n = r.drain(buf); n > 0 {
@@ -105,11 +105,12 @@ func (r *Ring[T]) Take(buf []T, need int, patience *time.Timer) (n int) {
 		}
 		r.needed.Store(uint64(need))
 		if r.tail.Load()-r.head.Load() >= uint64(need) {
-			// Enough came before they were told. Who was about to signal has done so, or will not.
+			// Enough items came before the producers could see needed. A producer that was about to signal has done so,
+			// or will not.
 			if !r.needed.CompareAndSwap(uint64(need), 0) {
 				<-r.wake
 			}
-			runtime.Gosched() // a slot may be claimed and not filled yet
+			runtime.Gosched() // a slot may be claimed but not filled yet
 			continue
 		}
 		select {

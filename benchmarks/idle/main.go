@@ -1,11 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command idle measures what each choice built into the agent costs while
-// nothing happens: it builds variants, lets each settle on a configuration that
-// scrapes only itself, and reads their memory from /proc. Run it from the
-// repository's root, on Linux: make bench-idle. SHORT=1 tries it out: the agent
-// as shipped, for seconds, and nothing is written.
+// Command idle measures what each choice built into the agent costs while nothing happens: it builds variants, lets
+// each settle on a configuration that scrapes only itself, and reads their memory from /proc. Run it from the
+// repository's root, on Linux: make bench-idle. SHORT=1 only tries it: it runs the shipped agent for seconds and writes
+// nothing.
 package main
 
 import (
@@ -28,7 +27,7 @@ import (
 )
 
 const (
-	// settle outlasts the start, the first scrapes and the first release of the binary's pages.
+	// settle is longer than the start, the first scrapes and the first release of the binary's pages.
 	settle  = 25 * time.Second
 	workDir = "bin/idle"
 
@@ -40,9 +39,9 @@ const (
 // A variant is one way to build and start a collector.
 type variant struct {
 	Name string `json:"name"`
-	// tags of the agent's sources; empty means the bare manifest.
+	// tags are the build tags of the agent's sources; empty means those of the manifest.
 	tags string
-	// overlay is merged over the agent's own configuration.
+	// overlay is merged into the agent's own configuration.
 	overlay string
 
 	RSS  int `json:"rss_kib"`
@@ -60,7 +59,7 @@ const (
 	keepPages = "extensions: {runtimeprofile: {release_binary_pages: false}}\n"
 )
 
-// The agent dies with the thread that started it, so that must be the main one.
+// The kernel kills the agent when the thread that started it ends, so that must be the main thread.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -175,9 +174,8 @@ func measure(ctx context.Context, v *variant, binary string, wait time.Duration)
 	return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), <-ended)
 }
 
-// install copies a binary in the small pieces in which packages and images are
-// unpacked: new kernels map files by the folios that the pieces left in the page
-// cache, and the linker's are 2 MB.
+// install copies a binary in small chunks, as package managers and container engines do: new kernels map files by the
+// folios in the page cache, which are as large as the chunks that were written, and those of the linker have 2 MB.
 func (v *variant) install(binary string) (string, error) {
 	text, err := os.ReadFile(binary)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The agent's README shows what was measured, not what somebody typed.
+// The table in the agent's README is rendered from the result.
 func TestReadmeShowsTheResult(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile(results)

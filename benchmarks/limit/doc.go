@@ -1,11 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit makes the loads that series limits are measured under, and the
-// reports of such measurements.
+// Package limit generates the loads under which series limits are measured, and renders the reports.
 //
-// Requests are encoded before the clock starts; what differs from send to send
-// (times, values, the names of what is new) is written into them in place, so
-// that the load costs little of the machine that it shares with what is
-// measured. Every point that is sent is known to be expected.
+// Requests are encoded before the clock starts. What differs between sends (times, values, names of new series) is
+// overwritten in place, so that the load takes little CPU from the agents on the same machine. The number of points
+// that must arrive is known exactly.
 package limit

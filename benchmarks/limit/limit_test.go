@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// taken is what a replay's destination understood.
+// taken is what the destination of a replay decoded.
 type taken struct {
 	mu       sync.Mutex
 	points   int
@@ -75,8 +75,7 @@ func (x *taken) take(md pmetric.Metrics) {
 	}
 }
 
-// TestEveryShapeIsReplayedWhole sends each shape for a moment and looks at it
-// with a decoder.
+// TestEveryShapeIsReplayedWhole sends each shape for a moment and decodes it.
 func TestEveryShapeIsReplayedWhole(t *testing.T) {
 	for shape := range Shapes {
 		if ofPages(shape) {
@@ -121,7 +120,7 @@ func TestEveryShapeIsReplayedWhole(t *testing.T) {
 	}
 }
 
-// TestRelaysAreGivenWholePages: all samples of four targets, with the time and the values of the moment.
+// TestRelaysAreGivenWholePages checks that requests have all samples of four targets, with the current time and values.
 func TestRelaysAreGivenWholePages(t *testing.T) {
 	for _, shape := range []string{"R1", "R2", "R3"} {
 		r, err := NewReplay(shape, 0, "../../testdata/pages/node.txt")
@@ -133,7 +132,7 @@ func TestRelaysAreGivenWholePages(t *testing.T) {
 		}
 		now := time.UnixMilli(1_790_000_000_123)
 		q := r.steady[len(r.steady)-1]
-		start := now.Add(-time.Hour) // another time than those of samples, which are counted
+		start := now.Add(-time.Hour) // differs from the times of samples, which are counted
 		first, second := q.write(nil, moment{now: now, start: start}), q.write(nil, moment{now: now.Add(time.Second), start: start, value: 7})
 		if bytes.Equal(first, second) || len(first) != len(second) {
 			t.Errorf("%s: the same again", shape)
@@ -160,7 +159,7 @@ func TestRelaysAreGivenWholePages(t *testing.T) {
 	}
 }
 
-// Aggregation is given all counters, and nothing else.
+// Loads of aggregation have all counters and no other series.
 func TestAggregationIsGivenCounters(t *testing.T) {
 	for _, shape := range []string{"A1", "A2"} {
 		r, err := NewReplay(shape, 0, "../../testdata/pages/node.txt")
@@ -251,7 +250,7 @@ func TestReportsNameWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// Who reads a table sees what several runs were between.
+// With several runs, the table also shows the least and the greatest value.
 func TestReportsShowRepeats(t *testing.T) {
 	r := sample()
 	again := r.Rows[0].Runs[0]
@@ -265,7 +264,7 @@ func TestReportsShowRepeats(t *testing.T) {
 	}
 }
 
-// The reports are what the results give.
+// The committed reports are rendered from the results.
 func TestReportsAreWhatTheResultGives(t *testing.T) {
 	files, err := filepath.Glob("../results/limit*.json")
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// What relays are given: the pages of node exporters, a few in each request, as Prometheus sends them, or as OTLP.
+// The loads of relays: pages of node exporters, a few per request as Prometheus sends them, in remote write or OTLP.
 const (
 	relayTargets = 1000
 	pagesOfOne   = 4
 )
 
-// pageSample is a line of a page.
+// pageSample is a sample of a page.
 type pageSample struct {
 	name   string
-	labels []string // names and values in turn, by name
-	typ    int      // as Remote Write 2.0 numbers them
+	labels []string // names and values in turn, sorted by name
+	typ    int      // the number of the type in remote write 2.0
 	help   string
 	value  float64
 }
 
-// readPage reads a page in the text format.
+// readPage reads a page in Prometheus' text format.
 func readPage(file string) (page []pageSample, err error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -81,10 +81,10 @@ func readPage(file string) (page []pageSample, err error) {
 	return page, nil
 }
 
-// ofPages says that a shape is made of pages.
+// ofPages reports whether a shape is made of pages.
 func ofPages(shape string) bool { return shape[0] == 'R' || shape[0] == 'A' }
 
-// relayRequests makes the requests of a shape R1 to R3, A1 or A2 out of a page.
+// relayRequests makes the requests of a shape R1 to R3, A1 or A2 from a page.
 func relayRequests(shape, file string) (all []*request, err error) {
 	page, err := readPage(file)
 	if err != nil {
@@ -111,7 +111,7 @@ func relayRequests(shape, file string) (all []*request, err error) {
 	return all, nil
 }
 
-// seriesLabels are the labels of a sample of a target, by name.
+// seriesLabels returns the labels of a target's sample, sorted by name.
 func seriesLabels(s *pageSample, target int) (all [][2]string) {
 	all = append(all, [2]string{"__name__", s.name}, [2]string{"instance", tally.Address(target, 1)}, [2]string{"job", "node"})
 	for i := 0; i < len(s.labels); i += 2 {
@@ -121,10 +121,10 @@ func seriesLabels(s *pageSample, target int) (all [][2]string) {
 	return all
 }
 
-// varintTime takes up as many bytes as times in milliseconds do for the next decades.
+// varintTime takes as many bytes as current times in milliseconds will for decades.
 const varintTime = 1 << 40
 
-// appendSample appends a Sample as a field, and notes where its value and time are.
+// appendSample appends a Sample as a field, and records where its value and time are.
 func (r *request) appendSample(dst []byte, base int, value float64) []byte {
 	var m []byte
 	m = protowire.AppendTag(m, 1, protowire.Fixed64Type)
@@ -138,7 +138,7 @@ func (r *request) appendSample(dst []byte, base int, value float64) []byte {
 	return append(dst, m...)
 }
 
-// remoteWrite1 is a prometheus.WriteRequest.
+// remoteWrite1 returns a prometheus.WriteRequest.
 func remoteWrite1(page []pageSample, first int) *request {
 	r := &request{contentType: "application/x-protobuf", snappy: true}
 	for target := first; target < first+pagesOfOne; target++ {
@@ -169,7 +169,7 @@ func (r *request) appendSeries(field protowire.Number, before, after []byte, val
 	r.body = append(r.body, after...)
 }
 
-// remoteWrite2 is an io.prometheus.write.v2.Request.
+// remoteWrite2 returns an io.prometheus.write.v2.Request.
 func remoteWrite2(page []pageSample, first int) *request {
 	r := &request{contentType: "application/x-protobuf;proto=io.prometheus.write.v2.Request", snappy: true}
 	refs := map[string]uint64{}
@@ -202,13 +202,13 @@ func remoteWrite2(page []pageSample, first int) *request {
 			all = append(all, series{before, after, page[i].value + float64(target)})
 		}
 	}
-	for _, s := range all { // behind all symbols
+	for _, s := range all { // after all symbols
 		r.appendSeries(5, s.before, s.after, s.value)
 	}
 	return r
 }
 
-// relayOTLP is the same as OTLP: counters are sums, all else is gauges.
+// relayOTLP returns the same as OTLP: counters are sums, all else is gauges.
 func relayOTLP(page []pageSample, first int) (*request, error) {
 	md := pmetric.NewMetrics()
 	var base []float64
@@ -249,7 +249,7 @@ func relayOTLP(page []pageSample, first int) (*request, error) {
 	return r, err
 }
 
-// writeDoubles writes values and times as a scrape of a moment has them: a third of them have changed since the last.
+// writeDoubles writes the values and times of a moment: a third of the values have changed since the last one.
 func (r *request) writeDoubles(dst []byte, m moment) {
 	for i, at := range r.values {
 		v := r.base[i]

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// senders is how many requests are in progress at most.
+	// senders is the maximum of requests in flight.
 	senders = 4
-	// podLife is how long a pod of W5 lives: a tenth is replaced each minute.
+	// podLife is the lifetime of a pod in W5: a tenth of them is replaced each minute.
 	podLife = 10 * time.Minute
 )
 
-// Totals are what a replay has sent.
+// Totals are sums of what a replay has sent.
 type Totals struct {
-	Points   int64 `json:"points"`  // of requests that were accepted
-	Healthy  int64 `json:"healthy"` // of these, of what must not suffer
+	Points   int64 `json:"points"`  // in accepted requests
+	Healthy  int64 `json:"healthy"` // those of them that limits must not affect
 	Requests int64 `json:"requests"`
 	Bytes    int64 `json:"bytes"`
 	Refused  int64 `json:"refused"` // requests that were not accepted
-	Late     int64 `json:"late"`    // requests that went out more than a second after their time
+	Late     int64 `json:"late"`    // requests sent more than a second after their time
 }
 
-// A Replay sends a shape again and again.
+// A Replay sends a shape repeatedly.
 type Replay struct {
 	shape           string
 	rate            int
@@ -47,7 +47,7 @@ type Replay struct {
 	points, healthy, requests, bytes, refused, tardy atomic.Int64
 }
 
-// NewReplay encodes a shape. A rate of 0 is as fast as it is taken. The page is what relays are given.
+// NewReplay encodes a shape. Rate 0 means as fast as possible. page is the file for relays.
 func NewReplay(shape string, rate int, page string) (*Replay, error) {
 	r := &Replay{shape: shape, rate: rate, perRequest: PerRequest, client: &http.Client{
 		Timeout:   30 * time.Second,
@@ -84,7 +84,7 @@ func NewReplay(shape string, rate int, page string) (*Replay, error) {
 	return r, nil
 }
 
-// Totals tells what was sent so far.
+// Totals returns what was sent so far.
 func (r *Replay) Totals() Totals {
 	return Totals{
 		Points: r.points.Load(), Healthy: r.healthy.Load(), Requests: r.requests.Load(),
@@ -92,7 +92,7 @@ func (r *Replay) Totals() Totals {
 	}
 }
 
-// Run sends to a URL until ctx ends, and returns when all is answered.
+// Run sends to a URL until ctx ends, and returns once all requests are answered.
 func (r *Replay) Run(ctx context.Context, url string) {
 	begun := time.Now()
 	var all sync.WaitGroup
@@ -115,7 +115,7 @@ func (r *Replay) Run(ctx context.Context, url string) {
 	r.client.CloseIdleConnections()
 }
 
-// wait waits for the time of the n-th request.
+// wait waits until the nth request is due.
 func (r *Replay) wait(ctx context.Context, begun time.Time, n int64) bool {
 	if r.rate == 0 {
 		return true
@@ -153,7 +153,7 @@ func (r *Replay) send(ctx context.Context, url string, body, packed []byte, begu
 	return body, packed
 }
 
-// explode sends what is new, twice a second.
+// explode sends new series twice a second.
 func (r *Replay) explode(ctx context.Context, url string, begun time.Time) {
 	tick := time.NewTicker(time.Second / 2)
 	defer tick.Stop()
@@ -169,7 +169,7 @@ func (r *Replay) explode(ctx context.Context, url string, begun time.Time) {
 	}
 }
 
-// post sends a request to its end, even when ctx ends: what was begun counts.
+// post completes a request even if ctx ends, because all requests that were started count.
 func (r *Replay) post(ctx context.Context, url string, body []byte, q *request) {
 	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader(body))
 	if err == nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// request is one encoded request, and where in it is what changes.
+// request is an encoded request with the offsets of what changes.
 type request struct {
 	body                             []byte
 	times, starts, values, ids, pods []int
-	healthy, hostile                 int64 // points, as a sink counts
+	healthy, hostile                 int64 // number of points, as a sink counts them
 
-	// Of what relays are given.
+	// Only for relays.
 	contentType string
 	snappy      bool
-	millis      []int     // where times of six bytes are, in milliseconds
+	millis      []int     // offsets of times of six bytes, in milliseconds
 	base        []float64 // of values
 }
 
@@ -64,15 +64,15 @@ func marks(body, mark []byte) (at []int) {
 	}
 }
 
-// moment is what a send differs in from the last one.
+// moment is what differs between sends.
 type moment struct {
 	now, start time.Time
 	value      uint64
-	id         uint64 // the first that is free
+	id         uint64 // the first unused one
 	generation int
 }
 
-// write appends the request as it is at a moment.
+// write appends the request as of a moment.
 func (r *request) write(dst []byte, m moment) []byte {
 	dst = append(dst, r.body...)
 	for _, at := range r.times {

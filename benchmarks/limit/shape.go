@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// Shapes are the kinds of load, with what they are in words.
+// Shapes are the kinds of load with their descriptions.
 var Shapes = map[string]string{
 	"W1": "nearly all points are of one metric with one number for an attribute, delta",
 	"W2": "100,000 series of 50 metrics with 8 attributes, delta",
@@ -29,10 +29,10 @@ var Shapes = map[string]string{
 	"A2": "the same as Remote Write 2.0 with snappy, which says that they are counters",
 }
 
-// PerRequest is how many points a request has: all are batched alike.
+// PerRequest is the number of points in every request.
 const PerRequest = 1000
 
-// What is written over at each send. None of these comes by chance.
+// Marks that are overwritten at each send. None occurs by chance.
 const (
 	timeMark  = 0x7a5b7a5b7a5b7a5b
 	startMark = 0x7a5c7a5c7a5c7a5c
@@ -47,8 +47,8 @@ const (
 	tenants    = 500
 )
 
-// build makes the requests of a shape. Hostile ones, which W4 has, come apart:
-// they have a pace of their own.
+// build makes the requests of a shape. Those of hostile points, which only W4 has, are separate because they have their
+// own rate.
 func build(shape string, rate int) (steady, hostile []pmetric.Metrics, err error) {
 	random := rand.New(rand.NewPCG(3, 3))
 	switch shape {
@@ -71,14 +71,13 @@ func build(shape string, rate int) (steady, hostile []pmetric.Metrics, err error
 	return nil, nil, fmt.Errorf("cannot find shape %q: it is none of W1 to W6", shape)
 }
 
-// resource is one whose points are counted as those of a target, which those
-// of the explosion and of the overflow are not.
+// resource adds a resource whose points count as a target's, unlike those of the explosion and of overflow series.
 func resource(md pmetric.Metrics, target int, service string) pmetric.ResourceMetrics {
 	rm := md.ResourceMetrics().AppendEmpty()
 	a := rm.Resource().Attributes()
 	a.PutStr("service.name", service)
 	a.PutStr("service.instance.id", tally.Address(target, 1))
-	a.PutStr("instance", tally.Address(target, 1)) // for those who ship labels as they are
+	a.PutStr("instance", tally.Address(target, 1)) // for agents that send attributes as labels
 	return rm
 }
 
@@ -100,8 +99,8 @@ func point(points pmetric.NumberDataPointSlice) pcommon.Map {
 	return p.Attributes()
 }
 
-// seedShape is what the report whose load this is really sent: the higher the
-// rate, the more series, each ten times a second.
+// seedShape is the load that the original report really sent: higher rates have more series, each sent ten times a
+// second.
 func seedShape(random *rand.Rand, rate int) (all []pmetric.Metrics) {
 	delta := pmetric.AggregationTemporalityDelta
 	requests := max(2, rate/10/PerRequest)
@@ -146,8 +145,7 @@ func podRequest(random *rand.Rand, pod int, shape string) pmetric.Metrics {
 	return md
 }
 
-// attributes are eight strings of 3 to 40 bytes; the number makes them unique
-// in their metric.
+// attributes sets eight strings of 3 to 40 bytes; i makes them unique in their metric.
 func attributes(a pcommon.Map, random *rand.Rand, i int) {
 	a.PutStr("http.request.method", []string{"GET", "POST", "PUT", "DELETE"}[i%4])
 	a.PutStr("http.route", fmt.Sprintf("/api/v2/customers/{id}/orders/%02d", i))
@@ -159,8 +157,8 @@ func attributes(a pcommon.Map, random *rand.Rand, i int) {
 	a.PutStr("client.id", fmt.Sprintf("client-%04d", random.IntN(3000)))
 }
 
-// explosion is a metric that somebody gave a request's id. Its resource is no
-// target's, so that its points can be told from those that must not suffer.
+// explosion is a metric with a request's ID as attribute. Its resource is not a target, so that its points can be told
+// from those that limits must not affect.
 func explosion() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

@@ -32,7 +32,7 @@ func TestTheReadmeShowsTheWorstFleetFirst(t *testing.T) {
 	}
 	write("own", of(ours, 1), of(theirs, 4))
 	write("mixed", of(ours, 3), of(theirs, 4))
-	write("tls", of(ours, 1)) // without the rival there is nothing to compare
+	write("tls", of(ours, 1)) // not comparable without the rival
 	text, err := fleets(dir)
 	if err != nil {
 		t.Fatal(err)

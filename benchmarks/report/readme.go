@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// readmeResults are the results that the README shows, the first with its chart.
+// readmeResults are the results in the README; the first one's chart is shown too.
 var readmeResults = []string{"node", "ksm"}
 
-// ReadmeTable renders what stands between the README's markers: the agents that
-// did all of the work it shows. The results' own pages have every row.
+// ReadmeTable renders the section between the README's markers, with the agents that ran in all of these results. The
+// results' own pages have every row.
 func ReadmeTable(dir string) (string, error) {
 	var results []*Result
 	ran := map[string]int{}
@@ -59,13 +59,13 @@ func ReadmeTable(dir string) (string, error) {
 	return b.String() + others, err
 }
 
-// fleetResults are of more varied or badly behaved fleets.
+// fleetResults are the results of more varied or misbehaving fleets.
 var fleetResults = []string{"own", "relabel", "tls", "kubelet", "mixed", "mixed-plain", "ksm-changes", "bomb"}
 
-// The two that fleets are measured with.
+// The two agents that fleets are measured with.
 const ours, theirs = "godwit-rw2", "vmagent-zstd"
 
-// fleets renders one line for each fleet that was measured with both, the worst for us first.
+// fleets renders one line for each fleet that was measured with both, sorted by how badly we compare.
 func fleets(dir string) (string, error) {
 	type line struct {
 		cpu  float64
@@ -105,15 +105,15 @@ func fleets(dir string) (string, error) {
 	return text.String() + "\n", nil
 }
 
-// destinations are the kinds that there are, with what our agent speaks to them and what a rival does.
+// destinations are the kinds of destinations, with our agent and the rival's that send to it.
 var destinations = []struct{ to, ours, theirs string }{
 	{"Godwit", ours, ""},
 	{"VictoriaMetrics", "godwit-rw1", theirs},
 	{"Prometheus, Mimir, Thanos", "godwit-rw2-snappy", "prometheus-rw2"},
 }
 
-// FormatsTable renders what stands between the README's markers of formats: what the same pages cost to each kind of
-// destination. Without a result of them there is none, and what stands there may stay.
+// FormatsTable renders the section between the README's markers for formats: the cost of the same pages for each kind
+// of destination. Without such a result ok is false, and the section stays.
 func FormatsTable(dir string) (table string, ok bool, err error) {
 	r, err := Load(filepath.Join(dir, "formats.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -143,7 +143,7 @@ func FormatsTable(dir string) (table string, ok bool, err error) {
 	return b.String(), true, nil
 }
 
-// rowOf is an agent's row if it ran.
+// rowOf returns the row of an agent, nil if it did not run.
 func (r *Result) rowOf(agent string) *Row {
 	i := slices.IndexFunc(r.Rows, func(w Row) bool { return w.Agent == agent && len(w.Runs) > 0 })
 	if i < 0 {
@@ -152,7 +152,7 @@ func (r *Result) rowOf(agent string) *Row {
 	return &r.Rows[i]
 }
 
-// UpdateReadme writes the tables of the results into the README.
+// UpdateReadme writes the tables into the README.
 func UpdateReadme(file, dir string) error {
 	table, err := ReadmeTable(dir)
 	if err != nil {
@@ -171,7 +171,7 @@ func UpdateReadme(file, dir string) error {
 	return Splice(file, "formats", table)
 }
 
-// Splice replaces what stands in a file between `<!-- name:begin -->` and `<!-- name:end -->`.
+// Splice replaces the text in a file between `<!-- name:begin -->` and `<!-- name:end -->`.
 func Splice(file, name, text string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {

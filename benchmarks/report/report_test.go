@@ -154,8 +154,8 @@ func TestSpliceKeepsWhatIsOutside(t *testing.T) {
 	}
 }
 
-// The README, the tables and the charts are what the results give: who edits
-// one of them by hand, or measures without rendering, is told here.
+// The README, the tables and the charts are rendered from the results. This fails if one of them is edited by hand, or
+// not rendered after a measurement.
 func TestReportsAreWhatTheResultsGive(t *testing.T) {
 	const results = "../results"
 	readme, err := os.ReadFile("../../README.md")

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report holds the results of measurements, and turns them into tables
-// and charts. It measures nothing: the same result gives the same report.
+// Package report holds the results of measurements, and renders them as tables and charts. It measures nothing: the
+// same result gives the same report.
 package report
 
 import (
@@ -23,14 +23,14 @@ type Result struct {
 	Command  string    `json:"command"`
 	Machine  Machine   `json:"machine"`
 	Workload Workload  `json:"workload"`
-	// Axis names what differs between points of a growth curve: targets, samples or churn.
+	// Axis is the quantity that differs between the points of a growth curve: targets, samples or churn.
 	Axis string `json:"axis,omitempty"`
 	Rows []Row  `json:"rows"`
-	// Skipped tells which agents were not run, and why.
+	// Skipped are the agents that were not run, with the reason.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// Machine is where it was measured.
+// Machine describes the machine.
 type Machine struct {
 	Cores  int    `json:"cores"`
 	Model  string `json:"model"`
@@ -39,21 +39,21 @@ type Machine struct {
 	Go     string `json:"go"` // of the farm, the sink and the runner
 }
 
-// Workload is what all agents had to do.
+// Workload is the work of all agents.
 type Workload struct {
-	// Work tells it in words where it is not pages that are scraped; then all but Window is empty.
+	// Work describes a workload that does not scrape pages; then only Window is set besides.
 	Work        string  `json:"work,omitempty"`
 	Page        string  `json:"page"`
-	About       string  `json:"about,omitempty"`  // what is special about it, in words
-	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets know
+	About       string  `json:"about,omitempty"`  // what is special about it
+	Bodies      string  `json:"bodies,omitempty"` // the best coding that targets support
 	Targets     int     `json:"targets"`
 	Interval    float64 `json:"interval"`      // seconds
 	Window      float64 `json:"window"`        // seconds
-	RTT         float64 `json:"rtt,omitempty"` // seconds to the destination and back
+	RTT         float64 `json:"rtt,omitempty"` // round trip to the destination in seconds
 	Change      float64 `json:"change"`
 	Churn       float64 `json:"churn"`
 	Cardinality int     `json:"cardinality"`
-	// Of one page, as the farm tells.
+	// Of one page, from the farm.
 	Samples int `json:"samples"`
 	Bytes   int `json:"bytes"`
 	Gzipped int `json:"gzipped"`
@@ -65,30 +65,30 @@ type Row struct {
 	Title   string  `json:"title"`
 	Party   string  `json:"party"`
 	Version string  `json:"version"`
-	At      float64 `json:"at,omitempty"` // on the axis
+	At      float64 `json:"at,omitempty"` // the value on the axis
 	Runs    []Run   `json:"runs"`
-	// Failed tells why runs are missing.
+	// Failed are the errors of runs that are missing.
 	Failed []string `json:"failed,omitempty"`
 }
 
 // Run is one measurement.
 type Run struct {
 	Seconds float64 `json:"seconds"` // length of the window
-	Samples int64   `json:"samples"` // of targets' pages that arrived in it, less `_created`
-	// Scraped are those that were served in it. They come more evenly than what arrives, in requests.
+	Samples int64   `json:"samples"` // of targets, that arrived in the window, without `_created`
+	// Scraped are the samples served in the window. They are spread more evenly than arrivals, which come in requests.
 	Scraped int64   `json:"scraped,omitempty"`
-	CPU     float64 `json:"cpu"`  // seconds, user and system, of the process tree
-	Farm    float64 `json:"farm"` // the farm's CPU seconds
-	Sink    float64 `json:"sink"` // the sink's
-	// Yard is what one unit of the yardstick took, in CPU seconds: how fast the machine was.
+	CPU     float64 `json:"cpu"`  // user and system seconds of the process tree
+	Farm    float64 `json:"farm"` // CPU seconds of the farm
+	Sink    float64 `json:"sink"` // of the sink
+	// Yard is the CPU seconds per unit of the yardstick: the speed of the machine.
 	Yard float64 `json:"yard,omitempty"`
 
 	RSSMean  int64 `json:"rss_mean"` // bytes
 	RSSPeak  int64 `json:"rss_peak"`
 	AnonMean int64 `json:"anon_mean"`
 
-	Wire     int64 `json:"wire"` // bytes, headers and framing included
-	Raw      int64 `json:"raw"`  // bytes of messages, decompressed
+	Wire     int64 `json:"wire"` // bytes, with headers and framing
+	Raw      int64 `json:"raw"`  // bytes of decompressed messages
 	Requests int64 `json:"requests"`
 
 	// Of the whole run.
@@ -97,7 +97,7 @@ type Run struct {
 	Own           int64   `json:"own"`
 	Stale         int64   `json:"stale"`
 	Exemplars     int64   `json:"exemplars"`
-	Refused       int64   `json:"refused"` // requests the sink could not decode
+	Refused       int64   `json:"refused"` // requests that the sink could not decode
 	Aborted       int64   `json:"aborted"` // scrapes that the agent aborted
 	ScrapeSeconds float64 `json:"scrape_seconds"`
 	Scrapes       int     `json:"scrapes"`
@@ -106,18 +106,18 @@ type Run struct {
 	Duplicated    int64   `json:"duplicated"`
 	Altered       int64   `json:"altered"`
 	Unknown       int64   `json:"unknown"`
-	// Unchecked tells that the agent sends nothing: Samples are those it scraped.
+	// Unchecked is set if the agent sends nothing: then Samples are those that it scraped.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-// PerSample divides by the samples of the window.
+// PerSample divides by the number of samples in the window.
 func (r *Run) PerSample(v float64) float64 { return v / float64(max(1, r.Samples)) }
 
-// Complete tells that each sample arrived once, with its value.
+// Complete reports whether each sample arrived once, with its value.
 func (r *Run) Complete() bool { return r.Lost+r.Duplicated+r.Altered+r.Unknown == 0 }
 
-// CPUPerMillion is CPU seconds per million samples, which is microseconds per
-// sample: of those scraped in the window, or of those that arrived in it if not all did in the end.
+// CPUPerMillion returns CPU seconds per million samples, which is microseconds per sample: of samples scraped in the
+// window, or of those that arrived in it if some never did.
 func (r *Run) CPUPerMillion() float64 {
 	if r.Scraped > 0 && r.Complete() {
 		return r.CPU / float64(r.Scraped) * 1e6
@@ -125,11 +125,11 @@ func (r *Run) CPUPerMillion() float64 {
 	return r.PerSample(r.CPU) * 1e6
 }
 
-// yardUnit is what a unit of the yardstick takes on a machine of even speed, in seconds.
+// yardUnit is the CPU time of a unit of the yardstick on a reference machine, in seconds.
 const yardUnit = 1e-3
 
-// EvenCPUPerMillion is CPUPerMillion as it would be on a machine where a unit
-// of the yardstick takes a millisecond: what neighbours took is divided out.
+// EvenCPUPerMillion is CPUPerMillion on a machine where a unit of the yardstick takes a millisecond: it removes the
+// effect of other load.
 func (r *Run) EvenCPUPerMillion() float64 {
 	if r.Yard == 0 {
 		return 0
@@ -137,7 +137,7 @@ func (r *Run) EvenCPUPerMillion() float64 {
 	return r.CPUPerMillion() * yardUnit / r.Yard
 }
 
-// Spread is the least, the middle and the greatest of a figure over the runs.
+// Spread is the minimum, the median and the maximum of a figure over the runs.
 type Spread struct{ Min, Median, Max float64 }
 
 // Of computes the spread of a figure.
@@ -154,10 +154,10 @@ func (r *Row) Of(figure func(*Run) float64) Spread {
 	return Spread{values[0], (values[(n-1)/2] + values[n/2]) / 2, values[n-1]}
 }
 
-// unchecked tells that the row's agent sends nothing.
+// unchecked reports whether the row's agent sends nothing.
 func (r *Row) unchecked() bool { return len(r.Runs) > 0 && r.Runs[0].Unchecked }
 
-// Apart is how far the runs lie apart in a figure, as a share of their median.
+// Apart returns the range of a figure over the runs, as a share of its median.
 func (r *Row) Apart(figure func(*Run) float64) float64 {
 	s := r.Of(figure)
 	if s.Median == 0 {
@@ -166,7 +166,7 @@ func (r *Row) Apart(figure func(*Run) float64) float64 {
 	return (s.Max - s.Min) / s.Median
 }
 
-// Load reads a result.
+// Load reads a result from a file.
 func Load(file string) (*Result, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -179,8 +179,7 @@ func Load(file string) (*Result, error) {
 	return &r, nil
 }
 
-// LoadAll reads all results of a directory. Files of other measurements, which
-// have no workload, are left alone.
+// LoadAll reads all results in a directory. It skips files of other measurements, which have no workload.
 func LoadAll(dir string) ([]*Result, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

@@ -13,35 +13,35 @@ import (
 	"time"
 )
 
-// Stream is all that `bench stream` measured.
+// Stream is the result of `bench stream`.
 type Stream struct {
 	Name    string    `json:"name"`
 	Title   string    `json:"title"`
 	Taken   time.Time `json:"taken"`
 	Command string    `json:"command"`
 	Machine Machine   `json:"machine"`
-	// Cells are variants at points: client and server in one process.
+	// Cells are variants at points, with client and server in one process.
 	Cells []StreamCell `json:"cells"`
-	// Pipelines are two Collectors one behind the other.
+	// Pipelines are pairs of Collectors, one sending to the other.
 	Pipelines []StreamPipeline `json:"pipelines"`
 	Wire      []StreamWire     `json:"wire"`
 	Encodings []StreamEncoding `json:"encodings,omitempty"`
-	// Earlier are runs that some of it is of, since this one measured other parts.
+	// Earlier are the earlier runs of parts that this run did not measure.
 	Earlier []StreamEarlier `json:"earlier,omitempty"`
 	Skipped []string        `json:"skipped,omitempty"`
 }
 
-// StreamPoint is a size of the work and a distance.
+// StreamPoint is an amount of work and a latency.
 type StreamPoint struct {
 	Batches    int `json:"batches"`
-	Items      int `json:"items"` // of a batch
+	Items      int `json:"items"` // per batch
 	Attributes int `json:"attributes"`
-	RTT        int `json:"rtt"` // milliseconds
-	// Pipelined points leave out the variants that wait for each answer.
+	RTT        int `json:"rtt"` // round trip in milliseconds
+	// Pipelined points omit the variants that wait for each response.
 	Pipelined bool `json:"pipelined,omitempty"`
 }
 
-// Delay is that of one direction.
+// Delay returns the latency in one direction.
 func (p StreamPoint) Delay() time.Duration { return time.Duration(p.RTT) * time.Millisecond / 2 }
 
 func (p StreamPoint) String() string {
@@ -56,35 +56,35 @@ type StreamCell struct {
 	Point   StreamPoint `json:"point"`
 	Runs    []StreamRun `json:"runs"`
 	Failed  []string    `json:"failed,omitempty"`
-	// Then is what the proposal of 2019 has for it, if anything.
+	// Then is the value in the proposal of 2019, if it has one.
 	Then *StreamRun `json:"then,omitempty"`
 }
 
 // StreamRun is one measurement.
 type StreamRun struct {
 	Batches   int     `json:"batches"`
-	Wall      float64 `json:"wall"` // seconds until all were acknowledged
-	CPU       float64 `json:"cpu"`  // seconds, user and system, of client and server together
+	Wall      float64 `json:"wall"` // seconds until all batches were acknowledged
+	CPU       float64 `json:"cpu"`  // user and system seconds of client and server together
 	RSSPeak   int64   `json:"rss_peak,omitempty"`
-	Files     int64   `json:"rss_files,omitempty"` // bytes of files, the program's own mostly, that were resident at the end
+	Files     int64   `json:"rss_files,omitempty"` // resident bytes of files at the end, mostly of the binary
 	Allocated int64   `json:"allocated,omitempty"` // bytes
 }
 
-// Rate is batches per second, CPUPerBatch milliseconds of CPU.
+// Rate returns batches per second.
 func (r *StreamRun) Rate() float64 { return float64(r.Batches) / r.Wall }
 
-// CPUPerBatch is in milliseconds.
+// CPUPerBatch returns CPU milliseconds per batch.
 func (r *StreamRun) CPUPerBatch() float64 { return 1e3 * r.CPU / float64(max(1, r.Batches)) }
 
-// StreamPipeline is one pair of Collectors at one size of batches.
+// StreamPipeline is a pair of Collectors at one size of requests.
 type StreamPipeline struct {
 	Exporter string `json:"exporter"` // otlp or otlpstream
-	// Compression is the exporter's default where it is empty.
+	// Compression is empty for the exporter's default.
 	Compression string `json:"compression,omitempty"`
 
-	Items int `json:"items"` // of a request
+	Items int `json:"items"` // per request
 	RTT   int `json:"rtt"`
-	// Offered is how many requests per second came in; 0 is as many as were taken.
+	// Offered is the rate of requests per second; 0 means as many as were accepted.
 	Offered int                 `json:"offered"`
 	Runs    []StreamPipelineRun `json:"runs"`
 	Failed  []string            `json:"failed,omitempty"`
@@ -94,37 +94,37 @@ type StreamPipeline struct {
 type StreamPipelineRun struct {
 	Seconds  float64 `json:"seconds"`
 	Items    int64   `json:"items"`     // that reached the second Collector's pipeline
-	Sender   float64 `json:"sender"`    // CPU seconds of the first
-	Receiver float64 `json:"receiver"`  // of the second
-	SentRSS  int64   `json:"sent_rss"`  // peak of the first, bytes
-	TakenRSS int64   `json:"taken_rss"` // of the second
+	Sender   float64 `json:"sender"`    // CPU seconds of the first Collector
+	Receiver float64 `json:"receiver"`  // CPU seconds of the second one
+	SentRSS  int64   `json:"sent_rss"`  // peak of the first one in bytes
+	TakenRSS int64   `json:"taken_rss"` // peak of the second one
 
-	SentFiles  int64 `json:"sent_files,omitempty"` // bytes of files that were resident at the end
+	SentFiles  int64 `json:"sent_files,omitempty"` // resident bytes of files at the end
 	TakenFiles int64 `json:"taken_files,omitempty"`
 }
 
-// CPUPerItem is microseconds of both.
+// CPUPerItem returns CPU microseconds of both Collectors per item.
 func (r *StreamPipelineRun) CPUPerItem() float64 {
 	return 1e6 * (r.Sender + r.Receiver) / float64(max(1, r.Items))
 }
 
-// Rate is items per second.
+// Rate returns items per second.
 func (r *StreamPipelineRun) Rate() float64 { return float64(r.Items) / r.Seconds }
 
-// StreamWire is what metrics took on the wire.
+// StreamWire is the size of metrics on the wire.
 type StreamWire struct {
 	Exporter string `json:"exporter"`
-	// Batched tells that a batch processor came before the exporter.
+	// Batched is set if a batch processor preceded the exporter.
 	Batched bool  `json:"batched"`
 	Targets int   `json:"targets"`
-	Points  int64 `json:"points"` // data points that arrived
-	Bytes   int64 `json:"bytes"`  // that the exporter sent, framing included
+	Points  int64 `json:"points"` // that arrived
+	Bytes   int64 `json:"bytes"`  // that the exporter sent, with framing
 }
 
-// PerPoint is bytes per data point.
+// PerPoint returns bytes per data point.
 func (w *StreamWire) PerPoint() float64 { return float64(w.Bytes) / float64(max(1, w.Points)) }
 
-// spreadOf is the least, the middle and the greatest of a figure.
+// spreadOf returns the spread of a figure.
 func spreadOf[T any](runs []T, figure func(*T) float64) Spread {
 	values := make([]float64, len(runs))
 	for i := range runs {
@@ -142,7 +142,7 @@ func spread(values []float64) Spread {
 	return Spread{values[0], (values[(n-1)/2] + values[n/2]) / 2, values[n-1]}
 }
 
-// ratios divides the first runs by the second, each by its neighbour in time.
+// ratios divides each of the first runs by the second run next to it in time.
 func ratios[T any](a, b []T, figure func(*T) float64) Spread {
 	var values []float64
 	for i := range min(len(a), len(b)) {
@@ -153,7 +153,7 @@ func ratios[T any](a, b []T, figure func(*T) float64) Spread {
 	return spread(values)
 }
 
-// cell finds a variant at a point, or nil where it has no runs.
+// cell returns a variant at a point, nil if it has no runs.
 func (s *Stream) cell(variant string, p StreamPoint) *StreamCell {
 	for i := range s.Cells {
 		if c := &s.Cells[i]; c.Variant == variant && c.Point == p && len(c.Runs) > 0 {
@@ -163,7 +163,7 @@ func (s *Stream) cell(variant string, p StreamPoint) *StreamCell {
 	return nil
 }
 
-// points lists those that were measured.
+// points returns the points that were measured.
 func (s *Stream) points() []StreamPoint {
 	var all []StreamPoint
 	for i := range s.Cells {
@@ -174,7 +174,7 @@ func (s *Stream) points() []StreamPoint {
 	return all
 }
 
-// StreamEarlier is an earlier run that parts of a result are of.
+// StreamEarlier is an earlier run whose parts are in a result.
 type StreamEarlier struct {
 	Parts   []string  `json:"parts"`
 	Taken   time.Time `json:"taken"`
@@ -182,7 +182,7 @@ type StreamEarlier struct {
 	Machine string    `json:"machine"`
 }
 
-// KeepStream takes parts that were not asked for from the result that is there.
+// KeepStream copies the parts that were not measured from the existing result.
 func KeepStream(dir string, s *Stream, missing []string) error {
 	before, err := loadStream(dir)
 	if before == nil || err != nil {
@@ -207,7 +207,7 @@ func KeepStream(dir string, s *Stream, missing []string) error {
 		}
 	}
 	s.Earlier = before.Earlier
-	for i := range s.Earlier { // what was measured since is not of then any more
+	for i := range s.Earlier { // parts measured since are no longer those of an earlier run
 		s.Earlier[i].Parts = slices.DeleteFunc(s.Earlier[i].Parts, func(part string) bool { return !slices.Contains(kept.Parts, part) })
 		kept.Parts = slices.DeleteFunc(kept.Parts, func(part string) bool { return slices.Contains(s.Earlier[i].Parts, part) })
 	}
@@ -215,7 +215,7 @@ func KeepStream(dir string, s *Stream, missing []string) error {
 	return nil
 }
 
-// WriteStream writes the result and renders its reports beside it.
+// WriteStream writes the result and its reports.
 func WriteStream(dir string, s *Stream) error {
 	body, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
@@ -227,7 +227,7 @@ func WriteStream(dir string, s *Stream) error {
 	return s.render(dir)
 }
 
-// RenderStream renders the reports of a result again, where there is one.
+// RenderStream renders the reports of a result again, if it exists.
 func RenderStream(dir string) error {
 	s, err := loadStream(dir)
 	if s == nil || err != nil {

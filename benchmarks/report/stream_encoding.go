@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The encodings that others are compared with: none at all, by our build and that of others, ours, and the smallest known of others.
+// The encodings in comparisons: no export with our build and with the other one, ours, and the smallest known one of
+// others.
 const (
 	EncodingNone         = "handed on to nobody"
 	EncodingNoneOfOthers = "handed on to nobody, by the other build"
@@ -16,12 +17,12 @@ const (
 	EncodingSTEF         = "stef, zstd"
 )
 
-// StreamEncoding is one way to carry metrics from one Collector to another.
+// StreamEncoding is one way to send metrics from one Collector to another.
 type StreamEncoding struct {
 	Name string `json:"name"`
-	// Other tells that it was measured with another build than ours, of which what it takes to hand on nothing is taken off.
+	// Other is set if it was measured with the other build, whose cost without an export is subtracted.
 	Other bool `json:"other,omitempty"`
-	// Batched tells that requests had several scrapes.
+	// Batched is set if requests had several scrapes.
 	Batched bool                `json:"batched"`
 	Targets int                 `json:"targets"`
 	Runs    []StreamEncodingRun `json:"runs"`
@@ -31,13 +32,13 @@ type StreamEncoding struct {
 // StreamEncodingRun is one measurement.
 type StreamEncodingRun struct {
 	Points int64 `json:"points"`
-	Bytes  int64 `json:"bytes"` // that the first sent, framing included
-	// Sender and Receiver are CPU seconds of the first and the second.
+	Bytes  int64 `json:"bytes"` // that the first Collector sent, with framing
+	// Sender and Receiver are CPU seconds of the first and the second Collector.
 	Sender   float64 `json:"sender"`
 	Receiver float64 `json:"receiver"`
 }
 
-// PerPoint is bytes per data point.
+// PerPoint returns bytes per data point.
 func (r *StreamEncodingRun) PerPoint() float64 { return float64(r.Bytes) / float64(max(1, r.Points)) }
 
 func (s *Stream) encoding(name string, batched bool) *StreamEncoding {
@@ -49,7 +50,7 @@ func (s *Stream) encoding(name string, batched bool) *StreamEncoding {
 	return nil
 }
 
-// idle is the CPU time a point takes the first Collector in any case, in ns.
+// idle returns the first Collector's CPU nanoseconds per point without an export.
 func (s *Stream) idle(e *StreamEncoding) float64 {
 	name := EncodingNone
 	if e.Other {
@@ -62,7 +63,7 @@ func (s *Stream) idle(e *StreamEncoding) float64 {
 	return spreadOf(none.Runs, func(r *StreamEncodingRun) float64 { return 1e9 * r.Sender / float64(max(1, r.Points)) }).Median
 }
 
-// costs are the CPU times of a point at both ends, less what it takes in any case, in ns.
+// costs return CPU nanoseconds per point at both ends, without what idle returns.
 func (s *Stream) costs(e *StreamEncoding) (sender, receiver, both func(*StreamEncodingRun) float64) {
 	idle := s.idle(e)
 	sender = func(r *StreamEncodingRun) float64 { return 1e9*r.Sender/float64(max(1, r.Points)) - idle }
@@ -90,7 +91,7 @@ func (s *Stream) encodingGoals() (goals []StreamGoal) {
 	return goals
 }
 
-// cost compares the CPU times of two encodings, run by run.
+// cost returns the ratio of the CPU times of two encodings, run by run.
 func (s *Stream) cost(e, other *StreamEncoding) Spread {
 	_, _, mine := s.costs(e)
 	_, _, theirs := s.costs(other)

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// charted are the variants that the chart shows: the others differ little from one of them.
+// charted are the variants in the chart; each of the others is close to one of them.
 var charted = []string{sequential, concurrent, "otlp", "otlp-10", streamed, "stream-10", overSocket}
 
 const streamStyle = `<style>
@@ -18,14 +18,14 @@ rect.unary { fill: #59636e; stroke: #59636e } .then { stroke: #cf4a22; stroke-wi
 </style>
 `
 
-// streamBar is one bar: a length, and where the proposal of 2019 was, 0 for nowhere.
+// streamBar is one bar, with the value of the proposal of 2019, 0 if there is none.
 type streamBar struct {
 	title, class string
 	value        Spread
 	then         float64
 }
 
-// SVG renders the chart: how much faster than one request at a time, at each distance, and how much CPU it takes.
+// SVG renders the chart: throughput and CPU at each latency, as ratios to one unary request at a time.
 func (s *Stream) SVG() string {
 	var c canvas
 	y := 24.0
@@ -70,7 +70,7 @@ func (s *Stream) SVG() string {
 		width+16, y+8, html.EscapeString(s.Title), style, streamStyle, c.String())
 }
 
-// against lists the charted variants at a point by their ratio to unary requests one by one.
+// against returns the charted variants at a point as ratios to one unary request at a time.
 func (s *Stream) against(p StreamPoint, figure func(*StreamRun) float64) (bars []streamBar) {
 	base := s.cell(sequential, p)
 	for _, name := range charted {
@@ -90,7 +90,7 @@ func (s *Stream) against(p StreamPoint, figure func(*StreamRun) float64) (bars [
 	return bars
 }
 
-// streamPanel draws bars under a title, and returns where it ends.
+// streamPanel draws bars with a title, and returns the y below them.
 func (c *canvas) streamPanel(y float64, title, unit string, bars []streamBar) float64 {
 	if len(bars) == 0 {
 		return y

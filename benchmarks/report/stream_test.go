@@ -128,7 +128,7 @@ func TestStreamResultsComeBack(t *testing.T) {
 	}
 }
 
-// As TestReportsAreWhatTheResultsGive, of streaming.
+// The streaming counterpart of TestReportsAreWhatTheResultsGive.
 func TestStreamReportsAreWhatTheResultGives(t *testing.T) {
 	const results = "../results"
 	s, err := loadStream(results)
@@ -146,7 +146,7 @@ func TestStreamReportsAreWhatTheResultGives(t *testing.T) {
 	}
 }
 
-// TestStreamReportHasRSSWithoutFiles: in both tables, once a result says how much of files there was.
+// TestStreamReportHasRSSWithoutFiles checks that both tables have the column if the result has resident bytes of files.
 func TestStreamReportHasRSSWithoutFiles(t *testing.T) {
 	s := streamSample()
 	if text := s.Markdown(); strings.Contains(text, "without files") {

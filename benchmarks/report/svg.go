@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Charts are written by hand: text in the reader's font, and colours that suit
-// light and dark pages alike.
+// style uses the reader's font, and colours for light and dark pages.
 const style = `<style>
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 }
@@ -33,12 +32,12 @@ text { fill: #f0f6fc } .soft { fill: #9198a1 } .grid { stroke: #3d444d } .range 
 
 const (
 	width   = 860
-	labels  = 270 // left of the bars
+	labels  = 270 // space to the left of the bars
 	barStep = 24
 	bar     = 15
 )
 
-// canvas collects an image; its height is known at the end.
+// canvas collects an image, whose height is known only at the end.
 type canvas struct {
 	strings.Builder
 }
@@ -65,7 +64,7 @@ func (r *Result) SVG() string {
 		width+16, height, html.EscapeString(r.Title), style, c.String())
 }
 
-// bars draws a panel per figure, and a bar per agent.
+// bars draws a panel per figure with a bar per agent, and returns the height.
 func (r *Result) bars(c *canvas) float64 {
 	rows := slices.DeleteFunc(byCost(r.Rows), func(w Row) bool { return len(w.Runs) == 0 })
 	y := 24.0
@@ -101,7 +100,7 @@ const (
 	plotHeight = 210
 )
 
-// curves draws a panel per figure: a line per agent over the axis.
+// curves draws a panel per figure with a line per agent over the axis, and returns the height.
 func (r *Result) curves(c *canvas) float64 {
 	var points []float64
 	agents := map[string][]Row{}
@@ -119,7 +118,7 @@ func (r *Result) curves(c *canvas) float64 {
 		agents[w.Agent] = append(agents[w.Agent], w)
 	}
 	slices.Sort(points)
-	// Points stand at equal distances: they grow in steps, not by addition.
+	// Points have equal distances, because the axis grows by factors.
 	x := func(at float64) float64 {
 		return plotLeft + 20 + float64(slices.Index(points, at))*(plotWidth-40)/float64(max(1, len(points)-1))
 	}
@@ -171,14 +170,14 @@ func (r *Result) curveLines(c *canvas, order []string, agents map[string][]Row, 
 		}
 		last := rows[len(rows)-1]
 		dashes := ""
-		if met[last.Party] { // a party's colour, but not its line
+		if met[last.Party] { // the party's second line has its colour but is dashed
 			dashes = " second"
 		}
 		met[last.Party] = true
 		fmt.Fprintf(c, "<polyline points=%q class=\"line %s%s\" style=\"fill:none\"/>\n", strings.TrimSpace(path.String()), last.Party, dashes)
 		ends = append(ends, end{y(last.Of(f.of).Median), last.Title + "  " + number(last.Of(f.of).Median), last.Party})
 	}
-	// Labels at the lines' ends, pushed apart.
+	// Labels at the ends of lines, moved apart.
 	slices.SortFunc(ends, func(a, b end) int { return int(math.Copysign(1, a.y-b.y)) })
 	at := math.Inf(-1)
 	for _, e := range ends {
@@ -187,7 +186,7 @@ func (r *Result) curveLines(c *canvas, order []string, agents map[string][]Row, 
 	}
 }
 
-// niceStep is a distance of grid lines, four or so, in round numbers.
+// niceStep returns a round distance for about four grid lines.
 func niceStep(most float64) float64 {
 	if most <= 0 {
 		return 1

@@ -18,28 +18,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Agent is one way to run one contender, read from agents/<name>.yaml.
+// Agent is one configuration of a contender, read from agents/<name>.yaml.
 type Agent struct {
 	Name string `yaml:"-"`
-	// Title is for readers of reports.
+	// Title is shown in reports.
 	Title string `yaml:"title"`
-	// Party groups the configurations of one program.
+	// Party is the program that it is a configuration of.
 	Party string `yaml:"party"`
-	// Headline configurations stand for their party where not all are run.
+	// Headline configurations represent their party if not all are run.
 	Headline bool `yaml:"headline"`
-	// Apart configurations are run only where they are named.
+	// Apart configurations are run only by name.
 	Apart bool `yaml:"apart"`
-	// Silent ones send nothing: what they cost can be measured, what became of the samples cannot be checked.
+	// Silent configurations send nothing: their cost can be measured, but their samples cannot be checked.
 	Silent bool `yaml:"silent"`
-	// Path is the binary, from the repository's root; Env names a variable that holds it.
+	// Path is the binary, relative to the repository's root; Env names an environment variable with its path.
 	Path string `yaml:"path"`
 	Env  string `yaml:"env"`
-	// Args and Config are templates over agentView.
+	// Args and Config are templates of an agentView.
 	Args   []string `yaml:"args"`
 	Config string   `yaml:"config"`
 }
 
-// agentView is what an agent's templates can use.
+// agentView holds the fields for an agent's templates.
 type agentView struct {
 	Config   string        // path of the rendered configuration
 	Dir      string        // scratch directory
@@ -47,11 +47,11 @@ type agentView struct {
 	Interval time.Duration // between scrapes
 	SinkHTTP string        // host:port
 	SinkGRPC string        // host:port
-	Listen   string        // host:port for the agent's own intake, where it has one
-	Scrape   []string      // lines for the scrape configuration: render puts them behind the targets
+	Listen   string        // host:port on which the agent receives, if it does
+	Scrape   []string      // lines that render adds to the scrape configuration, after the targets
 }
 
-// LoadAgents reads all agents, ours first, then in the order of their names.
+// LoadAgents reads all agents: ours first, then sorted by name.
 func LoadAgents(dir string) ([]Agent, error) {
 	files, err := agentFiles(dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func agentFiles(dir string) ([]string, error) {
 	return files, err
 }
 
-// Select picks agents: "all" but those apart, "headline", or names with commas between.
+// Select returns agents: "all" except those apart, "headline", or a list of names.
 func Select(all []Agent, which string) ([]Agent, error) {
 	switch which {
 	case "all":
@@ -101,7 +101,7 @@ func Select(all []Agent, which string) ([]Agent, error) {
 	return picked, nil
 }
 
-// binary finds the agent's binary, or tells how to get it.
+// binary returns the path of the agent's binary, or says how to get it.
 func (a *Agent) binary(root string) (path, missing string) {
 	path = filepath.Join(root, a.Path)
 	if a.Env != "" {
@@ -117,7 +117,7 @@ func (a *Agent) binary(root string) (path, missing string) {
 	return path, ""
 }
 
-// version asks a binary for its version, and reads with which Go it was built.
+// version returns a binary's version and the Go version it was built with.
 func version(path string) string {
 	told, err := exec.Command(path, "--version").CombinedOutput()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(told)), "\n")
@@ -137,7 +137,7 @@ func version(path string) string {
 	return line
 }
 
-// render fills the agent's templates and writes its configuration.
+// render executes the agent's templates and writes its configuration.
 func (a *Agent) render(view agentView) (args []string, err error) {
 	fill := func(text string) (string, error) {
 		t, err := template.New(a.Name).Option("missingkey=error").Parse(text)
@@ -170,7 +170,8 @@ func (a *Agent) render(view agentView) (args []string, err error) {
 	return args, nil
 }
 
-// withScrape puts lines into a scrape configuration, which all agents have in Prometheus' form, where its targets are.
+// withScrape inserts lines into the scrape configuration, after the targets. All agents' configurations have
+// Prometheus' format there.
 func withScrape(config string, lines []string) (string, error) {
 	if len(lines) == 0 {
 		return config, nil

@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner runs agents side by side on the same work, one after the
-// other, and measures them from outside: their processes, and what arrives.
+// Package runner runs agents one after the other on the same work, and measures them from outside: their processes, and
+// what arrives.
 package runner
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// Job is what all agents have to do.
+// Job is the work of all agents.
 type Job struct {
 	Farm farm.Config
-	// About says what is special about the work, for reports.
+	// About says in reports what is special about the work.
 	About string
-	// Scrape is what the job's section has besides where its targets are, a line each.
+	// Scrape are further lines of the scrape configuration.
 	Scrape   []string
 	Interval time.Duration
-	// Intervals is the length of the window.
+	// Intervals is the length of the window in scrape intervals.
 	Intervals int
-	// RTT is the round trip to the destination, if it is far.
+	// RTT is the round trip to the destination; 0 if it is near.
 	RTT time.Duration
 }
 
-// Bench holds the instruments of one job.
+// Bench holds the processes for one job.
 type Bench struct {
 	job      Job
 	root     string
@@ -47,12 +47,12 @@ type Bench struct {
 	yard     *yardstick
 	stop     chan struct{}
 	progress func(format string, args ...any)
-	// patience is how long what was served may take to arrive.
+	// patience is how long served samples may take to arrive.
 	patience time.Duration
 }
 
-// Open starts the farm and the sink as processes of their own. Call it, and
-// Run, from a goroutine that is locked to the main thread.
+// Open starts the farm and the sink as processes. Open and Run must be called from a goroutine that is locked to the
+// main thread.
 func Open(ctx context.Context, root string, job Job, progress func(format string, args ...any)) (_ *Bench, err error) {
 	b := &Bench{job: job, root: root, progress: progress, patience: 20 * time.Second}
 	if b.yard, err = newYardstick(filepath.Join(root, "testdata", "pages", "node.txt")); err != nil {
@@ -99,7 +99,7 @@ func Open(ctx context.Context, root string, job Job, progress func(format string
 	return b, nil
 }
 
-// moveAway puts a network of that round trip between agents and the sink.
+// moveAway adds a round-trip time between agents and the sink.
 func (b *Bench) moveAway(rtt time.Duration) error {
 	for _, addr := range []*string{&b.sinkAt.HTTP, &b.sinkAt.GRPC} {
 		p, err := distance.NewProxy(*addr, rtt/2)
@@ -112,7 +112,7 @@ func (b *Bench) moveAway(rtt time.Duration) error {
 	return nil
 }
 
-// Close ends the farm and the sink, and removes all scratch files.
+// Close stops the farm and the sink, and removes temporary files.
 func (b *Bench) Close() {
 	if b.stop != nil {
 		close(b.stop)
@@ -139,7 +139,7 @@ func (b *Bench) Workload() report.Workload {
 	}
 }
 
-// reading is one look at all instruments.
+// reading is the state of all processes at one time.
 type reading struct {
 	at              time.Time
 	cpu, farm, sink float64
@@ -159,7 +159,7 @@ func (b *Bench) read(ctx context.Context, a *Agent, agent *process) (r reading, 
 	}
 	r.scraped = t.Samples
 	if a.Silent {
-		r.stats.Samples = t.Samples // stand for what would arrive
+		r.stats.Samples = t.Samples // in place of those that would arrive
 	}
 	r.at = time.Now()
 	r.yard, r.units = b.yard.reading()
@@ -238,9 +238,8 @@ func (b *Bench) Run(ctx context.Context, a *Agent) (*report.Run, error) {
 	return b.sum(ctx, before, after, memory, account)
 }
 
-// sumSilent sums up for an agent that sends nothing. It must at least have
-// scraped as it was told to: nine of ten samples that were there in the window,
-// which may begin and end with a scrape of all targets if these are few.
+// sumSilent returns the run of an agent that sends nothing. The agent must have scraped at least nine tenths of the
+// window's samples; with few targets, one scrape of all of them may fall outside the window.
 func (b *Bench) sumSilent(ctx context.Context, before, after reading, memory memory) (*report.Run, error) {
 	run, err := b.sum(ctx, before, after, memory, Account{})
 	if err != nil {
@@ -286,7 +285,7 @@ func (b *Bench) sum(ctx context.Context, before, after reading, memory memory, a
 	return run, nil
 }
 
-// wait polls until done, the agent's end or the context's.
+// wait polls until done returns true, the agent ends, or the context does.
 func wait(ctx context.Context, agent *process, every time.Duration, done func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -323,12 +322,11 @@ func (b *Bench) warmUp(ctx context.Context, agent *process) error {
 	return nil
 }
 
-// Few targets leave pauses between scrapes, and an edge of the window must not
-// cut one in two; many targets are scraped all the time, and a window that is
-// whole intervals long has the same work wherever it begins.
+// With few targets there are pauses between scrapes, and the window must not begin or end during a scrape. Many targets
+// are scraped all the time, so that a window of whole intervals has the same work wherever it begins.
 const fewTargets = 20
 
-// edge reads the instruments, with few targets in a pause.
+// edge takes a reading; with few targets it waits for a pause.
 func (b *Bench) edge(ctx context.Context, a *Agent, agent *process) (reading, error) {
 	if b.job.Farm.Targets <= fewTargets {
 		within, cancel := context.WithTimeout(ctx, b.job.Interval)
@@ -339,14 +337,14 @@ func (b *Bench) edge(ctx context.Context, a *Agent, agent *process) (reading, er
 			err := errors.Join(b.farm.ask(ctx, "totals", &t), b.sink.ask(ctx, "stats", &s))
 			return t.InFlight == 0 && (a.Silent || s.Samples >= t.Samples), err
 		})
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // an agent that never pauses is cut where it is
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // an agent without pauses is read at any time
 			return reading{}, err
 		}
 	}
 	return b.read(ctx, a, agent)
 }
 
-// settle gives what was served before a moment time to arrive, and compares.
+// settle waits until what was served before a time has arrived, and compares.
 func (b *Bench) settle(ctx context.Context, agent *process, until int64) (a Account, err error) {
 	within, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
@@ -358,16 +356,15 @@ func (b *Bench) settle(ctx context.Context, agent *process, until int64) (a Acco
 		return a.Complete(), err
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // incomplete, which is a result
+		err = nil // incomplete, which is a result, too
 	}
 	return a, err
 }
 
-// memory is what was seen of an agent's memory in the window: sums over all
-// looks, and the peak.
+// memory holds an agent's memory in the window: sums over all readings, and the peak.
 type memory struct{ rss, anon, peak, looks int64 }
 
-// watch looks at the agent's memory each second until a moment.
+// watch reads the agent's memory every second until a time.
 func (b *Bench) watch(ctx context.Context, agent *process, until time.Time) (m memory, err error) {
 	agent.forgetPeak()
 	tick := time.NewTicker(time.Second)

@@ -20,26 +20,25 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// The farm and the sink run as processes of their own, so that their CPU time
-// and garbage are theirs. Each tells where it is in one line of JSON on its
-// standard output, and takes questions over HTTP.
+// The farm and the sink run as processes of their own, so that their CPU time and garbage collection are separate. Each
+// prints a line of JSON with its addresses, and answers requests over HTTP.
 
-// farmReady is what a farm tells of itself.
+// farmReady is the line that a farm prints.
 type farmReady struct {
 	Control string `json:"control"`
 	Samples int    `json:"samples"` // of one page
-	Bytes   int    `json:"bytes"`   // of one page, plain
+	Bytes   int    `json:"bytes"`   // of one page, uncompressed
 	Gzipped int    `json:"gzipped"`
 }
 
-// sinkReady is what a sink tells of itself.
+// sinkReady is the line that a sink prints.
 type sinkReady struct {
 	Control string `json:"control"`
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
 }
 
-// Farm is the main function of a farm's process.
+// Farm is the main function of the farm's process.
 func Farm(ctx context.Context, cfg farm.Config, targetsFile string) error {
 	last := time.Now()
 	f, err := farm.New(cfg, func(done, of int) {
@@ -71,7 +70,7 @@ func Farm(ctx context.Context, cfg farm.Config, targetsFile string) error {
 	return errors.Join(err, failed)
 }
 
-// Sink is the main function of a sink's process.
+// Sink is the main function of the sink's process.
 func Sink(ctx context.Context) error {
 	s, err := sink.Listen(ctx)
 	if err != nil {
@@ -107,14 +106,14 @@ func serveControl(ctx context.Context, mux *http.ServeMux) (address string, err 
 	return l.Addr().String(), nil
 }
 
-// instrument is a farm or a sink, seen from the runner.
+// instrument is the process of a farm, a sink or a load.
 type instrument struct {
 	*process
 
 	control string
 }
 
-// ready waits for the line in which an instrument tells of itself.
+// ready waits for the line that an instrument prints.
 func ready(ctx context.Context, p *process, into any) error {
 	line := make(chan error, 1)
 	go func() {
@@ -135,7 +134,7 @@ func ready(ctx context.Context, p *process, into any) error {
 	}
 }
 
-// ask asks an instrument; with into nil it tells it to reset.
+// ask sends a request to an instrument; if into is nil, it is a POST without a result.
 func (i *instrument) ask(ctx context.Context, what string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -162,7 +161,7 @@ func (i *instrument) ask(ctx context.Context, what string, into any) error {
 	return nil
 }
 
-// lastLines is the end of a log, for errors.
+// lastLines returns the end of a log, for errors.
 func lastLines(file string) string {
 	body, err := os.ReadFile(file)
 	if err != nil {

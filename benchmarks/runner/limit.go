@@ -25,16 +25,16 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// LimitAgent is a contender that takes OTLP over HTTP at a path.
+// LimitAgent is a contender that receives OTLP over HTTP at a path.
 type LimitAgent struct {
 	Agent `yaml:",inline"`
 
 	Intake string `yaml:"intake"`
-	// Intakes are the paths of shapes that differ, in place of Intake. A shape without one is not for the agent.
+	// Intakes replaces Intake by a path for each shape. The agent does not run with other shapes.
 	Intakes map[string]string `yaml:"intakes"`
 }
 
-// takes says where an agent takes a shape.
+// takes returns the path at which an agent receives a shape.
 func (a *LimitAgent) takes(shape string) (path string, ok bool) {
 	if a.Intakes == nil {
 		return a.Intake, true
@@ -43,7 +43,7 @@ func (a *LimitAgent) takes(shape string) (path string, ok bool) {
 	return path, ok
 }
 
-// LoadLimitAgents reads all agents, in the order of their names.
+// LoadLimitAgents reads all agents, sorted by name.
 func LoadLimitAgents(dir string) ([]LimitAgent, error) {
 	files, err := agentFiles(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func LoadLimitAgents(dir string) ([]LimitAgent, error) {
 	return all, nil
 }
 
-// SelectLimit picks agents as Select does.
+// SelectLimit returns agents as Select does.
 func SelectLimit(all []LimitAgent, which string) ([]LimitAgent, error) {
 	plain := make([]Agent, len(all))
 	for i := range all {
@@ -93,7 +93,7 @@ type LimitSuite struct {
 	Window time.Duration
 }
 
-// Replay is the main function of a load's process.
+// Replay is the main function of the load's process.
 func Replay(ctx context.Context, shape string, rate int, page string) error {
 	r, err := limit.NewReplay(shape, rate, page)
 	if err != nil {
@@ -125,8 +125,7 @@ func Replay(ctx context.Context, shape string, rate int, page string) error {
 	return nil
 }
 
-// Run measures every agent in every cell. Call it from a goroutine that is
-// locked to the main thread.
+// Run measures every agent in every cell. It must be called from a goroutine that is locked to the main thread.
 func (s *LimitSuite) Run(ctx context.Context) (*limit.Result, error) {
 	r := &limit.Result{
 		Name: s.Name, Title: s.Title, Taken: time.Now().UTC().Truncate(time.Second), Command: s.Command, Machine: Machine(),
@@ -168,7 +167,7 @@ func (s *LimitSuite) Run(ctx context.Context) (*limit.Result, error) {
 					return nil, errors.Join(ctx.Err(), err)
 				}
 				if err != nil {
-					s.Out("  FAILED: %v", err) // the others still count
+					s.Out("  FAILED: %v", err) // the other runs still count
 					rows[i].Failed = append(rows[i].Failed, err.Error())
 					continue
 				}
@@ -181,7 +180,7 @@ func (s *LimitSuite) Run(ctx context.Context) (*limit.Result, error) {
 	return r, nil
 }
 
-// limitBench is what one run has to do with.
+// limitBench holds the processes of one run.
 type limitBench struct {
 	load, sink instrument
 	sinkAt     sinkReady
@@ -246,8 +245,8 @@ func (s *LimitSuite) measure(ctx context.Context, a *LimitAgent, cell limit.Cell
 	return s.window(ctx, b, "http://"+listen+intake)
 }
 
-// window sends, and measures after the warm-up. Delivery is that of the whole
-// run, after what is in progress had time to arrive.
+// window sends the load, and measures after the warm-up. Deliveries are counted over the whole run, after waiting for
+// what is in flight.
 func (s *LimitSuite) window(ctx context.Context, b *limitBench, to string) (*limit.Run, error) {
 	if err := b.load.ask(ctx, "start?url="+url.QueryEscape(to), nil); err != nil {
 		return nil, err
@@ -285,10 +284,10 @@ func (s *LimitSuite) window(ctx context.Context, b *limitBench, to string) (*lim
 	}, nil
 }
 
-// points are all that arrived: of targets, and of the explosion and the overflow.
+// points returns all points that arrived: of targets, of the explosion and of overflow series.
 func points(s *sink.Stats) int64 { return s.Samples + s.Strangers }
 
-// limitReading is one look at all instruments.
+// limitReading is the state of all processes at one time.
 type limitReading struct {
 	at              time.Time
 	cpu, load, sink float64
@@ -315,7 +314,7 @@ func (b *limitBench) read(ctx context.Context) (r limitReading, err error) {
 	return r, nil
 }
 
-// settle waits until all has arrived, or nothing has for a while.
+// settle waits until everything has arrived, or nothing has for a while.
 func (b *limitBench) settle(ctx context.Context) (r limitReading, err error) {
 	var before int64
 	quiet := 0
@@ -332,7 +331,7 @@ func (b *limitBench) settle(ctx context.Context) (r limitReading, err error) {
 	return r, err
 }
 
-// pause lets time pass while the agent lives.
+// pause waits for d, and fails if the agent ends.
 func pause(ctx context.Context, agent *process, d time.Duration) error {
 	until := time.Now().Add(d)
 	return wait(ctx, agent, 50*time.Millisecond, func() (bool, error) { return time.Now().After(until), nil })
@@ -347,7 +346,7 @@ func dial(ctx context.Context, address string) bool {
 	return c.Close() == nil
 }
 
-// freePort asks the kernel for one that nobody else is about to take.
+// freePort returns an address with a port that the kernel chose.
 func freePort(ctx context.Context) (string, error) {
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")

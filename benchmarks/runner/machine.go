@@ -12,20 +12,20 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
-// Machine tells the facts of the machine.
+// Machine describes the machine.
 func Machine() report.Machine {
 	m := report.Machine{Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Model = lineValue("/proc/cpuinfo", "model name")
 	kib, _ := strconv.ParseInt(strings.TrimSuffix(lineValue("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
 	m.Memory = kib << 10
-	// Builds of a kernel have long names; the numbers tell enough.
+	// The version number is enough; the rest of the kernel's release is long.
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	number, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
 	m.Kernel = "Linux " + number
 	return m
 }
 
-// lineValue is the value of the first line `key : value` of a file.
+// lineValue returns the value of the first line `key : value` in a file.
 func lineValue(file, key string) string {
 	body, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(body)) {

@@ -15,30 +15,30 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/farm"
 )
 
-// Parties is one agent of each party.
+// Parties are one agent of each party.
 const Parties = "godwit-rw2,prometheus-rw2,stock-rw2,vmagent-zstd"
 
-// Others are the agents that are run where twins are left: one of ours, and the lightest rival.
+// Others are the agents for varied fleets: one of ours, and the lightest rival.
 const Others = "godwit-rw2,vmagent-zstd"
 
 // OTLP are the agents that send OTLP, and the lightest rival, which cannot.
 const OTLP = "godwit-otlpstream,godwit-otlp-zstd,godwit-otlp-gzip,stock-otlp-zstd,stock-otlp-gzip,vmagent-zstd"
 
-// Road is our agent with what people put on its road, and the lightest rival.
+// Road are our agent with processors that people often use, and the lightest rival.
 const Road = "godwit-rw2,godwit-road-limits,godwit-road-batch,godwit-road-attributes,godwit-road-resource,vmagent-zstd"
 
-// Formats is our agent with what it speaks to each kind of destination, and the rivals that speak it, too.
+// Formats are our agent with its formats for each kind of destination, and the rivals with the same formats.
 const Formats = "godwit-rw2,godwit-rw1,godwit-rw2-snappy,vmagent-zstd,prometheus-rw2"
 
-// Preset is a workload that has a name.
+// Preset is a named workload.
 type Preset struct {
 	Job
 
-	// Agents are those to run on it when nobody says otherwise.
+	// Agents are the default agents.
 	Agents string
 }
 
-// presets are the workloads, given the file of the captured node_exporter page.
+// presets returns the workloads; page is the file of the captured node_exporter page.
 func presets(page string) map[string]Preset {
 	node := func(agents, bodies string) Preset {
 		return Preset{Agents: agents, Job: Job{
@@ -51,7 +51,8 @@ func presets(page string) map[string]Preset {
 	far := node("godwit-rw2,vmagent-far", "gzip")
 	far.Farm.Targets, far.RTT = 2000, 200*time.Millisecond
 	far.Interval, far.Intervals = 2*time.Second, 10
-	// Others are what real fleets are and `node` is not: targets that share nothing, rules, TLS, pages of all sizes.
+	// Others resemble real fleets more than `node` does: targets that share nothing, relabelling, TLS, pages of all
+	// sizes.
 	others := func(about string, job Job) Preset {
 		job.About, job.Farm.Bodies = about, "gzip"
 		job.Interval, job.Intervals = cmp.Or(job.Interval, 10*time.Second), cmp.Or(job.Intervals, 2)
@@ -79,7 +80,7 @@ func presets(page string) map[string]Preset {
 			Farm: farm.Config{Page: "mixed", NodePage: page, Targets: 400, Change: 0.3, Plain: true}, Interval: 20 * time.Second,
 		}),
 		"ksm-changes": others("of which 10 % of the values change", Job{Farm: farm.Config{Page: "ksm", Targets: 1, Change: 0.1}, Interval: 15 * time.Second}),
-		// The same page on its way out as OTLP, by ours and the Collector's.
+		// The same page sent as OTLP, by ours and by the Collector's exporters.
 		"otlp": node(OTLP, "gzip"),
 		"bomb": others("beside a gzip bomb of 1 GiB and a target that drips for ever", Job{Farm: hostile, Interval: 5 * time.Second, Intervals: 6}),
 
@@ -100,7 +101,7 @@ func presets(page string) map[string]Preset {
 	}
 }
 
-// Workload is a preset by its name.
+// Workload returns a preset by name.
 func Workload(name, root string) (Preset, error) {
 	all := presets(filepath.Join(root, "testdata", "pages", "node.txt"))
 	if p, ok := all[name]; ok {

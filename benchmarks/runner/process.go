@@ -20,21 +20,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a child in a process group of its own. The kernel kills it when
-// the thread that started it ends, so that a killed runner leaves nothing
-// behind: start only from a goroutine that is locked to the main thread.
+// process is a child process in its own process group. The kernel kills it when the thread that started it ends, so
+// that a killed runner leaves nothing behind: start must be called from a goroutine that is locked to the main thread.
 type process struct {
 	name   string
 	cmd    *exec.Cmd
 	stdout io.Reader
-	log    string // where its standard error goes
+	log    string // the file for its standard error
 	exited chan struct{}
 	err    error
 }
 
-// install copies a binary into a directory in the small pieces in which packages and images are unpacked. Linux 6.18 maps a file by whole
-// folios of the page cache, as large as the pieces in which it was written, and the linker's are 2 MB: what is resident would say how a
-// binary came to this machine.
+// install copies a binary to a directory in small chunks, as package managers and container engines do. Linux 6.18 maps
+// a file by whole folios of the page cache, which are as large as the chunks that were written, and those of the linker
+// have 2 MB: otherwise the resident size would depend on how a binary came to this machine.
 func install(binary, dir string) (path string, err error) {
 	from, err := os.Open(binary)
 	if err != nil {
@@ -46,7 +45,7 @@ func install(binary, dir string) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot install: %w", err)
 	}
-	// The structs hide ReadFrom and WriteTo, which would leave the size of the pieces to the kernel.
+	// The structs hide ReadFrom and WriteTo, which would leave the size of the chunks to the kernel.
 	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 32<<10))
 	if err = errors.Join(err, to.Close()); err != nil {
 		return "", fmt.Errorf("cannot install %s: %w", binary, err)
@@ -54,8 +53,8 @@ func install(binary, dir string) (path string, err error) {
 	return path, nil
 }
 
-// start runs a command in a directory. Its standard output can be read when
-// piped is set, else it joins standard error in the log.
+// start runs a command in a directory. If piped is set, its standard output can be read; otherwise it goes to the log
+// with standard error.
 func start(name, dir, path string, args []string, piped bool) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
 	log, err := os.Create(p.log)
@@ -63,7 +62,7 @@ func start(name, dir, path string, args []string, piped bool) (*process, error) 
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
 	}
 	defer log.Close()
-	p.cmd = exec.CommandContext(context.Background(), path, args...) // ended by stop, which is gentler than a context
+	p.cmd = exec.CommandContext(context.Background(), path, args...) // stop ends it more gently than a context would
 	p.cmd.Dir = dir
 	p.cmd.Stderr = log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -88,7 +87,7 @@ func start(name, dir, path string, args []string, piped bool) (*process, error) 
 
 var errExited = errors.New("process ended by itself")
 
-// alive tells an error if the process has ended.
+// alive returns an error if the process has ended.
 func (p *process) alive() error {
 	select {
 	case <-p.exited:
@@ -98,7 +97,7 @@ func (p *process) alive() error {
 	}
 }
 
-// stop asks the process to end, waits a while, and then kills its group.
+// stop sends SIGTERM, waits for patience, and then kills the process group.
 func (p *process) stop(patience time.Duration) {
 	if p == nil {
 		return
@@ -108,11 +107,11 @@ func (p *process) stop(patience time.Duration) {
 	case <-p.exited:
 	case <-time.After(patience):
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // also what it left behind
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // also for children that are left
 	<-p.exited
 }
 
-// tree lists the process and all its descendants.
+// tree returns the process and all its descendants.
 func tree(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -127,23 +126,23 @@ func tree(pid int) []int {
 	return all
 }
 
-// Fields of /proc/<pid>/stat that follow the command: cutime and cstime, the times of children that have ended.
+// Fields of /proc/<pid>/stat after the command: cutime and cstime, the times of children that have ended.
 const (
 	firstTime = 13
 	lastTime  = 14
 )
 
-// clockTicks is USER_HZ, which Linux fixes at 100 for all that /proc shows.
+// clockTicks is USER_HZ, which is always 100 in Linux' /proc.
 const clockTicks = 100
 
-// cpuClock is the clock that counts the CPU time of a process, user and
-// system of all its threads. The ticks of /proc would be too coarse for small work.
+// cpuClock returns the clock of a process' CPU time, user and system of all its threads. The ticks in /proc are too
+// coarse for little work.
 func cpuClock(pid int) int32 {
 	const scheduled = 2 // CPUCLOCK_SCHED
 	return int32(^pid<<3 | scheduled)
 }
 
-// cpu is the CPU time of the process tree, user and system, in seconds.
+// cpu returns the CPU time of the process tree, user and system, in seconds.
 func (p *process) cpu() (float64, error) {
 	var nanos int64
 	ticks := 0
@@ -151,10 +150,10 @@ func (p *process) cpu() (float64, error) {
 		var clock unix.Timespec
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || unix.ClockGettime(cpuClock(pid), &clock) != nil {
-			continue // it has ended; its parent's cutime has its time
+			continue // it has ended; its parent's cutime includes it
 		}
 		nanos += clock.Nano()
-		// The command's name is in brackets and may hold anything.
+		// The command's name is in parentheses and may contain anything.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) <= lastTime {
 			return 0, fmt.Errorf("cannot read CPU time of process %d: %q", pid, stat)
@@ -170,15 +169,14 @@ func (p *process) cpu() (float64, error) {
 	return float64(nanos)/1e9 + float64(ticks)/clockTicks, nil
 }
 
-// forgetPeak begins anew what peak tells.
+// forgetPeak resets the peak of memory.
 func (p *process) forgetPeak() {
 	for _, pid := range tree(p.cmd.Process.Pid) {
-		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // without it the peak is the whole life's
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // if it fails, the peak is that of the whole life
 	}
 }
 
-// memory is the resident memory of the process tree, its anonymous part, and
-// the most that was resident since forgetPeak, in bytes.
+// memory returns the resident memory of the process tree, its anonymous part, and its peak since forgetPeak, in bytes.
 func (p *process) memory() (rss, anon, peak int64) {
 	for _, pid := range tree(p.cmd.Process.Pid) {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

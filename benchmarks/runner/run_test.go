@@ -27,8 +27,8 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
-// The test binary is also the farm and the sink that a bench starts, the agent
-// that it measures here, and a runner to be killed.
+// The test binary also acts as the farm and the sink that a bench starts, as the agent under test, and as a runner that
+// is killed.
 func init() {
 	if len(os.Args) < 2 {
 		return
@@ -55,8 +55,8 @@ func farmRole(args []string) error {
 	return Farm(context.Background(), cfg, *targets)
 }
 
-// agentRole scrapes all targets in turn and ships what it got: all of it, or
-// broken in a way that differs from target to target, or nothing.
+// agentRole scrapes all targets in turn and sends the samples: all of them, or with faults that differ between targets,
+// or none.
 func agentRole(args []string) error {
 	body, err := os.ReadFile(args[0])
 	if err != nil {
@@ -143,7 +143,7 @@ func agentUnderTest(way string) *Agent {
 	}
 }
 
-// runnerRole measures an agent for as long as nobody kills it.
+// runnerRole measures an agent until it is killed.
 func runnerRole([]string) error {
 	runtime.LockOSThread()
 	job := jobOf(1, os.Getenv("PAGE_UNDER_TEST"))
@@ -203,13 +203,13 @@ func TestRunsAreMeasuredAndChecked(t *testing.T) {
 	for way, want := range map[string]func(*report.Run) bool{
 		"honest": func(r *report.Run) bool { return r.Lost+r.Duplicated+r.Altered+r.Unknown == 0 && r.Wire > 0 },
 		"broken": func(r *report.Run) bool {
-			each := int64(r.Scrapes / job.Farm.Targets) // give or take the one in progress
+			each := int64(r.Scrapes / job.Farm.Targets) // plus or minus the one in flight
 			return r.Lost >= each && r.Duplicated >= each && r.Altered >= each && r.Lost+r.Duplicated+r.Altered == int64(r.Scrapes)
 		},
 		"silent": func(r *report.Run) bool { return r.Unchecked && r.Wire == 0 },
 	} {
 		b.patience = 20 * time.Second
-		if way == "broken" { // it is waited for in vain
+		if way == "broken" { // its samples never all arrive
 			b.patience = 2 * time.Second
 		}
 		run, err := b.Run(t.Context(), agentUnderTest(way))

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/sink"
 )
 
-// running reports whether a process exists and is no zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
@@ -207,7 +207,7 @@ func TestWorkloadsNameAgentsThatExist(t *testing.T) {
 	}
 }
 
-// Each workload's lines end up in the scrape configuration of each agent that is run on it.
+// The lines of each workload are in the scrape configurations of the agents that run on it.
 func TestScrapeConfigurationsTakeTheLinesOfAWorkload(t *testing.T) {
 	all, err := LoadAgents("../agents")
 	if err != nil {
@@ -248,7 +248,7 @@ func TestScrapeConfigurationsTakeTheLinesOfAWorkload(t *testing.T) {
 	}
 }
 
-// section finds the map that has file_sd_configs.
+// section returns the map with file_sd_configs.
 func section(config any) map[string]any {
 	var inside []any
 	switch c := config.(type) {

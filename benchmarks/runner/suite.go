@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
-// Suite runs agents on jobs and gathers the results.
+// Suite runs agents on jobs and collects the results.
 type Suite struct {
 	Root    string // of the repository
 	Repeats int
@@ -26,7 +26,7 @@ type Suite struct {
 	all   int
 }
 
-// Present leaves out agents that have no binary, and tells which.
+// Present returns the agents that have a binary, and a message for each of the others.
 func (s *Suite) Present(agents []Agent) (present []Agent, skipped []string) {
 	for _, a := range agents {
 		if _, missing := a.binary(s.Root); missing != "" {
@@ -39,12 +39,12 @@ func (s *Suite) Present(agents []Agent) (present []Agent, skipped []string) {
 	return present, skipped
 }
 
-// Begin tells how many runs will follow, repeats not counted, for progress.
+// Begin sets the number of runs that follow, without repeats, for progress.
 func (s *Suite) Begin(runs int) {
 	s.begun, s.done, s.all = time.Now(), 0, runs*s.Repeats
 }
 
-// next tells of the run that begins now.
+// next prints progress when a run begins.
 func (s *Suite) next(name string) {
 	elapsed := time.Since(s.begun)
 	left := ""
@@ -55,7 +55,7 @@ func (s *Suite) next(name string) {
 	s.Out("[%d/%d] %s, %v%s", s.done, s.all, name, elapsed.Round(time.Second), left)
 }
 
-// Measure runs agents in turn on one job, and all again for each repeat.
+// Measure runs agents in turn on one job, once for each repeat.
 func (s *Suite) Measure(ctx context.Context, agents []Agent, job Job, at float64) (report.Workload, []report.Row, error) {
 	b, err := Open(ctx, s.Root, job, func(format string, args ...any) { s.Out("  "+format, args...) })
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Suite) Measure(ctx context.Context, agents []Agent, job Job, at float64
 				if ctx.Err() != nil {
 					return report.Workload{}, nil, errors.Join(ctx.Err(), err)
 				}
-				s.Out("  %s FAILED: %v", agents[i].Name, err) // the others still count
+				s.Out("  %s FAILED: %v", agents[i].Name, err) // the other runs still count
 				rows[i].Failed = append(rows[i].Failed, err.Error())
 				continue
 			}
@@ -87,7 +87,7 @@ func (s *Suite) Measure(ctx context.Context, agents []Agent, job Job, at float64
 	return b.Workload(), rows, nil
 }
 
-// Result makes an empty result of what was asked for.
+// Result returns an empty result.
 func (s *Suite) Result(name, title string, skipped []string) *report.Result {
 	return &report.Result{
 		Name: name, Title: title, Taken: time.Now().UTC().Truncate(time.Second),
@@ -95,7 +95,7 @@ func (s *Suite) Result(name, title string, skipped []string) *report.Result {
 	}
 }
 
-// Write saves a result and renders its reports beside it.
+// Write saves a result and its reports.
 func (s *Suite) Write(r *report.Result) error {
 	dir := filepath.Join(s.Root, "benchmarks", "results")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

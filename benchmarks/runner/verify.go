@@ -9,25 +9,24 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// Account is the comparison of what the farm served with what arrived.
+// Account is the difference between what the farm served and what arrived.
 type Account struct {
 	Scrapes    int   `json:"scrapes"`    // that were checked
 	Served     int64 `json:"served"`     // samples in them
 	Lost       int64 `json:"lost"`       // samples that did not arrive
 	Duplicated int64 `json:"duplicated"` // samples that arrived more than once
-	Altered    int64 `json:"altered"`    // scrapes that arrived in full, with other values
-	Unknown    int64 `json:"unknown"`    // samples of no scrape the farm knows
+	Altered    int64 `json:"altered"`    // scrapes that arrived complete but with other values
+	Unknown    int64 `json:"unknown"`    // samples that belong to no known scrape
 }
 
-// Complete tells that every sample arrived once, with its value.
+// Complete reports whether every sample arrived once, with its value.
 func (a Account) Complete() bool {
 	return a.Lost == 0 && a.Duplicated == 0 && a.Altered == 0 && a.Unknown == 0
 }
 
-// compare checks each scrape that was served until a moment (Unix
-// milliseconds): all its samples must have arrived once. A scrape that was
-// in progress then may be told in part, so samples without a scrape's number are
-// held against the agent only when they are older by a margin.
+// compare checks that all samples of each scrape served until a time (Unix milliseconds) arrived once. A scrape in
+// flight at that time may have arrived in part, so samples without the number of their scrape count as unknown only if
+// they are older by a margin.
 func compare(served [][]farm.Scrape, arrived map[int][]sink.Group, until, margin int64) Account {
 	var a Account
 	for target, scrapes := range served {

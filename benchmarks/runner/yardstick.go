@@ -20,15 +20,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A machine that others share is not equally fast all day: neighbours take
-// caches, memory bandwidth and turbo. The yardstick is a fixed piece of work of
-// the kind that agents do, done a little all the time (3 % of a core); what it
-// costs tells how fast the machine was while an agent was measured.
+// A shared machine is not always equally fast: other load takes caches, memory bandwidth and turbo. The yardstick is a
+// fixed unit of work like that of agents, which runs all the time with 3 % of a core. Its CPU time is the speed of the
+// machine during a measurement.
 type yardstick struct {
-	packed []byte // a page, deflated
+	packed []byte // a deflated page
 	known  map[string]float64
-	chain  []uint32 // a walk through memory that no cache holds
-	peers  [][2]int // connections over loopback, both ends
+	chain  []uint32 // a walk through more memory than caches hold
+	peers  [][2]int // both ends of connections over loopback
 	turn   int
 
 	mu    sync.Mutex
@@ -38,13 +37,13 @@ type yardstick struct {
 
 const (
 	yardEvery = 40 * time.Millisecond
-	yardChain = 1 << 22 // 16 MiB of them
-	yardSteps = 2000    // of the walk, per unit
+	yardChain = 1 << 22 // 16 MiB
+	yardSteps = 2000    // steps of the walk per unit
 	yardPeers = 64
-	yardPages = 10 // received per unit
+	yardPages = 10 // pages received per unit
 )
 
-// newYardstick takes a page in text to work on.
+// newYardstick returns a yardstick that works on a page in text format.
 func newYardstick(page string) (*yardstick, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -66,9 +65,9 @@ func newYardstick(page string) (*yardstick, error) {
 	return y, nil
 }
 
-// run works until it is told to stop.
+// run works until stop is closed.
 func (y *yardstick) run(stop <-chan struct{}) {
-	runtime.LockOSThread() // the time that counts is this thread's
+	runtime.LockOSThread() // its CPU time is that of this thread
 	defer runtime.UnlockOSThread()
 	defer y.hangUp()
 	tick := time.NewTicker(yardEvery)
@@ -90,8 +89,7 @@ func (y *yardstick) run(stop <-chan struct{}) {
 	}
 }
 
-// unit receives, inflates and parses a page, looks its series up, walks
-// through memory and packs the page again.
+// unit receives, inflates and parses a page, looks up its series, walks through memory and compresses the page again.
 func (y *yardstick) unit(w *flate.Writer, at uint32) uint32 {
 	var page []byte
 	for range yardPages {
@@ -114,7 +112,7 @@ func (y *yardstick) unit(w *flate.Writer, at uint32) uint32 {
 	return at
 }
 
-// connect opens the connections, with plain blocking sockets: an exchange is one thread's.
+// connect opens the connections with plain blocking sockets, so that an exchange stays on one thread.
 func (y *yardstick) connect() error {
 	listen, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -153,7 +151,7 @@ func (y *yardstick) hangUp() {
 	}
 }
 
-// exchange asks the next peer for the page and receives it, both on this thread.
+// exchange requests the page from the next peer and receives it, both on this thread.
 func (y *yardstick) exchange() []byte {
 	client, server := y.peers[y.turn][0], y.peers[y.turn][1]
 	y.turn = (y.turn + 1) % len(y.peers)
@@ -171,14 +169,14 @@ func (y *yardstick) exchange() []byte {
 	return page
 }
 
-// reading is the work so far: CPU seconds, and units.
+// reading returns the work so far: CPU seconds and units.
 func (y *yardstick) reading() (cost float64, units int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.cost.Seconds(), y.units
 }
 
-// threadTime is the CPU time of the calling thread, to the nanosecond.
+// threadTime returns the CPU time of the calling thread in nanoseconds.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

@@ -3,15 +3,14 @@
 
 package sink
 
-// CountOTLP is what the account of an ExportMetricsServiceRequest would be,
-// for who sends it and wants to know what should arrive.
+// CountOTLP returns the account of an ExportMetricsServiceRequest, for a sender that needs to know what should arrive.
 func CountOTLP(message []byte) (Stats, error) {
 	e := newEntry(len(message))
 	err := otlp(message, e)
 	return e.stats, err
 }
 
-// CountRemoteWrite is the same of a request of Remote Write, 2.0 or 1.0.
+// CountRemoteWrite returns that of a remote write request, 2.0 or 1.0.
 func CountRemoteWrite(second bool, message []byte) (Stats, error) {
 	e, account := newEntry(len(message)), remoteWrite1
 	if second {

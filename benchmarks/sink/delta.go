@@ -14,10 +14,10 @@ import (
 
 var errDelta = errors.New("the delta does not keep to the specification")
 
-// What rows and shapes count for beside what they hold.
+// The cost of rows and shapes beside their content.
 const rowCost = 256
 
-// What a number in a message is.
+// The kinds of numbers in a message.
 const (
 	clockNumber = iota + 1
 	startNumber
@@ -25,21 +25,21 @@ const (
 	doubleNumber
 )
 
-// place is where eight bytes of a message are that change.
+// place is the offset and the kind of eight bytes of a message that change.
 type place struct{ at, kind int }
 
-// shape is a message of which the numbers are zeros.
+// shape is a message with zeros in place of numbers.
 type shape struct {
 	text   []byte
 	places []place
-	values []int // the kinds of those that are no times
-	last   bool  // the resource itself comes behind the text
+	values []int // kinds of numbers that are not times
+	last   bool  // the resource itself follows the text
 	rows   int
 }
 
 func (s *shape) cost() int { return rowCost + len(s.text) + 8*len(s.places) }
 
-// times are a column of times, or one if all are alike.
+// times is a column of times, or a single time if all are equal.
 type times struct {
 	all   []uint64
 	alike bool
@@ -52,7 +52,7 @@ func (t times) at(i int) uint64 {
 	return t.all[i]
 }
 
-// row is a resource as it was last.
+// row is the last state of a resource.
 type row struct {
 	shape          *shape
 	head           []byte
@@ -65,16 +65,17 @@ func (r *row) cost() int {
 	return rowCost + len(r.head) + 8*(len(r.clocks.all)+len(r.starts.all)) + 9*len(r.values)
 }
 
-// history is what a stream keeps of deltas: docs/otlpstream.md, Deltas.
+// history is the state of deltas on a stream: docs/otlpstream.md, Deltas.
 type history struct {
 	limit, used int
 	rows        map[uint64]*row
-	last        uint64 // the largest number of a row yet
+	last        uint64 // the largest number of a row so far
 }
 
 func newHistory(limit int) *history { return &history{limit: limit, rows: map[uint64]*row{}} }
 
-// resources calls do for each resource of a delta, whose message is only good until it returns. size is that of the payload.
+// resources calls do for each resource of a delta; the message is valid only until do returns. size is the size of the
+// payload.
 func (h *history) resources(delta []byte, size uint64, do func(message []byte) error) error {
 	d := &deltaReader{rest: delta}
 	var sum uint64
@@ -127,7 +128,7 @@ func (h *history) record(d *deltaReader, number, kind uint64, do func([]byte) er
 	return do(known.message())
 }
 
-// keep keeps a row under a number that is free.
+// keep stores a row under an unused number.
 func (h *history) keep(number uint64, r *row) bool {
 	if h.rows[number] != nil || number > h.last && len(h.rows) > 0 && number != h.last+1 || number >= uint64(h.limit/rowCost) {
 		return false
@@ -218,7 +219,7 @@ func newTimes(n int, alike bool) times {
 	return times{all: make([]uint64, n), alike: alike}
 }
 
-// message is the resource of a row.
+// message returns the resource of a row.
 func (r *row) message() []byte {
 	text := bytes.Clone(r.shape.text)
 	clocks, starts, values := 0, 0, 0
@@ -271,7 +272,7 @@ func (d *deltaReader) take(n uint64) []byte {
 	return b
 }
 
-// marks reads a bit for each of n.
+// marks reads n bits.
 func (d *deltaReader) marks(n int) func(i int) bool {
 	b := d.take(uint64((n + 7) / 8))
 	if d.failed {
@@ -280,7 +281,7 @@ func (d *deltaReader) marks(n int) func(i int) bool {
 	return func(i int) bool { return b[i/8]>>(i%8)&1 != 0 }
 }
 
-// moves reads how the numbers of a row differ from those of one, which may be the same.
+// moves reads the differences of a row's numbers from those of another row, which may be the same one.
 func (d *deltaReader) moves(r, from *row) {
 	d.ticks(r.clocks, from.clocks)
 	d.ticks(r.starts, from.starts)
@@ -313,7 +314,7 @@ func (d *deltaReader) ticks(t, from times) {
 	}
 }
 
-// double reads the move of a double that had a scale.
+// double reads the change of a double with a scale.
 func (d *deltaReader) double(from uint64, scale int) (uint64, int) {
 	token := d.varint()
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// What the exporter's packer sends as deltas is read as what it was, through targets that change, vanish and come anew.
+// The sink decodes the deltas of the exporter's packer to the original data, for targets that change, vanish and come
+// back.
 func TestDeltasAreReadAsWhatTheyWere(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	packer := otlpstream.Keep{Window: packWindow, History: keptHistory}.NewPacker()
@@ -62,7 +63,7 @@ func TestDeltasAreReadAsWhatTheyWere(t *testing.T) {
 	}
 }
 
-// allKinds makes metrics of a target, of all kinds, with numbers of any kind.
+// allKinds returns metrics of a target, of all kinds, with all kinds of numbers.
 func allKinds(random *rand.Rand, target, series int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

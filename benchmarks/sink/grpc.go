@@ -15,13 +15,13 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// newGRPC serves OTLP's metrics service, unary and streaming, without generated
-// code: messages stay bytes, which the ledger walks.
+// newGRPC serves OTLP's metrics service, unary and streaming, without generated code: messages stay bytes, which the
+// ledger parses.
 func newGRPC(l *Ledger) *grpc.Server {
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(maxMessage),
-		grpc.InitialWindowSize(streamBytes), grpc.InitialConnWindowSize(streamBytes)) // HTTP/2 is not to hold up what a stream is granted
+		grpc.InitialWindowSize(streamBytes), grpc.InitialConnWindowSize(streamBytes)) // HTTP/2 must not limit a stream below what it is granted
 	export := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		_ = grpc.SetSendCompressor(ctx, encoding.Identity) // answers are empty
+		_ = grpc.SetSendCompressor(ctx, encoding.Identity) // responses are empty
 		var message []byte
 		err := decode(&message)
 		if err == nil {
@@ -82,7 +82,7 @@ func (zstdCodec) Decompress(r io.Reader) (io.Reader, error) {
 
 var decoders sync.Pool
 
-// decoded gives the decoder back when the message has been read.
+// decoded returns the decoder to the pool once the message is read.
 type decoded struct{ d *zstd.Decoder }
 
 func (m *decoded) Read(p []byte) (int, error) {

@@ -1,11 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sink takes what agents send, decodes all of it, and keeps account:
-// how much came over the wire, and, per target and scrape, how many samples
-// with which values. It stores nothing else.
+// Package sink receives what agents send, decodes all of it, and keeps an account: the bytes on the wire, and, per
+// target and scrape, the number of samples and a checksum of their values. It stores nothing else.
 //
-// It shares no code with what it judges.
+// It shares no code with the agents that it judges.
 package sink
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// Group is what arrived of one target with one timestamp: of one scrape.
+// Group is what arrived of one target with one timestamp, which is that of one scrape.
 type Group struct {
 	Time   int64       `json:"time"` // Unix milliseconds
 	Number int         `json:"n"`    // of the scrape, zero while unknown
@@ -28,23 +27,23 @@ type Group struct {
 type Stats struct {
 	Requests int64 `json:"requests"`
 	Failed   int64 `json:"failed"` // requests that could not be decoded
-	Wire     int64 `json:"wire"`   // bytes read from sockets, all of them
+	Wire     int64 `json:"wire"`   // all bytes read from sockets
 	Raw      int64 `json:"raw"`    // bytes of messages after decompression
 
-	Samples   int64 `json:"samples"` // of targets' pages, less `_created`
+	Samples   int64 `json:"samples"` // of targets' pages, without `_created`
 	Created   int64 `json:"created"` // samples of `_created` series
 	Own       int64 `json:"own"`     // up, scrape_*, target_info: added by the agent
-	Stale     int64 `json:"stale"`   // stale markers
+	Stale     int64 `json:"stale"`   // staleness markers
 	Exemplars int64 `json:"exemplars"`
-	Strangers int64 `json:"strangers"` // samples of no target of the farm
-	Series    int64 `json:"series"`    // distinct ones
+	Strangers int64 `json:"strangers"` // samples of targets that are not the farm's
+	Series    int64 `json:"series"`    // number of distinct series
 
-	// Scrapes whose duration the agent told, and the seconds they took.
+	// The number of scrapes whose duration the agent reported, and the sum of durations.
 	Durations int64   `json:"durations"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Ledger keeps account of all requests. It is safe for concurrent use.
+// Ledger is the account of all requests. It is safe for concurrent use.
 type Ledger struct {
 	mu     sync.Mutex
 	stats  Stats
@@ -71,7 +70,7 @@ func (l *Ledger) Reset() {
 	l.stats, l.groups, l.series = Stats{}, map[groupKey]*Group{}, map[uint64]struct{}{}
 }
 
-// Stats returns the sums; the caller knows the bytes on the wire.
+// Stats returns the sums, without the bytes on the wire.
 func (l *Ledger) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +79,7 @@ func (l *Ledger) Stats() Stats {
 	return stats
 }
 
-// Arrived returns the groups of each target, by time.
+// Arrived returns the groups of each target, sorted by time.
 func (l *Ledger) Arrived() map[int][]Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,13 +99,12 @@ func (l *Ledger) failed() {
 	l.mu.Unlock()
 }
 
-// entry is the account of one request, kept apart so that the ledger is locked
-// once per request.
+// entry is the account of one request, separate so that the ledger is locked only once per request.
 type entry struct {
 	stats  Stats
 	groups map[groupKey]*Group
 	series []uint64
-	// The group met last: samples of a scrape mostly come together.
+	// The last group: the samples of a scrape mostly come together.
 	key   groupKey
 	group *Group
 }
@@ -143,7 +141,7 @@ func (l *Ledger) add(e *entry) {
 	}
 }
 
-// class is what a series is to the account, by its name.
+// class is the class of a series in the account, by its name.
 type class uint8
 
 const (
@@ -171,7 +169,7 @@ func classify(name []byte) class {
 	return onPage
 }
 
-// isStale tells Prometheus' stale marker, one certain NaN.
+// isStale reports whether v is Prometheus' staleness marker, a specific NaN.
 func isStale(v float64) bool { return math.Float64bits(v) == 0x7ff0000000000002 }
 
 // sample accounts for one sample.

@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// Field numbers of opentelemetry.proto.metrics.v1 that have a name below.
+// Field numbers of opentelemetry.proto.metrics.v1 that are used below by name.
 const (
 	metricGauge     = 5
 	metricSum       = 7
@@ -22,7 +22,7 @@ const (
 // summary counts as the samples that it was on the page.
 func otlp(message []byte, e *entry) error { return resources(message, 1, e) }
 
-// resources accounts for all ResourceMetrics, which are the message's field of that number.
+// resources accounts for all ResourceMetrics in the message's field id.
 func resources(message []byte, id protowire.Number, e *entry) error {
 	return each(message, id, func(f *field) error { return e.resource(f.bytes) })
 }
@@ -123,7 +123,7 @@ func (e *entry) distribution(message []byte, summary bool, target int, hash uint
 		case f.id == 5:
 			sum = f.float()
 		case f.id == 6 && summary:
-			quantile := 0.0 // proto3 leaves zero out
+			quantile := 0.0 // proto3 omits zero
 			err = walk(f.bytes, func(f *field) error {
 				if f.id == 2 {
 					quantile = f.float()

@@ -17,17 +17,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What a stream is granted, and the largest message: what the receiver's defaults are.
+// The credit of a stream and the maximal message, as in the receiver's defaults.
 const (
 	streamRequests = 256
 	streamBytes    = 32 << 20
 	streamMessage  = 16 << 20
-	// packWindow is the window that the specification gives packed payloads, and keptHistory what of deltas is kept.
+	// packWindow is the window of packed payloads in the specification; keptHistory limits the state of deltas.
 	packWindow  = 256 << 10
 	keptHistory = 16 << 20
 )
 
-// Fields of otlp.MetricExportRequest and, where it has an id and no more, of otlp.ExportResponse.
+// Fields of otlp.MetricExportRequest; otlp.ExportResponse has the same ID.
 const (
 	streamID        = 1
 	streamResources = 2
@@ -36,7 +36,8 @@ const (
 	streamDelta     = 22
 )
 
-// greeting is what the server says as a stream opens. With `window` clients pack their payloads, with `delta` only what has changed.
+// greeting is the header that opens a stream. `window` makes clients pack their payloads, and `delta` makes them send
+// only changes.
 var greeting = metadata.Pairs(
 	"otlp-stream-caps", "window,delta",
 	"otlp-stream-window-size", strconv.Itoa(packWindow),
@@ -46,7 +47,7 @@ var greeting = metadata.Pairs(
 	"otlp-stream-max-message", strconv.Itoa(streamMessage),
 )
 
-// streamService takes metrics over otlpstream, from docs/otlpstream.md.
+// streamService receives metrics by otlpstream, as in docs/otlpstream.md.
 func streamService(l *Ledger) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "otlp.StreamExporter",
@@ -58,9 +59,9 @@ func streamService(l *Ledger) *grpc.ServiceDesc {
 	}
 }
 
-// stream accounts for each request of a stream, and then acknowledges it.
+// stream accounts for each request of a stream and acknowledges it.
 func (l *Ledger) stream(s grpc.ServerStream) error {
-	_ = grpc.SetSendCompressor(s.Context(), encoding.Identity) // answers are numbers
+	_ = grpc.SetSendCompressor(s.Context(), encoding.Identity) // responses are numbers
 	if err := s.SendHeader(greeting); err != nil {
 		return err
 	}
@@ -91,8 +92,8 @@ var (
 	errPacked = errors.New("it does not unpack to the size it tells")
 )
 
-// unpacker holds what a stream keeps from one request to the next: all its packed payloads are one zstd frame, and deltas are about
-// what came before.
+// unpacker is the state of a stream between requests: all its packed payloads are one zstd frame, and deltas refer to
+// earlier requests.
 type unpacker struct {
 	in      bytes.Buffer
 	decoder *zstd.Decoder
@@ -144,7 +145,7 @@ func (u *unpacker) request(message []byte) (id uint64, e *entry, err error) {
 	return id, e, u.history.resources(plain, size, e.resource)
 }
 
-// unpack returns a payload in memory that the next call writes over.
+// unpack returns a payload, which is valid until the next call.
 func (u *unpacker) unpack(packed []byte, largest, size uint64) ([]byte, error) {
 	if largest > streamMessage {
 		return nil, errPacked
@@ -152,7 +153,7 @@ func (u *unpacker) unpack(packed []byte, largest, size uint64) ([]byte, error) {
 	u.in.Write(packed)
 	if u.decoder == nil {
 		var err error
-		in := struct{ io.Reader }{&u.in} // of a buffer it would take that the frame ends with it
+		in := struct{ io.Reader }{&u.in} // from a plain buffer, the decoder would assume that the frame ends with it
 		if u.decoder, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(packWindow)); err != nil {
 			return nil, err
 		}

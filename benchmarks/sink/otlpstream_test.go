@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// The exporter itself sends, so that both read the specification alike.
+// Requests come from the exporter itself, to check that both read the specification in the same way.
 func TestStreamsOfTheExporterAreAccountedFor(t *testing.T) {
 	s := open(t)
 	factory := otlpstreamexporter.NewFactory()
@@ -42,7 +42,7 @@ func TestStreamsOfTheExporterAreAccountedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Shutdown(t.Context()); err != nil { // waits for the acknowledgements
+	if err := e.Shutdown(t.Context()); err != nil { // waits for acknowledgements
 		t.Fatal(err)
 	}
 	got := s.Stats()
@@ -61,7 +61,7 @@ func TestPackedRequestsAreOneFrame(t *testing.T) {
 	packer := otlpstream.NewPacker()
 	for id := uint64(1); id <= 3; id++ {
 		r := otlpstream.Request{ID: id, Items: 7, Data: payload}
-		if id != 2 { // plain ones may come between
+		if id != 2 { // unpacked requests may come between
 			packer.Pack(&r)
 		}
 		message := make([]byte, r.SizeProto())

@@ -37,7 +37,7 @@ func (e *entry) series1(series []byte) error {
 	return e.points(series, target, c, hash, 3)
 }
 
-// pair reads a message of two strings.
+// pair parses a message of two strings.
 func pair(message []byte) (first, second []byte, err error) {
 	err = walk(message, func(f *field) error {
 		switch f.id {
@@ -68,7 +68,7 @@ func (e *entry) points(series []byte, target int, c class, hash uint64, exemplar
 	})
 }
 
-// sampleMessage accounts for a Sample, which both versions write alike.
+// sampleMessage accounts for a Sample, which is the same in both versions.
 func (e *entry) sampleMessage(message []byte, target int, c class) error {
 	var value float64
 	var time int64
@@ -87,7 +87,7 @@ func (e *entry) sampleMessage(message []byte, target int, c class) error {
 	return err
 }
 
-// symbol is what there is to know of a symbol of a request.
+// symbol is a symbol of a request with what the account needs of it.
 type symbol struct {
 	bytes  []byte
 	hash   uint64

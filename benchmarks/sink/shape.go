@@ -5,7 +5,7 @@ package sink
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Messages on the way to the points of metrics.
+// The depths of messages from a resource down to the points.
 const (
 	atResource = iota
 	atScope
@@ -14,7 +14,7 @@ const (
 	atPoint
 )
 
-// pointNumbers says, for the points in each field of a metric, which of their fields are numbers of eight bytes.
+// pointNumbers has, for the points in each field of a metric, the fields that are numbers of eight bytes.
 var pointNumbers = map[protowire.Number]map[protowire.Number]int{
 	metricGauge: {2: startNumber, 3: clockNumber, 4: doubleNumber, 6: integerNumber},
 	metricSum:   {2: startNumber, 3: clockNumber, 4: doubleNumber, 6: integerNumber},
@@ -25,7 +25,8 @@ var pointNumbers = map[protowire.Number]map[protowire.Number]int{
 	metricSummary: {2: startNumber, 3: clockNumber, 4: integerNumber, 5: doubleNumber},
 }
 
-// findNumbers records where the numbers of a message are that is so deep in a resource, and belongs to that field of a metric.
+// findNumbers records the offsets of numbers in a message, which is at this depth in a resource and in this field of a
+// metric.
 func findNumbers(message []byte, at, depth int, metric protowire.Number, s *shape) bool {
 	for len(message) > 0 {
 		id, kind, n := protowire.ConsumeTag(message)
@@ -55,7 +56,7 @@ func findNumbers(message []byte, at, depth int, metric protowire.Number, s *shap
 	return true
 }
 
-// inside records the numbers in a field of a message that has a length.
+// inside records the numbers in a length-delimited field of a message.
 func inside(content []byte, at, depth int, id, metric protowire.Number, s *shape) bool {
 	switch {
 	case depth <= atScope && id == 2:
@@ -92,7 +93,7 @@ func quantiles(message []byte, at int, s *shape) bool {
 	return true
 }
 
-// partResource parts field 1 from a message, if that is its first field or its last.
+// partResource splits off field 1 of a message, if it is the first or the last field.
 func partResource(message []byte) (head, text []byte, last bool) {
 	for at := 0; at < len(message); {
 		id, kind, n := protowire.ConsumeTag(message[at:])

@@ -20,10 +20,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Larger messages are refused.
+// Larger messages are rejected.
 const maxMessage = 1 << 30
 
-// Sink serves Remote Write 1.0 and 2.0, OTLP and otlpstream on loopback ports.
+// Sink serves remote write 1.0 and 2.0, OTLP and otlpstream on loopback ports.
 type Sink struct {
 	Ledger *Ledger
 	wire   atomic.Int64
@@ -31,7 +31,7 @@ type Sink struct {
 	http, grpc net.Listener
 }
 
-// Listen opens the ports.
+// Listen opens the ports. Serve must follow.
 func Listen(ctx context.Context) (*Sink, error) {
 	s := &Sink{Ledger: NewLedger()}
 	for _, l := range []*net.Listener{&s.http, &s.grpc} {
@@ -45,10 +45,10 @@ func Listen(ctx context.Context) (*Sink, error) {
 	return s, nil
 }
 
-// HTTPAddress is where Remote Write and OTLP/HTTP are served.
+// HTTPAddress returns the address for remote write and OTLP/HTTP.
 func (s *Sink) HTTPAddress() string { return s.http.Addr().String() }
 
-// GRPCAddress is where OTLP/gRPC and otlpstream are served.
+// GRPCAddress returns the address for OTLP/gRPC and otlpstream.
 func (s *Sink) GRPCAddress() string { return s.grpc.Addr().String() }
 
 // Serve serves until ctx ends.
@@ -70,7 +70,7 @@ func (s *Sink) Serve(ctx context.Context) error {
 	return web.Close()
 }
 
-// Stats are the ledger's, with the bytes on the wire.
+// Stats returns the ledger's sums, with the bytes on the wire.
 func (s *Sink) Stats() Stats {
 	stats := s.Ledger.Stats()
 	stats.Wire = s.wire.Load()
@@ -107,8 +107,8 @@ func (s *Sink) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// account reads, decompresses and accounts for one request. Without a
-// Content-Encoding the body is in coding `otherwise`.
+// account reads, decompresses and accounts for one request. otherwise is the coding of bodies without a
+// Content-Encoding.
 func (s *Sink) account(w http.ResponseWriter, r *http.Request, account func([]byte, *entry) error, otherwise string) (*entry, bool) {
 	body := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(body)
@@ -151,7 +151,7 @@ var zstdReader = func() *zstd.Decoder {
 	return r
 }()
 
-// decompress returns the message, in memory of dst or of body.
+// decompress returns the message, which may share memory with dst or body.
 func decompress(dst *bytes.Buffer, coding string, body []byte) (message []byte, err error) {
 	switch coding {
 	case "", "identity":
@@ -170,12 +170,12 @@ func decompress(dst *bytes.Buffer, coding string, body []byte) (message []byte, 
 		return nil, errCoding
 	}
 	if err == nil && cap(message) > dst.Cap() {
-		*dst = *bytes.NewBuffer(message) // the buffer that grew is the one to keep
+		*dst = *bytes.NewBuffer(message) // keep the larger buffer
 	}
 	return message, err
 }
 
-// countingListener counts what its connections read.
+// countingListener counts the bytes that its connections read.
 type countingListener struct {
 	net.Listener
 

@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/tally"
 )
 
-// open serves a sink for the length of a test.
+// open serves a sink until the test ends.
 func open(t *testing.T) *Sink {
 	t.Helper()
 	s, err := Listen(t.Context())
@@ -85,7 +85,7 @@ func compress(t *testing.T, coding string, message []byte) []byte {
 
 const at = 1_700_000_000_000
 
-// What each test sends: two samples of target 3 in scrape 7, and what agents add.
+// sent is what each test sends: two samples of target 3 in scrape 7, and series that agents add.
 var (
 	stale = math.Float64frombits(value.StaleNaN)
 	sent  = []struct {
@@ -103,7 +103,7 @@ var (
 	}
 )
 
-// check compares the ledger with what was sent, `times` times.
+// check compares the ledger with what was sent, times times.
 func check(t *testing.T, s *Sink, times, raw int) {
 	t.Helper()
 	want := Stats{
@@ -290,7 +290,7 @@ func TestWhatCannotBeDecodedIsRefusedAndCounted(t *testing.T) {
 	}
 }
 
-// Whatever arrives, the walkers end and do not panic.
+// Whatever arrives, the parsers return without a panic.
 func FuzzWalkers(f *testing.F) {
 	var req prompb.WriteRequest
 	req.Timeseries = []prompb.TimeSeries{{Labels: []prompb.Label{{Name: "instance", Value: tally.Address(3, 9100)}}, Samples: []prompb.Sample{{Value: 1, Timestamp: 2}}}}

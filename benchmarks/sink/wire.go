@@ -13,8 +13,8 @@ import (
 
 var errWireType = errors.New("unexpected wire type")
 
-// field is one field of a protobuf message: bytes for a message, a string or a
-// packed list, number for everything else. It borrows the message.
+// field is one field of a protobuf message: bytes for a message, a string or a packed list, otherwise number. It is a
+// view of the message.
 type field struct {
 	id     protowire.Number
 	bytes  []byte
@@ -60,9 +60,8 @@ func walk(message []byte, do func(f *field) error) error {
 	return nil
 }
 
-// each calls do for each field of a message that has this id. Messages are read
-// in two passes where one field says how to read another: writers may order
-// fields as they like.
+// each calls do for each field of a message with this ID. If one field determines how to read another one, a message is
+// read twice: writers may order fields as they like.
 func each(message []byte, id protowire.Number, do func(f *field) error) error {
 	return walk(message, func(f *field) error {
 		if f.id != id {

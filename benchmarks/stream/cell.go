@@ -31,11 +31,11 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// Network makes a way to an address that takes so long in each direction, and returns where it begins.
+// Network adds this latency in each direction on the way to an address. It returns the address to connect to.
 type Network func(to string, delay time.Duration) (addr string, stop func(), err error)
 
-// Run measures a cell in this process: batches made beforehand go from an exporter to a receiver and are counted
-// there. The clock stops when the last is acknowledged.
+// Run measures a cell in this process: prepared batches go from an exporter to a receiver and are counted there. The
+// clock stops when the last one is acknowledged.
 func (c *Cell) Run(ctx context.Context, network Network) (_ *report.StreamRun, err error) {
 	v, err := c.variant()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Cell) Run(ctx context.Context, network Network) (_ *report.StreamRun, e
 	defer func() { _ = client.Shutdown(context.WithoutCancel(ctx)) }()
 
 	load := batches(c.Point.Items, c.Point.Attributes)
-	// Connections and streams are open, and windows no longer at their first size.
+	// From here on, connections and streams are open, and windows have grown.
 	if err := send(ctx, client, load, min(v.Callers, c.Batches), v.Callers); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Cell) Run(ctx context.Context, network Network) (_ *report.StreamRun, e
 		defer pprof.StopCPUProfile()
 	}
 	runtime.GC()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak begins anew
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
 	cpu, start := cpuTime(0), time.Now()
@@ -96,7 +96,7 @@ func (c *Cell) Run(ctx context.Context, network Network) (_ *report.StreamRun, e
 	return r, nil
 }
 
-// send exports batches, so many at a time, and returns when all are acknowledged.
+// send exports n batches, callers at a time, and returns once all are acknowledged.
 func send(ctx context.Context, client exporter.Traces, load []ptrace.Traces, n, callers int) error {
 	var next atomic.Int64
 	var first sync.Once

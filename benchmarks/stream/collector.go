@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// collector is a built Collector that runs.
+// collector is a running Collector.
 type collector struct {
 	*child
 
@@ -25,7 +25,7 @@ type collector struct {
 	metrics  string // of its own telemetry
 }
 
-// startCollector starts bin/godwit with one receiver and one exporter, and waits until it listens.
+// startCollector starts bin/godwit with one receiver and one exporter, and waits until its receiver listens.
 func (s *Suite) startCollector(ctx context.Context, name, receiver, exporter string) (*collector, error) {
 	endpoint, err := freePort()
 	if err != nil {
@@ -35,8 +35,7 @@ func (s *Suite) startCollector(ctx context.Context, name, receiver, exporter str
 		fmt.Sprintf("%s: {protocols: {grpc: {endpoint: %s}}}", receiver, endpoint), "", exporter)
 }
 
-// startConfigured starts a build with a pipeline of its own. Without an endpoint there is nothing to wait for but
-// its telemetry.
+// startConfigured starts a build with a pipeline. Without an endpoint it waits only for its telemetry.
 func (s *Suite) startConfigured(ctx context.Context, build, name, endpoint, signal, receiver, processor, exporter string) (*collector, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -88,12 +87,12 @@ func waitFor(ctx context.Context, address string) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// accepted is how many items its receiver has accepted: spans or metric_points.
+// accepted returns how many items its receiver has accepted: spans or metric_points.
 func (c *collector) accepted(ctx context.Context, what string) (int64, error) {
 	return c.sum(ctx, "otelcol_receiver_accepted_"+what)
 }
 
-// sum is that of the series of one of its own metrics.
+// sum returns the sum of the series of one of its own metrics.
 func (c *collector) sum(ctx context.Context, metric string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

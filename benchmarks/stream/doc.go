@@ -1,11 +1,9 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stream measures streaming against unary OTLP: the table of the
-// original proposal made again, whole Collectors that hand data on, and the
-// bytes that metrics take.
+// Package stream compares streaming with unary OTLP: it repeats the table of the original proposal, and measures whole
+// Collectors that relay data, and the bytes of metrics on the wire.
 //
-// Each row of the table is a process of its own, which is client and server at
-// once, as the proposal's were; a network that delays is another. What differs
-// between rows is one variant, so that ratios within a run mean something.
+// Each row of the table is a separate process that is both client and server, as in the proposal; the network with
+// latency is another process. Rows differ only in the variant, so that their ratios within a run are meaningful.
 package stream

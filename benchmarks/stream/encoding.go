@@ -21,24 +21,25 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Metrics that come over OTLP go from one Collector to the next in one of the ways there are to encode them. What the first
-// takes to hand on nothing is measured, too, for each build, and taken off: what is left is the encoding's, and the transport's.
+// Metrics in OTLP go from one Collector to another in one of the available encodings. The cost of the first Collector
+// without an export is also measured, for each build, and subtracted: the rest is the cost of the encoding and the
+// transport.
 
 const (
 	encodingTargets = 50
 	encodingScrapes = 20
-	// encodingBatch is how many scrapes are in a request, where there are several.
+	// encodingBatch is the number of scrapes in a request with several.
 	encodingBatch = 16
-	// encodingPace is how many data points come in a second: some of a core.
+	// encodingPace is the rate of data points per second, for which less than a core is needed.
 	encodingPace = 100_000
-	// encodingShare of the series are in use.
+	// encodingShare is the share of values that change.
 	encodingShare = 0.3
 )
 
-// way is an exporter and its receiver, and the Collector that has both.
+// way is an exporter with its receiver, and the Collector build with both.
 type way struct{ name, exporter, receiver, build string }
 
-// ways are all of them; some hand on nothing. Those of others need a build that has them, of whatever version.
+// ways returns all ways; some export nothing. Those of others need a build that has them, in any version.
 func (s *Suite) ways(to, endpoint string) []way {
 	served := fmt.Sprintf("{protocols: {grpc: {endpoint: %s}}}", endpoint)
 	client := func(more string) string { return fmt.Sprintf("{endpoint: %s, tls: {insecure: true}%s}", to, more) }
@@ -57,7 +58,7 @@ func (s *Suite) ways(to, endpoint string) []way {
 		way{"otelarrow", "otelarrow: " + client(""), "otelarrow: " + served, s.Streams})
 }
 
-// scrapesOf encodes requests of so many scrapes each, as OTLP has them.
+// scrapesOf encodes requests of this many scrapes each in OTLP.
 func (s *Suite) scrapesOf(each int) (requests [][]byte, points []int, err error) {
 	page, err := os.ReadFile(filepath.Join(s.Root, "testdata", "pages", "node.txt"))
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *Suite) startEncoding(ctx context.Context, name string) (h *hop, err err
 		return way{}
 	}
 	to := endpoint
-	const limiter = "memory_limiter: {check_interval: 1s, limit_mib: 8000}" // it counts, where a receiver does not
+	const limiter = "memory_limiter: {check_interval: 1s, limit_mib: 8000}" // it counts items, which not every receiver does
 	if w := find(to); w.receiver != "" {
 		if h.back, err = s.startConfigured(ctx, w.build, "encoding-back", endpoint, "metrics", w.receiver, limiter, "nop: {}"); err != nil {
 			return h, err
@@ -201,7 +202,7 @@ func (s *Suite) startEncoding(ctx context.Context, name string) (h *hop, err err
 	return h, err
 }
 
-// feed sends the requests one after the other, at the pace, and returns how many points they had.
+// feed sends the requests one after the other at encodingPace, and returns their number of points.
 func feed(ctx context.Context, to string, requests [][]byte, points []int) (sent int64, err error) {
 	cc, err := grpc.NewClient(to, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -225,7 +226,7 @@ func feed(ctx context.Context, to string, requests [][]byte, points []int) (sent
 	return sent, nil
 }
 
-// arrive waits until so many points have.
+// arrive waits until this many points have arrived.
 func arrive(ctx context.Context, at *collector, points int64) error {
 	var got int64
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

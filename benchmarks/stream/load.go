@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// rotation is how many different batches there are. They are made before the clock starts.
+// rotation is the number of different batches. They are made before the clock starts.
 const rotation = 32
 
-// batches makes batches as the proposal's generator did: spans of one resource, the first two attributes numbers, the
-// others random text.
+// batches returns batches like those of the proposal's generator: spans of one resource; the first two attributes are
+// numbers, the others random text.
 func batches(spans, attributes int) []ptrace.Traces {
 	random := rand.New(rand.NewPCG(99, 0))
 	text := func(most int) string {
@@ -62,7 +62,7 @@ func batches(spans, attributes int) []ptrace.Traces {
 				}
 			}
 		}
-		// Exporters only read; each batch is sent many times, from several goroutines.
+		// Exporters only read the batches, and each is sent many times from several goroutines.
 		td.MarkReadOnly()
 		all = append(all, td)
 	}

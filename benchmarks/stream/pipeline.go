@@ -18,19 +18,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// Two Collectors hand on what comes in: one sends to the other, over otlp or over otlpstream. Everything else about
-// them is the same, and is the default.
+// One Collector sends to another, by otlp or by otlpstream. All other settings are the same, and the defaults.
 
-// paced is how many requests of so many spans come in each second while CPU time is measured: some
-// of a core.
+// paced are sizes of requests with the rate per second at which CPU time is measured, for which less than a core is
+// needed.
 var paced = []struct{ items, rate int }{{1, 2000}, {10, 2000}, {100, 500}, {1000, 50}}
 
-// flooded are the sizes of requests that come in as fast as they are taken, over the longest distance.
+// flooded are the sizes of requests that are sent as fast as possible, with the largest latency.
 var flooded = []int{100, 1000}
 
 const (
-	farAway  = 200 // milliseconds
-	attached = 10  // attributes of each span
+	farAway  = 200 // round trip in milliseconds
+	attached = 10  // attributes per span
 
 	otlp       = "otlp"
 	otlpStream = "otlpstream"
@@ -67,7 +66,7 @@ func (s *Suite) pipelines(ctx context.Context, r *report.Stream) error {
 			p.stop()
 		}
 	}()
-	// All pairs run from the first to the last measurement; those that nothing is sent to cost next to nothing.
+	// All pairs run during all measurements; an idle pair costs almost nothing.
 	for i := range r.Pipelines {
 		way := routeOf(&r.Pipelines[i])
 		if pairs[way] != nil {
@@ -98,7 +97,7 @@ func (s *Suite) pipelines(ctx context.Context, r *report.Stream) error {
 	return nil
 }
 
-// route is what tells pairs apart.
+// route identifies a pair.
 type route struct {
 	exporter, compression string
 	rtt                   int
@@ -110,11 +109,11 @@ func (w route) name(part string) string {
 
 func routeOf(p *report.StreamPipeline) route { return route{p.Exporter, p.Compression, p.RTT} }
 
-// pair is the two Collectors, and what is between them.
+// pair is two Collectors and the network between them.
 type pair struct {
 	front, back *collector
 	network     *child
-	// sent is how many spans the first has taken so far.
+	// sent is the number of spans that the first one has accepted so far.
 	sent int64
 }
 
@@ -196,7 +195,7 @@ func (s *Suite) pipeline(ctx context.Context, both *pair, p *report.StreamPipeli
 	return run, nil
 }
 
-// moment is how far the pair has come.
+// moment is the progress of a pair at a time.
 type moment struct {
 	at          time.Time
 	items       int64
@@ -214,7 +213,7 @@ func (p *pair) after(ctx context.Context, d time.Duration) (m moment, err error)
 	return m, err
 }
 
-// complete waits until all that was taken has arrived.
+// complete waits until all accepted spans have arrived.
 func (p *pair) complete() error {
 	var arrived int64
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -223,11 +222,11 @@ func (p *pair) complete() error {
 			return err
 		}
 	}
-	defer func() { p.sent = arrived }() // the next measurement is not to blame
+	defer func() { p.sent = arrived }() // so that the next measurement does not fail too
 	return fmt.Errorf("%d spans were taken, only %d arrived", p.sent, arrived)
 }
 
-// generator sends the same encoded request over and over.
+// generator sends the same encoded request repeatedly.
 type generator struct {
 	cc   *grpc.ClientConn
 	load []byte
@@ -235,7 +234,7 @@ type generator struct {
 	taken, refused atomic.Int64
 }
 
-// send sends one request. A cancelled context does not cut it short: what is sent is to be counted.
+// send sends one request. It completes even if ctx is cancelled, because it must be counted.
 func (g *generator) send(ctx context.Context) bool {
 	var response otlpstream.Raw
 	err := g.cc.Invoke(context.WithoutCancel(ctx), otlpstream.Traces.OTLPMethod(), otlpstream.Raw(g.load), &response,
@@ -250,12 +249,12 @@ func (g *generator) send(ctx context.Context) bool {
 
 const senders = 32
 
-// pace sends so many requests per second, a few at a time.
+// pace sends this many requests per second, a few at a time.
 func (g *generator) pace(ctx context.Context, rate int) {
 	const tick = 5 * time.Millisecond
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
-	work := make(chan struct{}, rate) // a second's worth may wait
+	work := make(chan struct{}, rate) // up to a second's worth may queue
 	var running sync.WaitGroup
 	for range senders {
 		running.Go(func() {
@@ -270,7 +269,7 @@ func (g *generator) pace(ctx context.Context, rate int) {
 		for target := int(time.Since(begun).Seconds() * float64(rate)); due < target; due++ {
 			select {
 			case work <- struct{}{}:
-			default: // it cannot keep up; what is measured is per item
+			default: // it cannot keep up, but the results are per item
 			}
 		}
 	}
@@ -278,7 +277,7 @@ func (g *generator) pace(ctx context.Context, rate int) {
 	running.Wait()
 }
 
-// flood sends as fast as requests are taken.
+// flood sends as fast as requests are accepted.
 func (g *generator) flood(ctx context.Context) {
 	var running sync.WaitGroup
 	for range senders {
@@ -293,7 +292,7 @@ func (g *generator) flood(ctx context.Context) {
 	running.Wait()
 }
 
-// exporterTo configures an exporter; all that is not said here is the default.
+// exporterTo configures an exporter; all other settings are the defaults.
 func exporterTo(name, to, compression string) string {
 	more := ""
 	if compression != "" {

@@ -20,11 +20,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the CPU time of a process, user and system, in seconds; 0 is this one.
+// cpuTime returns the CPU time of a process, user and system, in seconds; pid 0 is this one.
 func cpuTime(pid int) float64 {
 	clock := int32(unix.CLOCK_PROCESS_CPUTIME_ID)
 	if pid != 0 {
-		const schedulerClock = 2 // the kernel's CPUCLOCK_SCHED of a whole process
+		const schedulerClock = 2 // the kernel's CPUCLOCK_SCHED, of a whole process
 		clock = int32(^pid)<<3 | schedulerClock
 	}
 	var t unix.Timespec
@@ -34,7 +34,7 @@ func cpuTime(pid int) float64 {
 	return time.Duration(t.Nano()).Seconds()
 }
 
-// memoryOf is the most that was resident of a process, and how much of files is, in bytes; 0 is this one.
+// memoryOf returns the peak of resident memory of a process and the resident bytes of files; pid 0 is this one.
 func memoryOf(pid int) (peak, files int64) {
 	of := "self"
 	if pid != 0 {
@@ -55,14 +55,15 @@ func statusBytes(file, key string) int64 {
 	return kib << 10
 }
 
-// child is a process that the kernel ends with the thread that started it: start only from the main thread.
+// child is a process that the kernel kills when the thread that started it ends: it must be started from the main
+// thread.
 type child struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
 	log string
 }
 
-// startChild starts a program. What it writes to standard error goes to a file of that name in dir.
+// startChild starts a program. Its standard error goes to a log file in dir.
 func startChild(dir, name, path string, args ...string) (*child, error) {
 	c := &child{cmd: exec.CommandContext(context.Background(), path, args...), log: filepath.Join(dir, name+".log")}
 	log, err := os.Create(c.log)
@@ -83,7 +84,7 @@ func startChild(dir, name, path string, args ...string) (*child, error) {
 	return c, nil
 }
 
-// line reads one line of JSON that the child says.
+// line reads one line of JSON that the child prints.
 func (c *child) line(into any) error {
 	text, err := c.out.ReadBytes('\n')
 	if err == nil {
@@ -95,7 +96,7 @@ func (c *child) line(into any) error {
 	return nil
 }
 
-// tail is the end of what it wrote to standard error.
+// tail returns the end of the child's standard error.
 func (c *child) tail() string {
 	text, _ := os.ReadFile(c.log)
 	return string(text[max(0, len(text)-2000):])
@@ -103,18 +104,18 @@ func (c *child) tail() string {
 
 func (c *child) cpu() float64 { return cpuTime(c.cmd.Process.Pid) }
 
-// forgetPeak begins anew what memory tells.
+// forgetPeak resets the peak of memory.
 func (c *child) forgetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.cmd.Process.Pid), []byte("5"), 0)
 }
 
-// memory is the most that was resident since forgetPeak, and how much of files is, in bytes.
+// memory returns the peak of resident memory since forgetPeak and the resident bytes of files.
 func (c *child) memory() (peak, files int64) { return memoryOf(c.cmd.Process.Pid) }
 
-// terminate asks the child to end.
+// terminate sends SIGTERM.
 func (c *child) terminate() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }
 
-// stop ends the child, by force if it takes long.
+// stop ends the child, and kills it if that takes long.
 func (c *child) stop() {
 	c.terminate()
 	t := time.AfterFunc(15*time.Second, func() { _ = c.cmd.Process.Kill() })

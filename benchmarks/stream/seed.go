@@ -5,8 +5,8 @@ package stream
 
 import "github.com/godwit-otel/godwit/benchmarks/report"
 
-// The figures of the proposal's appendix: CPU seconds and batches per second of wall time, in the order of Points. 0
-// is a row it does not have.
+// proposal has the values of the proposal's appendix: CPU seconds and batches per second of wall time, in the order of
+// Points. 0 stands for a row that it lacks.
 var proposal = map[string][6][2]float64{
 	"unary":           {{15.3, 840.0}, {10.7, 83.2}, {11.5, 68.1}, {6.2, 29.6}, {0.6, 4.0}, {}},
 	"unary-async":     {{14.1, 1986.3}, {11.9, 141.8}, {11.3, 150.4}, {5.9, 132.9}, {0.6, 11.1}, {5.8, 33.3}},
@@ -21,7 +21,7 @@ var proposal = map[string][6][2]float64{
 	"websocket-zstd":  {{23.3, 484.0}, {29.0, 36.1}, {28.6, 36.6}, {14.7, 35.7}, {1.5, 19.8}, {15.1, 33.4}},
 }
 
-// then is what the proposal measured for a variant at a point.
+// then returns the proposal's measurement of a variant at a point, nil if it has none.
 func then(variant string, p report.StreamPoint) *report.StreamRun {
 	for i, known := range Points() {
 		if figures := proposal[variant][i]; known == p && figures[1] > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
-// within is a network in this process.
+// within is a network with latency in this process.
 func within(to string, delay time.Duration) (addr string, stop func(), err error) {
 	p, err := distance.NewProxy(to, delay)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestTheNetworkDelaysAndKeepsOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() { // an echo that half-closes in turn
+	go func() { // an echo server that closes its side, too
 		c, err := l.Accept()
 		if err != nil {
 			return

@@ -19,29 +19,29 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// Suite is what a run measures, and how often.
+// Suite holds the settings of a run.
 type Suite struct {
 	Root string // of the repository
-	// Collector is the program that pipelines are made of: a build of the full distribution.
+	// Collector is the program in pipelines: a build of the full distribution.
 	Collector string
-	// Streams is a build with all ways to carry metrics, ours and others'; empty leaves others' out.
+	// Streams is a build with all encodings, ours and others'; if it is empty, others' are left out.
 	Streams string
 	Repeats int
 	// Parts are any of cells, pipelines, wire and encodings.
 	Parts []string
-	// Only keeps the cells of these variants; empty keeps all.
+	// Only selects the cells of these variants; empty selects all.
 	Only []string
-	// Shrink divides the number of batches and all times, to try the instrument out.
+	// Shrink divides the number of batches and all times, for a trial.
 	Shrink  int
 	Command string
 	Out     func(format string, args ...any)
 
-	bench string // the program itself, which starts itself again
+	bench string // the path of this program, which starts itself
 	dir   string // for logs and configurations
 }
 
-// Run measures everything, in turn for each repeat: A B A B. Call it from a goroutine that is locked to the main
-// thread.
+// Run measures everything, in turn for each repeat: A B A B. It must be called from a goroutine that is locked to the
+// main thread.
 func (s *Suite) Run(ctx context.Context) (*report.Stream, error) {
 	var err error
 	if s.bench, err = os.Executable(); err != nil {
@@ -129,7 +129,7 @@ func (s *Suite) cell(c Cell) (*report.StreamRun, error) {
 	return &run, p.line(&run)
 }
 
-// RunCell is the main function of a cell's process, and RunNetwork that of a network's.
+// RunCell is the main function of a cell's process.
 func RunCell(ctx context.Context, spec string, out io.Writer) error {
 	var c Cell
 	if err := json.Unmarshal([]byte(spec), &c); err != nil {
@@ -142,14 +142,14 @@ func RunCell(ctx context.Context, spec string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// where is what a network tells of itself.
+// where is what the process of a network prints.
 type where struct {
 	Addr string `json:"addr"`
-	// Sent is how many bytes came from clients, at the end.
+	// Sent is the number of bytes from clients, printed at the end.
 	Sent int64 `json:"sent"`
 }
 
-// RunNetwork is described at RunCell.
+// RunNetwork is the main function of a network's process.
 func RunNetwork(ctx context.Context, to string, delay time.Duration, out io.Writer) error {
 	p, err := distance.NewProxy(to, delay)
 	if err != nil {
@@ -163,7 +163,7 @@ func RunNetwork(ctx context.Context, to string, delay time.Duration, out io.Writ
 	return errors.Join(err, json.NewEncoder(out).Encode(where{Sent: p.Sent()}))
 }
 
-// elsewhere is a network in a process of its own, so that its CPU time is not the cell's.
+// elsewhere is a network in a process of its own, so that its CPU time does not count as the cell's.
 func elsewhere(to string, delay time.Duration) (addr string, stop func(), err error) {
 	bench, err := os.Executable()
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/report"
 )
 
-// Variant is one way to get batches from a client to a server.
+// Variant is one way to send batches from a client to a server.
 type Variant struct {
 	Name  string
 	Title string
 	Party string // collector for the Collector's own exporter and receiver
-	// Callers is how many batches the client has in progress at a time.
+	// Callers is the number of batches that the client has in flight.
 	Callers int
-	// client and server are configuration on top of what all have in common.
+	// client and server are settings beside those that all variants share.
 	client, server map[string]any
 	websocket      bool
 }
 
-// sequential tells that the next batch waits for the answer to the last.
+// sequential reports whether each batch waits for the response to the previous one.
 func (v *Variant) sequential() bool { return v.Callers == 1 }
 
 // window is the exporter's default number of requests in flight.
 const window = 128
 
-// Variants are the proposal's, under the proposal's names where it has them.
+// Variants returns the proposal's variants, with the proposal's names if it has them, and some more.
 func Variants() []Variant {
 	unary := func(callers int) map[string]any {
 		return map[string]any{"mode": "unary", "in_flight": map[string]any{"requests": callers}}
@@ -67,7 +67,7 @@ func Variants() []Variant {
 	}
 }
 
-// Points are the proposal's sizes and distances.
+// Points returns the proposal's sizes and latencies.
 func Points() []report.StreamPoint {
 	return []report.StreamPoint{
 		{Batches: 8000, Items: 100, Attributes: 4},
@@ -83,9 +83,9 @@ func Points() []report.StreamPoint {
 type Cell struct {
 	Variant string             `json:"variant"`
 	Point   report.StreamPoint `json:"point"`
-	// Batches are those sent, where they are not the point's.
+	// Batches is the number of batches to send, which may differ from the point's.
 	Batches int `json:"batches"`
-	// Profile is a file for a CPU profile, empty for none.
+	// Profile is the file for a CPU profile, empty for none.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -98,8 +98,8 @@ func (c *Cell) variant() (*Variant, error) {
 	return nil, fmt.Errorf("cannot find variant %q", c.Variant)
 }
 
-// Cells are all that a run measures, in the order it does. Who waits for each answer takes a round trip per batch
-// however many there are, so over distances fewer do.
+// Cells returns the cells of a run in order. Sequential variants take a round trip per batch, so that with latency
+// fewer batches suffice.
 func Cells(points []report.StreamPoint) []Cell {
 	var all []Cell
 	for _, p := range points {

@@ -20,7 +20,7 @@ const (
 	wireScrapes  = 4
 )
 
-// hop is one way of metrics from a farm of node_exporter pages.
+// hop is one way for metrics from a farm of node_exporter pages.
 type hop struct {
 	row     report.StreamWire
 	front   *collector
@@ -28,8 +28,8 @@ type hop struct {
 	network *child
 }
 
-// wire measures what metrics take on the wire: agents scrape the same farm and send to a Collector, through a network
-// that counts. Bytes do not depend on the machine's speed, so all of them run at once, and once.
+// wire measures the bytes of metrics on the wire: agents scrape the same farm and send to a Collector through a proxy
+// that counts. Bytes do not depend on the machine's speed, so all run at once, and only once.
 func (s *Suite) wire(ctx context.Context, r *report.Stream) (err error) {
 	targets := filepath.Join(s.dir, "targets.json")
 	farm, err := startChild(s.dir, "farm", s.bench, "farm", "-page", "node", "-bodies", "gzip", "-change", "0.3",
@@ -100,7 +100,7 @@ func (s *Suite) startHop(ctx context.Context, h *hop, number int, targets string
 	return err
 }
 
-// finish lets what is scraped arrive, and reads the counts.
+// finish waits until all scrapes have arrived, and reads the counters.
 func (h *hop) finish(ctx context.Context) error {
 	h.front.stop()
 	h.front = nil

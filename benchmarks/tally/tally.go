@@ -1,10 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally is what the farm and the sink agree on, so that each sample
-// served can be accounted for without either knowing the other's pages: an
-// order-free count and checksum over sample values, and the addresses that
-// stand for targets.
+// Package tally is shared by the farm and the sink, so that each served sample can be accounted for although neither
+// knows the other's pages: a count and a checksum of sample values in any order, and the addresses of targets.
 package tally
 
 import (
@@ -13,37 +11,36 @@ import (
 	"math"
 )
 
-// ScrapeID is the series of each page whose value is the number of the scrape.
+// ScrapeID is the series on each page with the number of the scrape.
 const ScrapeID = "farm_scrape"
 
-// IsCreated tells `_created` series of counters and histograms, which some
-// agents turn into start times and others never ask for, so that they cannot
-// count as samples. Gauges may have the same suffix: kube_pod_created has.
+// IsCreated reports whether a series is a `_created` of a counter or a histogram. Some agents turn these into start
+// timestamps and others do not request them, so they cannot count as samples. Gauges may have the same suffix, such as
+// kube_pod_created.
 func IsCreated(name []byte) bool {
 	return bytes.HasPrefix(name, []byte("http_server_")) && bytes.HasSuffix(name, []byte("_created"))
 }
 
-// Tally is the count of samples of one scrape and the sum of their Marks.
+// Tally is the number of samples in one scrape and the sum of their Marks.
 type Tally struct {
 	Count uint64 `json:"count"`
 	Sum   uint64 `json:"sum"`
 }
 
-// Add accounts for one sample.
+// Add adds one sample.
 func (t *Tally) Add(value float64) {
 	t.Count++
 	t.Sum += Mark(value)
 }
 
-// Merge accounts for all samples of o.
+// Merge adds all samples of o.
 func (t *Tally) Merge(o Tally) {
 	t.Count += o.Count
 	t.Sum += o.Sum
 }
 
-// Mark maps a value to well-spread bits, so that a sum of marks tells which
-// values were met and how often. The last 20 bits of the mantissa are rounded
-// away: parsers may differ by one unit in the last place.
+// Mark maps a value to well-spread bits, so that a sum of marks depends on which values occurred and how often. It
+// rounds away the last 20 bits of the mantissa, because parsers may differ by one unit in the last place.
 func Mark(value float64) uint64 {
 	const dropped = 20
 	x := (math.Float64bits(value) + 1<<(dropped-1)) >> dropped
@@ -54,15 +51,15 @@ func Mark(value float64) uint64 {
 	return x ^ x>>31
 }
 
-// MaxTargets is how many targets Address can tell apart.
+// MaxTargets is the number of targets that Address can distinguish.
 const MaxTargets = 1 << 16
 
-// Address is the loopback address of target i.
+// Address returns the loopback address of target i.
 func Address(i, port int) string {
 	return fmt.Sprintf("127.1.%d.%d:%d", i>>8, i&0xff, port)
 }
 
-// Target is the inverse of Address: the target an instance label names, or -1.
+// Target is the inverse of Address: it returns the target of an instance label, or -1.
 func Target(instance []byte) int {
 	rest, ok := bytes.CutPrefix(instance, []byte("127.1."))
 	if !ok {

@@ -32,7 +32,8 @@ func TestAxesGrowAndKeepTheWorkHonest(t *testing.T) {
 	}
 }
 
-// Engines take the place of what the agents' own configurations say, in scraping and in the gateway.
+// Each setting of garbage collection replaces the one in our agents' own configurations, for scraping and for the
+// gateway.
 func TestAgentsCanBeGivenEachEngine(t *testing.T) {
 	agents, err := runner.LoadAgents("../../agents")
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// engines are ways to collect garbage, as settings of the extension
-// runtimeprofile. auto looks more often than it does by default, so that it has
-// found its place when the window opens.
+// engines are settings of garbage collection for the extension runtimeprofile. auto adjusts more often than by default,
+// so that it has settled when the window begins.
 var engines = []struct{ name, title, setting string }{
 	{"gogc-50", "GOGC 50", "{profile: balanced, gogc: 50}"},
 	{"gogc-100", "GOGC 100", "{profile: balanced, gogc: 100}"},
@@ -28,16 +27,16 @@ var engines = []struct{ name, title, setting string }{
 	{"auto", "auto, in 128 MiB", "{profile: auto, memory_limit: 128MiB, refresh_interval: 1s}"},
 }
 
-// engine is what the settings take the place of in an agent's configuration.
+// engine matches the setting that they replace in an agent's configuration.
 var engine = regexp.MustCompile(`runtimeprofile: \{[^}]*\}`)
 
-// gateway is the workload that is no scraping, and gogcThrough what it goes through.
+// gateway is the workload that does not scrape, and gogcThrough its agent.
 const (
 	gateway     = "gateway"
 	gogcThrough = "godwit-rw2-off"
 )
 
-// gogc measures what garbage collection costs our own agent, in CPU and in memory.
+// gogc measures what garbage collection costs our agents, in CPU and in memory.
 func gogc(ctx context.Context, args []string) error {
 	var common suiteFlags
 	f := flag.NewFlagSet("gogc", flag.ContinueOnError)
@@ -97,7 +96,7 @@ func gogcScraping(ctx context.Context, suite *runner.Suite, r *report.Result, co
 	return err
 }
 
-// gogcGateway replays OTLP through a gateway to Remote Write.
+// gogcGateway measures a gateway that receives OTLP and sends remote write.
 func gogcGateway(ctx context.Context, suite *runner.Suite, r *report.Result, warmUp, window time.Duration) error {
 	s := runner.LimitSuite{Suite: *suite, Cells: []limit.Cell{{Shape: "W3", Rate: 50_000}}, WarmUp: warmUp, Window: window}
 	all, err := runner.LoadLimitAgents(filepath.Join(suite.Root, "benchmarks", "limit", "agents"))
@@ -140,7 +139,7 @@ func gogcGateway(ctx context.Context, suite *runner.Suite, r *report.Result, war
 	return nil
 }
 
-// withEngine is the agent with the i-th engine.
+// withEngine returns the agent with the i-th setting.
 func withEngine(a runner.Agent, i int) (runner.Agent, error) {
 	if !engine.MatchString(a.Config) {
 		return a, fmt.Errorf("cannot change the engine of agent %s: its configuration has no %s", a.Name, engine)

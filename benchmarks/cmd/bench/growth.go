@@ -14,22 +14,22 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// An axis is what a growth curve grows along.
+// An axis is a quantity that grows along a curve.
 type axis struct {
 	name, title string
 	points      []float64
-	// few are the points at which the dear agents run too.
+	// few are the points at which the slow agents run too.
 	few []float64
 	job func(root string, x float64) (runner.Preset, error)
 }
 
-// Every point is scraped at this interval, and its window has three of them.
+// The scrape interval at every point, and the length of the window in intervals.
 const (
 	growthInterval  = 5 * time.Second
 	growthIntervals = 3
 )
 
-// samplesPerInterval is the work that all page sizes have in common.
+// samplesPerInterval is the same for all page sizes.
 const samplesPerInterval = 300_000
 
 var axes = []axis{

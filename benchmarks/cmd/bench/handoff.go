@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// runHandoff compares ways to hand items from many goroutines to one, in turn for each repeat.
+// runHandoff compares ways to hand items from many goroutines to one. In each repeat all ways are measured in turn.
 func runHandoff(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("handoff", flag.ContinueOnError)
 	root := f.String("root", "..", "the repository's root")

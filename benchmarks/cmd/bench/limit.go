@@ -16,13 +16,13 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// The default set takes less than 15 minutes with four agents.
+// The default loads take less than 15 minutes with four agents.
 const limitCells = "W1@15k,W1@50k,W1@100k,W2@50k,W2@max,W3@50k,W4@50k,W5@50k,W6@50k"
 
-// What relays are given: a thousand targets every ten seconds, and five times as much.
+// The loads of relays: a thousand targets every ten seconds, and five times as many samples.
 const relayCells = "R1@50k,R2@50k,R1@250k,R2@250k,R3@50k"
 
-// What aggregation is given.
+// The loads of aggregation.
 const aggregateCells = "A1@15k,A1@50k,A1@250k,A2@50k"
 
 // measureLimit measures agents with series limits on and off.
@@ -30,20 +30,21 @@ func measureLimit(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "limit", "Limits on and off", limitCells, args)
 }
 
-// measureRelay measures agents that hand on what they are sent. The window begins when what happens once, some ten seconds after the
-// start, is over.
+// measureRelay measures agents that relay what they receive. The window begins after one-time work, which takes some
+// ten seconds from the start.
 func measureRelay(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "relay", "Relays", relayCells, append([]string{"-warm-up=14s", "-window=12s"}, args...))
 }
 
-// measureAggregate measures agents that make few series of many. The window is of whole intervals.
+// measureAggregate measures agents that aggregate many series into few. The window is a multiple of the aggregation
+// interval.
 func measureAggregate(ctx context.Context, args []string) error {
 	return measureLoads(ctx, "aggregate", "Aggregation", aggregateCells, append([]string{"-warm-up=15s", "-window=20s"}, args...))
 }
 
 func measureLoads(ctx context.Context, name, title, all string, args []string) error {
 	s := runner.LimitSuite{Name: name, Title: title}
-	if gogc := os.Getenv("GOGC"); gogc != "" { // the contenders have it from us, and their results stand beside those with their own
+	if gogc := os.Getenv("GOGC"); gogc != "" { // agents inherit it, and their results are stored beside those of their own settings
 		s.Name, s.Title = name+"-gogc-"+gogc, title+", all with GOGC "+gogc
 	}
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -89,7 +90,7 @@ func measureLoads(ctx context.Context, name, title, all string, args []string) e
 	return r.Save(*to)
 }
 
-// loadLimit is the process of one load.
+// loadLimit is the process that sends one load.
 func loadLimit(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("limit-load", flag.ContinueOnError)
 	shape := f.String("shape", "W1", "W1 to W6, R1 to R3, A1, A2")
@@ -101,7 +102,7 @@ func loadLimit(ctx context.Context, args []string) error {
 	return runner.Replay(ctx, *shape, *rate, *page)
 }
 
-// renderLimit renders results of loads again, as far as there are any.
+// renderLimit renders the reports of all results of loads again.
 func renderLimit(dir string) error {
 	var files []string
 	for _, name := range []string{"limit", "relay", "aggregate"} {

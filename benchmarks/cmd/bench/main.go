@@ -1,10 +1,10 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures scrapers side by side. `bench scrape` runs a set of
-// agents on workloads, `bench repeat` twice, `bench growth` along an axis, `bench gogc` ours with
-// ways to collect garbage, `bench report` renders what was measured; `bench
-// farm` and `bench sink` are its instruments, which it starts itself.
+// Command bench compares agents. `bench scrape` runs agents on workloads, `bench repeat` does so twice, `bench growth`
+// along an axis, and `bench gogc` runs ours with several settings of garbage collection. `bench report` renders all
+// results. `bench farm` and `bench sink` are the processes that serve targets and receive samples; the others start
+// them.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/godwit-otel/godwit/benchmarks/runner"
 )
 
-// Children die with the thread that started them, so that must be the main one.
+// The kernel kills children when the thread that started them ends, so that must be the main thread.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("cannot run %q: say one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 }
 
-// farmFlags are the knobs of a farm. Zero means the workload's own.
+// farmFlags are the flags of a farm. Zero means the workload's value.
 func farmFlags(f *flag.FlagSet, cfg *farm.Config) {
 	f.IntVar(&cfg.Targets, "targets", cfg.Targets, "number of targets")
 	f.IntVar(&cfg.Samples, "samples", cfg.Samples, "samples of a generated page")
@@ -82,7 +82,7 @@ func runSink(ctx context.Context, _ []string) error { return runner.Sink(ctx) }
 
 func out(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// suiteFlags are what all that runs agents has in common.
+// suiteFlags are the flags of all commands that run agents.
 type suiteFlags struct {
 	root, agents, command string
 	repeats               int
@@ -97,7 +97,7 @@ func (s *suiteFlags) add(f *flag.FlagSet, agents string) {
 	f.StringVar(&s.command, "command", "", "the command that reports name")
 }
 
-// suite makes a suite, once flags are parsed.
+// suite returns a suite; flags must be parsed already.
 func (s *suiteFlags) suite(args ...string) (suite *runner.Suite, err error) {
 	suite = &runner.Suite{Repeats: max(1, s.repeats), Command: s.command, Out: out}
 	if suite.Root, err = filepath.Abs(s.root); err != nil {
@@ -112,7 +112,7 @@ func (s *suiteFlags) suite(args ...string) (suite *runner.Suite, err error) {
 	return suite, nil
 }
 
-// scrape measures agents on one or several workloads, each with its own result.
+// scrape measures agents on one or several workloads, with one result per workload.
 func scrape(ctx context.Context, args []string) error {
 	var common suiteFlags
 	var knobs farm.Config
@@ -172,7 +172,7 @@ func scrape(ctx context.Context, args []string) error {
 	return nil
 }
 
-// repeat measures the same twice in turn, to tell how far runs lie apart.
+// repeat measures each agent twice, in turn, to see how much runs differ.
 func repeat(ctx context.Context, args []string) error {
 	return scrape(ctx, append([]string{"-name", "repeat-", "-workloads", "node", "-intervals", "3", "-agents", runner.Parties, "-repeats", "2"}, args...))
 }
@@ -218,7 +218,7 @@ func title(w report.Workload) string {
 	return fmt.Sprintf("%d %s of %d samples every %v s%s", w.Targets, what, w.Samples, w.Interval, bodies)
 }
 
-// renderAll renders all results again, and the README's tables.
+// renderAll renders all reports again, and the README's tables.
 func renderAll(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("report", flag.ContinueOnError)
 	root := f.String("root", "..", "the repository's root")

@@ -64,7 +64,7 @@ func runStream(ctx context.Context, args []string) error {
 	return nil
 }
 
-// runStreamCell is the process of one row.
+// runStreamCell is the process that measures one row.
 func runStreamCell(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("cannot measure a row: one argument describes it")
@@ -72,7 +72,7 @@ func runStreamCell(ctx context.Context, args []string) error {
 	return stream.RunCell(ctx, args[0], os.Stdout)
 }
 
-// runStreamNetwork is the process of a network that delays.
+// runStreamNetwork is the process of a network with latency.
 func runStreamNetwork(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("stream-network", flag.ContinueOnError)
 	to := f.String("to", "", "address of the server")
