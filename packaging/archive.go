@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// entry is a file, or with no content and a name that ends in a slash a folder.
+// entry is a file, or a directory if it has no content and its name ends in a slash.
 type entry struct {
 	name    string
 	mode    int64
@@ -23,7 +23,7 @@ type entry struct {
 	content []byte
 }
 
-// writeTar writes entries as given, and the folders above each before it. Nothing of the machine gets into it.
+// writeTar writes the entries in order, each after its parent directories. The result does not depend on the machine.
 func writeTar(w io.Writer, date time.Time, entries []entry) error {
 	archive, made := tar.NewWriter(w), map[string]bool{".": true}
 	header := func(h tar.Header) error {
@@ -62,7 +62,7 @@ func writeTar(w io.Writer, date time.Time, entries []entry) error {
 	return archive.Close()
 }
 
-// documents go with every binary, whatever it is packed in.
+// documents returns the documents that accompany every binary in any format.
 func (r *release) documents(b *build) ([]entry, error) {
 	readme, err := os.ReadFile(filepath.Join(r.root, "distributions", b.name, "README.md"))
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *release) documents(b *build) ([]entry, error) {
 	}, nil
 }
 
-// writeArchive packs the binary, its configuration and its documents into one folder.
+// writeArchive packs the binary, its configuration and its documents into one directory.
 func (r *release) writeArchive(b *build) (err error) {
 	entries, err := r.documents(b)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *release) writeArchive(b *build) (err error) {
 	}
 	entries = append(entries, entry{name: "config.yaml", mode: 0o644, content: config}, entry{name: b.binary(), mode: 0o755, content: program})
 	if b.name == agent {
-		entries = append(entries, entry{name: "targets/", mode: 0o755}) // which its configuration watches
+		entries = append(entries, entry{name: "targets/", mode: 0o755}) // its configuration watches it
 	}
 	for i := range entries {
 		entries[i].name = b.name + "_" + r.version + "/" + entries[i].name

@@ -22,10 +22,10 @@ const (
 	licence = "Apache-2.0"
 )
 
-// distribution is what is known of one from its folder: its Dockerfile says what its image is like.
+// distribution is what its directory says about it; its Dockerfile describes the image.
 type distribution struct {
 	name, description string
-	// readsHost is true where a component reads what the machine's processes do.
+	// readsHost is set if a component reads what processes of the machine do.
 	readsHost bool
 	stage     stage
 }
@@ -71,7 +71,7 @@ func (r *release) build(d *distribution, platform string) (*build, error) {
 	b := &build{distribution: d, os: goos, arch: arch}
 	path := filepath.Join(r.binaries, goos+"_"+arch, b.binary())
 	var err error
-	if b.path, err = filepath.EvalSymlinks(path); err != nil { // a package would hold the link
+	if b.path, err = filepath.EvalSymlinks(path); err != nil { // otherwise a package would contain the link
 		return nil, fmt.Errorf("cannot find the binary of %s for %s: %w", d.name, platform, err)
 	}
 	content, err := os.ReadFile(b.path)
@@ -85,7 +85,7 @@ func (r *release) build(d *distribution, platform string) (*build, error) {
 	return b, nil
 }
 
-// binary is the file's name.
+// binary returns the file name.
 func (b *build) binary() string {
 	if b.os == "windows" {
 		return b.name + ".exe"
@@ -93,12 +93,12 @@ func (b *build) binary() string {
 	return b.name
 }
 
-// artefact is the path of something made of this binary.
+// artefact returns the path of a file made from this binary.
 func (r *release) artefact(b *build, ending string) string {
 	return filepath.Join(r.out, fmt.Sprintf("%s_%s_%s_%s%s", b.name, r.version, b.os, b.arch, ending))
 }
 
-// stage holds the arguments of each instruction of a Dockerfile's last stage.
+// stage holds the arguments of each instruction in the last stage of a Dockerfile.
 type stage map[string][]string
 
 func finalStage(file string) (stage, error) {
@@ -136,7 +136,7 @@ func finalStage(file string) (stage, error) {
 	return s, errors.Join(faults...)
 }
 
-// words of an instruction that is there once, or not at all.
+// words returns all arguments of an instruction.
 func (s stage) words(verb string) []string {
 	var all []string
 	for _, args := range s[verb] {
@@ -145,7 +145,7 @@ func (s stage) words(verb string) []string {
 	return all
 }
 
-// list of an instruction in its JSON form.
+// list returns the arguments of an instruction in its JSON form.
 func (s stage) list(verb string) ([]string, error) {
 	var list []string
 	if err := json.Unmarshal([]byte(s[verb][0]), &list); err != nil {
@@ -154,7 +154,7 @@ func (s stage) list(verb string) ([]string, error) {
 	return list, nil
 }
 
-// copied is one COPY: what, where to, and whose it is there.
+// copied is one COPY: its source, its destination, and its owner there.
 type copied struct {
 	from, to  string
 	fromBuild bool

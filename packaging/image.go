@@ -29,7 +29,7 @@ import (
 const sbomType = "application/vnd.cyclonedx+json"
 
 // writeImage makes one image for all architectures, as the last stage of the distribution's Dockerfile says, and writes
-// it as an archive of an OCI layout. Beside the image lie the bills of materials, as artefacts that refer to it.
+// it as an archive of an OCI layout. The layout also has the SBOMs, as artefacts that refer to the image.
 func (r *release) writeImage(d *distribution, builds []*build) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	boms := make([]v1.Image, 0, len(builds))
@@ -72,7 +72,7 @@ func (r *release) writeImage(d *distribution, builds []*build) error {
 	return r.writeLayout(filepath.Join(r.out, d.name+"_"+r.version+"_image.tar"), staging)
 }
 
-// image is that of one architecture: the files that seldom change in one layer, the binary in the next.
+// image returns the image of one architecture: a layer of files that seldom change, then one with the binary.
 func (r *release) image(b *build) (v1.Image, error) {
 	entrypoint, err1 := b.stage.list("ENTRYPOINT")
 	command, err2 := b.stage.list("CMD")
@@ -114,7 +114,7 @@ func (r *release) image(b *build) (v1.Image, error) {
 	return image, nil
 }
 
-// imageFiles does what the Dockerfile's COPY instructions say.
+// imageFiles executes the COPY instructions of the Dockerfile.
 func (r *release) imageFiles(b *build) (entries, program []entry, err error) {
 	copies, err := b.stage.copies()
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *release) imageFiles(b *build) (entries, program []entry, err error) {
 	for _, c := range copies {
 		switch {
 		case c.fromBuild && c.from == "/empty":
-			mode := int64(0o755) // root's, for the service to read
+			mode := int64(0o755) // root owns it, and the service reads it
 			if c.owner != 0 {
 				mode = 0o750
 			}
@@ -157,18 +157,19 @@ func (r *release) imageFiles(b *build) (entries, program []entry, err error) {
 	return entries, program, nil
 }
 
-// certificates are Mozilla's roots as the Go project publishes them: the same on every machine that makes the image.
+// certificates returns Mozilla's root certificates as the Go project publishes them, which do not depend on the
+// machine.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
-		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer accepts everything
 	}
 	return text.Bytes()
 }
 
 var label = regexp.MustCompile(`([\w.]+)="([^"]*)"`)
 
-// labels are the Dockerfile's, and what the Dockerfile cannot know.
+// labels returns the labels of the Dockerfile, and those that a Dockerfile cannot know.
 func (r *release) labels(d *distribution) map[string]string {
 	labels := map[string]string{}
 	for _, line := range d.stage["LABEL"] {
@@ -194,7 +195,7 @@ func (r *release) layer(entries []entry) (v1.Layer, error) {
 	}, tarball.WithCompressedCaching, tarball.WithCompressionLevel(r.level()), tarball.WithMediaType(types.OCILayer))
 }
 
-// bomOf is an artefact of OCI 1.1 that refers to an image, where tools look for bills of materials.
+// bomOf returns an artefact of OCI 1.1 that refers to an image, which is where tools look for SBOMs.
 func (r *release) bomOf(b *build, image v1.Image) (v1.Image, error) {
 	text, err := r.sbom(b)
 	if err != nil {
@@ -218,7 +219,7 @@ func descriptorOf(image v1.Image) (*v1.Descriptor, error) {
 	return &v1.Descriptor{Digest: digest, Size: size, MediaType: media}, errors.Join(err1, err2, err3)
 }
 
-// writeLayout packs a folder, in order of the names.
+// writeLayout packs a directory, sorted by name.
 func (r *release) writeLayout(name, dir string) (err error) {
 	var entries []entry
 	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

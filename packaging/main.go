@@ -1,11 +1,11 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Program packaging makes what a release consists of from binaries that were built: archives, deb and rpm packages,
-// images of several architectures, bills of materials, checksums, provenance and signatures.
+// Program packaging makes a release from built binaries: archives, deb and rpm packages, images for several
+// architectures, SBOMs, checksums, provenance and signatures.
 //
-// It needs no container engine, and no tool but Go. What it makes depends on its flags, the binaries and the repository
-// alone: made twice, the bytes are the same. Signatures are the exception, and are apart.
+// It needs neither a container engine nor any tool besides Go. Its output depends only on its flags, the binaries and
+// the repository: made twice, the bytes are the same. Only signatures differ; they are separate files.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(args []string) error {
 	return runRelease(args)
 }
 
-// formats are what can be made of a binary, in the order in which it is made.
+// formats are the formats of artefacts, in the order in which they are made.
 var formats = []string{"sbom", "archive", "deb", "rpm", "image"}
 
 func runRelease(args []string) error {
@@ -80,17 +80,17 @@ func runRelease(args []string) error {
 	return r.make(strings.Split(*distributions, ","), strings.Split(*platforms, ","), strings.Split(*which, ","), signer)
 }
 
-// release is what all artefacts of a release have in common.
+// release holds what all artefacts of a release share.
 type release struct {
 	root, binaries, out string
 	// version has no leading v.
 	version, commit string
 	loose           bool
-	// date is that of the commit, and of every file in every artefact.
+	// date is the date of the commit, and of every file in every artefact.
 	date time.Time
 }
 
-// level is how hard gzip tries.
+// level returns the compression level of gzip.
 func (r *release) level() int {
 	if r.loose {
 		return gzip.BestSpeed
@@ -132,7 +132,7 @@ func (r *release) make(distributions, platforms, which []string, signer *signer)
 	return r.conclude(signer)
 }
 
-// pack makes what one binary gives alone.
+// pack makes the artefacts that contain only one binary.
 func (r *release) pack(b *build, which []string) error {
 	makers := map[string]func(*build) error{"sbom": r.writeSBOM, "archive": r.writeArchive, "deb": r.writeDeb, "rpm": r.writeRPM}
 	for _, format := range which {
@@ -145,7 +145,7 @@ func (r *release) pack(b *build, which []string) error {
 	return nil
 }
 
-// conclude writes what is said of all artefacts together.
+// conclude writes the files about all artefacts.
 func (r *release) conclude(signer *signer) error {
 	artefacts, err := r.artefacts()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// runModules writes the tagged modules of a repository into a folder that Go takes as a module proxy, by
-// GOPROXY=file://<folder>: for machines that reach no proxy, and for tests of what a proxy would serve.
+// runModules writes the tagged modules of a repository to a directory that serves as a module proxy with
+// GOPROXY=file://<directory>: for machines without access to a proxy, and for tests.
 func runModules(args []string) error {
 	flags := flag.NewFlagSet("packaging modules", flag.ContinueOnError)
 	root := flags.String("root", ".", "root of the repository")

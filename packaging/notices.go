@@ -19,17 +19,17 @@ import (
 
 var noticeFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)`)
 
-// notices are the licences of what is linked into a binary, as these licences ask: each text once, under the modules
-// that are given under it. They are read from the module cache, which has what the binary was built from.
+// notices returns the licences of the modules linked into a binary, as they require: each text once, below its modules.
+// The texts are read from the module cache, which has the modules that the binary was built from.
 func notices(b *build) ([]byte, error) {
 	folders, err := goFolders()
 	if err != nil {
 		return nil, err
 	}
-	modules := map[string][]string{} // by text
+	modules := map[string][]string{} // modules by text
 	for _, m := range b.info.Deps {
 		if m = linked(m); strings.HasPrefix(m.Path, ownModules) {
-			continue // under the licence of the whole
+			continue // under the licence of this repository
 		}
 		path, err := module.EscapePath(m.Path)
 		if err != nil {
@@ -75,7 +75,7 @@ func collect(modules map[string][]string, dir, name string) error {
 	return nil
 }
 
-// goFolders asks Go where the modules and its own sources are.
+// goFolders returns the directories of the module cache and of Go's own sources.
 var goFolders = sync.OnceValues(func() (folders [2]string, err error) {
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOROOT").Output()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	provenance  = "provenance.intoto.jsonl"
 	payloadType = "application/vnd.in-toto+json"
-	// builderVariable says who builds, as a URI; CI sets it to the run of its workflow.
+	// builderVariable names the builder with a URI; CI sets it to the run of its workflow.
 	builderVariable = "GODWIT_BUILDER"
 )
 
@@ -26,7 +26,7 @@ type (
 		URI    string  `json:"uri,omitempty"`
 		Digest digests `json:"digest,omitempty"`
 	}
-	// statement is in-toto's, with SLSA's provenance 1.0.
+	// statement is in-toto's statement with SLSA's provenance 1.0.
 	statement struct {
 		Type          string     `json:"_type"`
 		Subject       []resource `json:"subject"`
@@ -45,7 +45,7 @@ type (
 			} `json:"runDetails"`
 		} `json:"predicate"`
 	}
-	// envelope is DSSE's.
+	// envelope is DSSE's envelope.
 	envelope struct {
 		PayloadType string      `json:"payloadType"`
 		Payload     string      `json:"payload"`
@@ -56,8 +56,8 @@ type (
 	}
 )
 
-// writeProvenance says what was made of which commit, by whom. Without a key the envelope has no signature: then it
-// documents, and proves nothing.
+// writeProvenance writes what was built, from which commit and by whom. Without a key the envelope has no signature:
+// then it only documents, and proves nothing.
 func (r *release) writeProvenance(artefacts []artefact, signer *signer) error {
 	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1"}
 	for _, a := range artefacts {
@@ -95,7 +95,7 @@ func (r *release) writeProvenance(artefacts []artefact, signer *signer) error {
 	return os.WriteFile(filepath.Join(r.out, provenance), append(line, '\n'), 0o644)
 }
 
-// preAuthentication is what DSSE signs: the payload, and how it is to be read.
+// preAuthentication returns what DSSE signs: the payload with its type.
 func preAuthentication(payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// runPush sends the images of a release to a registry, with what refers to them and, where there is a key, signatures
-// that `cosign verify --key` takes. Credentials are those of the machine's docker configuration.
+// runPush pushes the images of a release to a registry, with the artefacts that refer to them and, if there is a key,
+// with signatures that `cosign verify --key` accepts. Credentials come from the machine's Docker configuration.
 func runPush(args []string) error {
 	flags := flag.NewFlagSet("packaging push", flag.ContinueOnError)
 	from := flags.String("from", "bin/release", "folder that has the images")
@@ -80,7 +80,7 @@ func push(image, to string, signer *signer) error {
 	}
 	with := remote.WithAuthFromKeychain(authn.DefaultKeychain)
 	for _, d := range manifest.Manifests {
-		if !d.MediaType.IsIndex() { // what refers to an image
+		if !d.MediaType.IsIndex() { // an artefact that refers to an image
 			about, err := index.Image(d.Digest)
 			if err != nil {
 				return err
@@ -113,7 +113,7 @@ func push(image, to string, signer *signer) error {
 	return nil
 }
 
-// signImage makes what cosign keeps under the tag sha256-<digest>.sig.
+// signImage makes what cosign stores under the tag sha256-<digest>.sig.
 func (s *signer) signImage(repository name.Repository, digest v1.Hash) (v1.Image, error) {
 	var says struct {
 		Critical struct {
@@ -144,7 +144,7 @@ func (s *signer) signImage(repository name.Repository, digest v1.Hash) (v1.Image
 	})
 }
 
-// unpackLayout writes the files of an archive that writeLayout made. Names that lead out of the folder are refused.
+// unpackLayout unpacks an archive of writeLayout. It rejects names that lead out of the directory.
 func unpackLayout(file, dir string) (err error) {
 	f, err := os.Open(file)
 	if err != nil {

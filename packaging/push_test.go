@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An image goes to a registry, and comes back from it as what it was: for each architecture, with what refers to it,
-// and with the signature where cosign looks for one.
+// An image that is pushed to a registry can be pulled unchanged for each architecture, with the artefacts that refer to
+// it, and with the signature where cosign looks for it.
 func TestPush(t *testing.T) {
 	key, private := signingKey(t)
 	t.Setenv(keyVariable, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))

@@ -31,7 +31,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// made is a release of the agent, in the formats and for the platforms given; the program that is packed is this test.
+// made makes a release of the agent in these formats and for these platforms. The binary that it packs is this test.
 func made(t *testing.T, formats string, platforms ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -111,7 +111,7 @@ func TestAReleaseIsWhole(t *testing.T) {
 	require.NoError(t, json.Unmarshal(payload, &s))
 	assert.Equal(t, strings.Repeat("ab", 20), s.Predicate.BuildDefinition.From[0].Digest["gitCommit"])
 
-	// Every file but what is about files is in the sums, and in the provenance under the same digest.
+	// Every file is in the checksums and, with the same digest, in the provenance, except the files about files.
 	for _, a := range all {
 		switch a.name {
 		case checksums, checksums + ".sig", publicKey:
@@ -166,7 +166,7 @@ func TestArchiveHoldsWhatOneNeeds(t *testing.T) {
 	assert.Contains(t, licences, "Redistribution and use in source and binary forms", "the texts themselves")
 }
 
-// What the binary says of itself is in the list, and nothing else.
+// The SBOM lists exactly the modules in the binary's build information.
 func TestSBOMIsWhatIsLinked(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(made(t, "sbom", "linux/amd64"), "godwit-agent_1.2.3-rc.1_linux_amd64.cdx.json"))
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestSBOMIsWhatIsLinked(t *testing.T) {
 	assert.Len(t, list.Dependencies[0].On, len(list.Components))
 }
 
-// What stands in for a module of others, in a folder of the repository, has the version of the release.
+// A replacement of another module, in a directory of the repository, has the version of the release.
 func TestSBOMOfWhatIsBesideIt(t *testing.T) {
 	r := release{version: "1.2.3"}
 	text, err := r.sbom(&build{distribution: &distribution{name: agent}, info: &buildinfo.BuildInfo{Deps: []*debug.Module{
@@ -246,7 +246,7 @@ func TestBadFlags(t *testing.T) {
 	f("run `make release` first", "push", "-to", "127.0.0.1:1", "-from", t.TempDir())
 }
 
-// A Dockerfile that needs an engine is refused, not half done.
+// A Dockerfile that needs a container engine is rejected.
 func TestDockerfilesThatNeedAnEngine(t *testing.T) {
 	f := func(text, fault string) {
 		t.Helper()
@@ -263,7 +263,8 @@ func TestDockerfilesThatNeedAnEngine(t *testing.T) {
 	assert.ErrorContains(t, err, "--from is unknown")
 }
 
-// The agent's overlay says where its queue is: a list of extensions in it would replace that of the configuration below.
+// The agent's overlay sets its queue's directory. It must not have a list of extensions, which would replace that of
+// the main configuration.
 func TestQueueOverlayLosesNoExtension(t *testing.T) {
 	extensions := func(file string) []string {
 		var c struct {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bom is as much of CycloneDX 1.5 as a Go binary knows of itself.
+// bom is the part of CycloneDX 1.5 that a Go binary's build information can fill.
 type bom struct {
 	Schema       string          `json:"$schema"`
 	Format       string          `json:"bomFormat"`
@@ -61,7 +61,7 @@ type bomDependency struct {
 	On  []string `json:"dependsOn"`
 }
 
-// sbom lists the modules that are linked into a binary, by what the linker wrote into it.
+// sbom lists the modules linked into a binary, from its build information.
 func (r *release) sbom(b *build) ([]byte, error) {
 	digest := hex.EncodeToString(b.digest[:])
 	own := bomLicence{}
@@ -74,7 +74,7 @@ func (r *release) sbom(b *build) ([]byte, error) {
 	}
 	list := bom{
 		Schema: "http://cyclonedx.org/schema/bom-1.5.schema.json", Format: "CycloneDX", Spec: "1.5", Version: 1,
-		// Of the binary's content: the same binary has the same number.
+		// Derived from the binary's content: the same binary has the same serial number.
 		Serial:   "urn:uuid:" + digest[:8] + "-" + digest[8:12] + "-5" + digest[13:16] + "-8" + digest[17:20] + "-" + digest[20:32],
 		Metadata: bomMetadata{Timestamp: r.date, Component: program},
 	}
@@ -85,7 +85,7 @@ func (r *release) sbom(b *build) ([]byte, error) {
 		m = linked(m)
 		c := bomComponent{Type: "library", Name: m.Path, Version: m.Version}
 		if c.Version == fromFolder {
-			c.Version = "v" + r.version // what is built beside it is released with it
+			c.Version = "v" + r.version // modules of this repository have the release's version
 		}
 		c.PURL = "pkg:golang/" + c.Name + "@" + c.Version
 		c.Ref = c.PURL
@@ -102,7 +102,8 @@ func (r *release) sbom(b *build) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// linked is the module that a requirement became. One that became a folder is of this repository, whatever was required.
+// linked returns the module that a requirement resolved to. One that is replaced by a directory belongs to this
+// repository.
 func linked(m *debug.Module) *debug.Module {
 	switch {
 	case m.Replace == nil:
@@ -119,7 +120,7 @@ func linked(m *debug.Module) *debug.Module {
 	return &debug.Module{Path: ownModules + folder, Version: fromFolder}
 }
 
-// fromFolder is the version of a module that has none, which no package URL can say.
+// fromFolder is the version of a module without one, which a package URL cannot express.
 const fromFolder = "(devel)"
 
 const ownModules = "github.com/godwit-otel/godwit/"

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// keyVariable holds the private key itself, in PEM: of `cosign generate-key-pair`, or an ECDSA key of openssl.
+	// keyVariable holds the private key itself in PEM: from `cosign generate-key-pair`, or an ECDSA key from openssl.
 	keyVariable = "GODWIT_SIGNING_KEY"
-	// passwordVariable is cosign's own, for keys that are encrypted.
+	// passwordVariable is cosign's variable for encrypted keys.
 	passwordVariable = "COSIGN_PASSWORD"
 )
 
 // signer signs as cosign does with a key: ECDSA over SHA-256, in base64.
 type signer struct {
 	key *ecdsa.PrivateKey
-	// public is the key's other half, in PEM.
+	// public is the public key in PEM.
 	public []byte
 }
 
-// signerFromEnvironment returns nil where no key is given.
+// signerFromEnvironment returns nil if no key is set.
 func signerFromEnvironment() (*signer, error) {
 	text := os.Getenv(keyVariable)
 	if text == "" {
@@ -86,7 +86,7 @@ func (s *signer) sign(content []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(signature), err
 }
 
-// signFile writes the signature beside the file, under its name and .sig.
+// signFile writes the signature to a file with the suffix .sig.
 func (s *signer) signFile(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 	publicKey = "godwit.pub"
 )
 
-// artefact is a file of the release, by its name and its SHA-256.
+// artefact is a file of the release with its SHA-256.
 type artefact struct{ name, digest string }
 
-// artefacts lists the files that were made so far, in order of their names.
+// artefacts returns the files made so far, sorted by name.
 func (r *release) artefacts() ([]artefact, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
@@ -52,7 +52,7 @@ func digestOf(path string) (_ string, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// sumLines are as `sha256sum --check` reads them.
+// sumLines formats checksums for `sha256sum --check`.
 func sumLines(artefacts []artefact) []byte {
 	var text bytes.Buffer
 	for _, a := range artefacts {

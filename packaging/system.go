@@ -21,10 +21,10 @@ import (
 //go:embed files
 var templates embed.FS
 
-// agent is the distribution that has a file for its queue, and a folder for its targets.
+// agent is the distribution with a file for its queue and a directory for its targets.
 const agent = "godwit-agent"
 
-// Systemd's folders are the same on Debian and on Red Hat's.
+// systemd's directories, which are the same on Debian and Red Hat.
 const (
 	unitFolder  = "/usr/lib/systemd/system/"
 	usersFolder = "/usr/lib/sysusers.d/"
@@ -88,7 +88,7 @@ func (r *release) writePackage(b *build, packager nfpm.Packager, scripts string)
 	for _, d := range documents {
 		name := d.name
 		if name == "LICENSE" && scripts == "deb-" {
-			name = "copyright" // where Debian's tools look
+			name = "copyright" // Debian's name for it
 		}
 		info.Contents = append(info.Contents, &files.Content{Source: s.write(d.name, d.content), Destination: doc + name, FileInfo: set(0o644)})
 	}
@@ -110,7 +110,7 @@ func (r *release) writePackage(b *build, packager nfpm.Packager, scripts string)
 	return packager.Package(ready, file)
 }
 
-// staged writes what a package holds beside the binary into a folder, as nfpm takes files only.
+// staged writes the files of a package beside the binary to a directory, because nfpm accepts only files.
 type staged struct {
 	dir    string
 	build  *build

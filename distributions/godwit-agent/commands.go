@@ -12,15 +12,15 @@ import (
 	"github.com/godwit-otel/godwit/internal/recommend"
 )
 
-// init comes before main, which ocb generates and which knows the collector's commands only: `convert`, `check` and
-// `cardinality recommend` are done here, and so is --help. What is left may be a collector that starts.
+// init runs before main, which ocb generates and which knows only the Collector's commands. It handles `convert`,
+// `check`, `cardinality recommend` and --help, which end the process. Otherwise a collector may start.
 func init() {
 	recommend.Intercept("godwit-agent")
 	convert.Intercept("godwit-agent")
 	earlysignal.Keep()
 }
 
-// plain has the collector say what is wrong with its configuration as `validate` does.
+// plain makes the collector report errors in its configuration as `validate` does.
 func plain[C interface{ SetErr(w io.Writer) }](command C) C {
 	command.SetErr(convert.Plain(os.Stderr))
 	return command

@@ -18,15 +18,15 @@ import (
 	"unicode/utf8"
 )
 
-// comments are what the sources say about types and their fields.
+// comments are the comments of types and their fields in the sources.
 type comments struct {
-	dir string // in which go list knows the packages
-	// packages are by import path; in each are types, and in these fields, of which "" is the type itself.
+	dir string // the directory in which go list finds the packages
+	// packages holds comments by import path, type and field; the field "" is the type itself.
 	packages map[string]map[string]map[string]string
 	err      error
 }
 
-// of is what the source says about a field, in the words of the configuration.
+// of returns the comment of a field, with names of keys in place of names of fields.
 func (c *comments) of(t reflect.Type, f reflect.StructField) string {
 	about := c.say(t.PkgPath(), t.Name(), f.Name)
 	subject := f.Name
@@ -45,7 +45,7 @@ func (c *comments) of(t reflect.Type, f reflect.StructField) string {
 	return inWordsOfKeys(about, subject, t)
 }
 
-// besides is for a field whose comment is that of one before it.
+// besides refers a field without a comment to the field before it whose comment mentions it.
 func (c *comments) besides(t reflect.Type, f reflect.StructField) string {
 	for _, i := range f.Index {
 		for i--; i >= 0; i-- {
@@ -63,7 +63,7 @@ func mentions(text, word string) bool {
 	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), word)
 }
 
-// say reads the package's sources when it is first asked about.
+// say returns a comment. It reads a package's sources when it first needs them.
 func (c *comments) say(pkg, typ, field string) string {
 	if pkg == "" || typ == "" {
 		return ""
@@ -138,7 +138,7 @@ func addTypes(types map[string]map[string]string, d *ast.GenDecl) {
 	}
 }
 
-// embedded is the name of a field that is its type.
+// embedded returns the name of an embedded field, which is that of its type.
 func embedded(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -151,7 +151,7 @@ func embedded(e ast.Expr) string {
 	return ""
 }
 
-// joined is a comment on one line. What is for tools or deprecated upstream stays as it is.
+// joined returns a comment on one line. Text omits directives for tools.
 func joined(group *ast.CommentGroup) string {
 	if group == nil {
 		return ""
@@ -162,7 +162,7 @@ func joined(group *ast.CommentGroup) string {
 var (
 	sentence = regexp.MustCompile(`^.*?[.](?: |$)`)
 	verb     = regexp.MustCompile(`^(?:is|are) `)
-	// choice is the beginning of a list of values.
+	// choice matches the beginning of a list of values.
 	choice = regexp.MustCompile(`^[a-z0-9_.]*[a-rt-z0-9_.](,|:| or | \()`)
 )
 
@@ -173,7 +173,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// inWordsOfKeys makes of "MaxSeries is the limit" the sentence "The limit", and of names of fields names of keys.
+// inWordsOfKeys turns "MaxSeries is the limit" into "The limit", and replaces names of fields by names of keys.
 func inWordsOfKeys(about, subject string, t reflect.Type) string {
 	rest, found := strings.CutPrefix(about, subject+" ")
 	if f, ok := t.FieldByName(subject); ok && found && strings.HasPrefix(rest, "and ") {

@@ -19,22 +19,22 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 )
 
-// A described component is one of ours.
+// A described component is one of our components.
 type described struct {
-	// section is its place in a configuration, dir that in the repository.
+	// section is its section of a configuration, dir its directory in the repository.
 	section, dir string
-	// types are the names that it goes by, the first being the one to use.
+	// types are its type names; the first one is preferred.
 	types   []string
 	factory component.Factory
 }
 
-// title is what the component is called in prose.
+// title is the component's name in prose.
 func (d *described) title() string { return d.types[0] + " " + d.section[:len(d.section)-1] }
 
-// anchor is the part of a link that leads to its heading.
+// anchor returns the anchor of its heading.
 func (d *described) anchor() string { return anchor(d.title()) }
 
-// all are the components whose keys are described, in the order in which data meets them.
+// all returns the components whose keys are described, in the order in which data pass through them.
 func all() []described {
 	list := []described{
 		{section: receivers, dir: "receiver/fastprometheusreceiver", factory: fastprometheusreceiver.NewFactory()},
@@ -59,7 +59,7 @@ func all() []described {
 	return list
 }
 
-// Sections of a configuration that our components are in.
+// The sections of a configuration with our components.
 const (
 	receivers  = "receivers"
 	processors = "processors"

@@ -16,13 +16,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver"
 )
 
-// A kind is what a value looks like in YAML.
+// A kind is the form of a value in YAML.
 type kind string
 
 const (
 	object   kind = "object"
 	list     kind = "list"
-	table    kind = "map" // of names that the user chooses
+	table    kind = "map" // with names that users choose
 	text     kind = "text"
 	integer  kind = "integer"
 	number   kind = "number"
@@ -30,32 +30,32 @@ const (
 	duration kind = "duration"
 	anything kind = "any"
 	scraping kind = "Prometheus' configuration"
-	// labels are given as a map, or as a list of names and values.
+	// labels are a map, or a list of names and values.
 	labels kind = "map or list"
 )
 
-// A node is the type of a value, with what it is by default.
+// A node is the type of a value with its default.
 type node struct {
 	kind kind
-	// shared is the Go type of an object that is not ours: a block that components have in common.
+	// shared is the Go type of an object from another module: a block that several components have.
 	shared string
-	// keys are those of an object.
+	// keys are the keys of an object.
 	keys []key
-	// elem is of what a list or a map is.
+	// elem is the type of the elements of a list or a map.
 	elem *node
-	// value is the default as YAML has it; "" where there is none.
+	// value is the default in YAML, "" if there is none.
 	value string
 }
 
-// A key is one of an object.
+// A key is a key of an object.
 type key struct {
 	name, about string
 	of          *node
-	// inlined is a shared block whose keys are at this level.
+	// inlined is set for a shared block whose keys are at this level.
 	inlined bool
 }
 
-// A reader makes nodes of Go types.
+// A reader makes nodes from Go types.
 type reader struct {
 	comments *comments
 	within   []reflect.Type
@@ -70,13 +70,13 @@ var (
 	noValue        reflect.Value
 )
 
-// component reads the configuration of a component.
+// component returns the configuration of a component.
 func (r *reader) component(f component.Factory) *node {
 	v := reflect.ValueOf(f.CreateDefaultConfig())
 	return r.node(v.Type(), v)
 }
 
-// node reads a type. The default is not a valid value where there is none.
+// node returns the node of a type. v is the default, which is not valid if there is none.
 func (r *reader) node(t reflect.Type, v reflect.Value) *node {
 	switch {
 	case t == durationType:
@@ -91,7 +91,7 @@ func (r *reader) node(t reflect.Type, v reflect.Value) *node {
 		return r.optional(t, v)
 	case t.Kind() == reflect.Pointer:
 		if v.IsValid() {
-			v = v.Elem() // not valid if there is none
+			v = v.Elem() // not valid if it is nil
 		}
 		return r.node(t.Elem(), v)
 	case t.Implements(textType) || reflect.PointerTo(t).Implements(textType):
@@ -104,7 +104,7 @@ func (r *reader) node(t reflect.Type, v reflect.Value) *node {
 	return r.plain(t, v)
 }
 
-// optional reads a value that may be left out. It keeps it in a field of its own.
+// optional returns the node of a configoptional.Optional, which keeps its value in an unexported field.
 func (r *reader) optional(t reflect.Type, v reflect.Value) *node {
 	value, _ := t.FieldByName("value")
 	inner := noValue
@@ -146,14 +146,14 @@ func (r *reader) plain(t reflect.Type, v reflect.Value) *node {
 	switch {
 	case !v.IsValid():
 	case t.Kind() == reflect.String:
-		n.value = v.String() // what is secret would say so, and is empty
+		n.value = v.String() // a secret would print as redacted, but defaults are empty
 	default:
 		n.value = fmt.Sprint(v)
 	}
 	return n
 }
 
-// elements are the defaults of a list of simple values.
+// elements formats the default of a list of simple values.
 func elements(v reflect.Value) string {
 	if !v.IsValid() || v.Len() == 0 {
 		return ""
@@ -179,7 +179,7 @@ func (r *reader) structure(t reflect.Type, v reflect.Value) *node {
 		n.shared = t.String()
 	}
 	if slices.Contains(r.within, t) {
-		return &node{kind: anything} // a type within itself
+		return &node{kind: anything} // a recursive type
 	}
 	r.within = append(r.within, t)
 	defer func() { r.within = r.within[:len(r.within)-1] }()
@@ -210,7 +210,7 @@ func (r *reader) structure(t reflect.Type, v reflect.Value) *node {
 		}
 	}
 	if len(n.keys) == 0 {
-		return &node{kind: anything} // it reads itself
+		return &node{kind: anything} // it unmarshals itself
 	}
 	return n
 }

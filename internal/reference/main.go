@@ -1,8 +1,8 @@
 // Copyright The Godwit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Program reference writes docs/reference from the components themselves: every
-// key, every metric, and a JSON schema for editors.
+// Program reference generates docs/reference from the components: every key, every metric, and a JSON schema for
+// editors.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 //go:generate go run -tags grpcnotrace,testify_yaml_fail,remove_all_sd,enable_dns_sd,enable_kubernetes_sd .
 
-// root is the repository's, from where go generate runs.
+// root is the repository's root, relative to the directory of go generate.
 const root = "../.."
 
 func main() {
@@ -40,7 +40,7 @@ func write() error {
 	return nil
 }
 
-// reference is what is generated, by its place in the repository.
+// reference returns the generated files by path in the repository.
 func reference() (map[string]string, error) {
 	components := all()
 	r := &reader{comments: &comments{dir: "."}}

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// metadata is what is read of a component's metadata.yaml.
+// metadata is the part of a component's metadata.yaml that is used.
 type metadata struct {
 	Attributes map[string]struct {
 		Name        string   `yaml:"name_override"`
@@ -47,7 +47,7 @@ func (m *metric) kind() string {
 	return "gauge"
 }
 
-// metricsPage lists every metric of every component.
+// metricsPage returns the page with every metric of every component.
 func metricsPage(root string, components []described) (string, error) {
 	var p strings.Builder
 	p.WriteString("# Every metric\n\n" + generated + `
@@ -97,7 +97,7 @@ units and ` + "`_total`" + ` behind them.
 	return p.String(), nil
 }
 
-// attribute is its name on the wire.
+// attribute returns an attribute's exported name.
 func (m *metadata) attribute(name string) string {
 	if other := m.Attributes[name].Name; other != "" {
 		return other

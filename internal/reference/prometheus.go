@@ -14,8 +14,8 @@ import (
 	promlabels "github.com/prometheus/prometheus/model/labels"
 )
 
-// prometheus is the schema of what the receivers take of Prometheus' configuration. How targets are discovered is not
-// described: that goes by what is linked.
+// prometheus returns the schema of the part of Prometheus' configuration that the receivers accept. It does not
+// describe service discovery, which depends on what is linked.
 func prometheus() schema {
 	job := yamlObject(reflect.TypeFor[promconfig.ScrapeConfig](), nil)
 	job[wordPatterns] = schema{"_sd_configs$": schema{wordType: orNull(typeArray)}}
@@ -32,7 +32,7 @@ func prometheus() schema {
 	}
 }
 
-// group is an element of static_configs.
+// group returns the schema of an element of static_configs.
 func group() schema {
 	return schema{
 		wordType: typeObject,
@@ -48,7 +48,7 @@ type yamlUnmarshaler interface{ UnmarshalYAML(func(any) error) error }
 
 var unmarshaler = reflect.TypeFor[yamlUnmarshaler]()
 
-// yamlType is the schema of a type that Prometheus reads from YAML.
+// yamlType returns the schema of a type that Prometheus unmarshals from YAML.
 func yamlType(t reflect.Type, within []reflect.Type) schema {
 	if t.Kind() == reflect.Pointer {
 		return yamlType(t.Elem(), within)
@@ -65,10 +65,10 @@ func yamlType(t reflect.Type, within []reflect.Type) schema {
 		if object := yamlObject(t, within); object != nil {
 			return object
 		}
-		return texts // a URL, an expression
+		return texts // a URL or an expression
 	}
 	if t.Implements(unmarshaler) || reflect.PointerTo(t).Implements(unmarshaler) {
-		return texts // a size, a version
+		return texts // a size or a version
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -88,7 +88,7 @@ func yamlType(t reflect.Type, within []reflect.Type) schema {
 	}
 }
 
-// yamlObject is nil for a type without keys.
+// yamlObject returns nil for a type without keys.
 func yamlObject(t reflect.Type, within []reflect.Type) schema {
 	if slices.Contains(within, t) {
 		return schema{}

@@ -28,7 +28,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	for i := range components {
 		d := &components[i]
 		if d.title() == dropIn {
-			continue // its keys are contrib's
+			continue // it has contrib's keys
 		}
 		r := &reader{comments: &comments{dir: "."}}
 		n := r.component(d.factory)
@@ -90,7 +90,7 @@ func TestDefaultsAreTakenFromTheComponent(t *testing.T) {
 	f("How long. Default 10s.", "10s", "How long.", "`10s`")
 	f("How many. Default 2,000,000.", "2000000", "How many.", "`2000000`")
 	f("How large. Default 4 MiB.", "4194304", "How large.", "4 MiB")
-	f("How large. Default 4 MiB.", "1", "How large. Default 4 MiB.", "`1`") // the comment is wrong, and shows
+	f("How large. Default 4 MiB.", "1", "How large. Default 4 MiB.", "`1`") // the comment is wrong, so it is shown
 	f("How long. Default 0: for ever.", "0s", "How long. Default 0: for ever.", "`0s`")
 	f("Which. Default none.", "", "Which.", "none")
 	f("Which.", "", "Which.", "")

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// schema is a JSON schema, or a part of one.
+// schema is a JSON schema or a part of one.
 type schema = map[string]any
 
-// Words of JSON schema.
+// Keywords of JSON schema.
 const (
 	wordType       = "type"
 	wordItems      = "items"
@@ -28,12 +28,12 @@ const (
 	typeString = "string"
 )
 
-// A schemer writes the schema of a configuration. Blocks that components share are definitions.
+// A schemer makes the schema of a configuration. Blocks that components share become definitions.
 type schemer struct {
 	defs schema
 }
 
-// document is the schema of a whole configuration. Of components that are not ours it says nothing.
+// document returns the schema of a whole configuration. It allows anything for other components.
 func document(components []described, nodes map[string]*node) ([]byte, error) {
 	s := &schemer{defs: schema{}}
 	sections := map[string]schema{}
@@ -73,7 +73,7 @@ func ref(name string) schema {
 
 func orNull(kinds ...string) []string { return append(kinds, "null") }
 
-// variable stands for a value that is known only when the configuration is read.
+// variable allows an environment variable in place of a value.
 var variable = schema{wordType: typeString, "pattern": `\$\{`}
 
 func simple(kinds ...string) schema {
@@ -92,7 +92,7 @@ func (s *schemer) of(n *node) schema {
 			return s.object(n)
 		}
 		if _, known := s.defs[n.shared]; !known {
-			s.defs[n.shared] = true // a type within itself finds that
+			s.defs[n.shared] = true // stops the recursion of a type that contains itself
 			s.defs[n.shared] = s.object(n)
 		}
 		return ref(n.shared)
