@@ -4,20 +4,21 @@ ROOT  := $(CURDIR)
 TOOLS := $(ROOT)/.tools
 GO    ?= go
 export PATH := $(TOOLS):$(PATH)
-# The Go toolchain on the machine is the one that builds: nothing is downloaded behind its user's back.
+# Build with the machine's Go toolchain: make downloads none.
 export GOTOOLCHAIN ?= local
-# Tools, distributions and what linters look at are built alike, so that the build cache has most of it once.
+# Tools, distributions and linted packages are built with the same settings, so that they share the build cache.
 export CGO_ENABLED := 0
 
 DISTRIBUTIONS := godwit godwit-agent godwit-gateway
 manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifest.yaml)
 
-# Modules with code of ours: the workspace, less the root (documentation) and what ocb generates.
+# Modules with our code: those of the workspace, without the root (documentation) and those that ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# They take the place of Kubernetes' client in the agent (docs/design/065), but not elsewhere: in a workspace they would do so everywhere, and
-# the agent's module, which replaces the originals, is outside of it with them.
+# Replacements of Kubernetes' client, only for the agent (docs/design/065). In the workspace they would replace it
+# everywhere, so they and the agent's module are outside of it.
 KUBERNETES := internal/kubernetes/api internal/kubernetes/apimachinery internal/kubernetes/client-go
-# Modules that stand outside the workspace, so that their dependencies do not move ours. Two of them have code to test, and so have those above.
+# Modules outside the workspace, so that their dependencies do not change the versions of ours. Two of them, and the
+# replacements above, have code to test.
 APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging $(KUBERNETES)
 ALL     := $(MODULES) benchmarks packaging $(KUBERNETES)
 
@@ -127,7 +128,7 @@ changelog: tools ## Fold the entries into CHANGELOG.md: make changelog VERSION=v
 
 ##@ Release
 
-# What a release is made for.
+# The platforms of a release.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 .PHONY: release
@@ -162,7 +163,7 @@ bin/packaging:
 
 ##@ Measure
 
-# benchmarks/ stands outside the workspace, and its verbs are its own; what make is told is passed through.
+# benchmarks/ is outside the workspace and has its own verbs; make's variables are passed on.
 .PHONY: bench-scrape bench-repeat bench-growth bench-gogc bench-limit bench-relay bench-aggregate bench-stream bench-handoff bench-micro bench-scaling bench-compare report
 bench-scrape: ## Measure scraping next to its rivals (VMAGENT=path adds vmagent); half an hour, WORKLOADS=node,ksm under 15 minutes
 bench-repeat: ## Run one agent of each party twice in turn, and print how far the runs differ; 8 minutes
@@ -255,30 +256,30 @@ $(VERBS): .tools/.tools
 $(ALL:%=lint/%): .tools/.lint
 
 .PHONY: FORCE
-# go build decides what is stale; make does not try to.
+# go build decides what to rebuild, so make always calls it.
 $(DISTRIBUTIONS:%=bin/%): bin/%: FORCE
 	@mkdir -p bin
 	@$(call compile,$*,$@)
 
-# compile builds a distribution, for the platform of the environment, into a file.
+# compile builds a distribution into a file, for the platform in the environment.
 compile = cd distributions/$1 && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags "-s -w" \
 	-tags "$(call tags,$1)" -o $(ROOT)/$2 .
-# tags are the manifest's; where DISCOVERY is given, even as nothing, it says which service discovery is linked.
+# tags are the manifest's build tags; DISCOVERY, even if it is empty, replaces those of service discovery.
 tags = $(if $(filter undefined,$(origin DISCOVERY)),$(call manifest_tags,$1),$(subst $(empty) $(empty),$(comma),$(strip \
 	$(filter-out remove_all_sd enable_%_sd,$(subst $(comma), ,$(call manifest_tags,$1))) remove_all_sd $(DISCOVERY:%=enable_%_sd))))
 manifest_tags = $(shell sed -n 's/^  build_tags: *//p' $(ROOT)/$(call manifest,$1))
 comma := ,
 empty :=
 
-# bin/cross/<os>_<arch>/<name>: Windows wants another ending.
+# bin/cross/<os>_<arch>/<name>, with .exe on Windows.
 bin/cross/%: FORCE
 	@mkdir -p $(@D)
 	@echo "building $*"
 	@GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$(patsubst %/,%,$(dir $*)))); export GOOS GOARCH; \
 		$(call compile,$(notdir $*),$@$(if $(findstring windows_,$*),.exe))
 
-# ocb reads its paths from the repository's root. It runs go mod tidy itself. `plain`, in commands.go, has a collector that starts say
-# what is wrong with its configuration as `validate` does: cobra, which prints it, can be told in main.go alone.
+# ocb resolves paths from the repository's root, and runs go mod tidy itself. `plain`, in commands.go, makes a starting
+# collector report errors in its configuration as `validate` does: cobra prints them, and only main.go can change that.
 .PHONY: $(DISTRIBUTIONS:%=ocb/%)
 $(DISTRIBUTIONS:%=ocb/%): ocb/%: .tools/.tools
 	@echo "ocb: distributions/$*"

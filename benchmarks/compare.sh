@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Compares the Go benchmarks of the work tree with those of a revision, in
-# turns, so that a machine that slows down slows both.
+# Compares the Go benchmarks of the work tree with those of a revision. They run in turns, so that a change in the
+# machine's speed affects both.
 set -eu
 
 base=$1

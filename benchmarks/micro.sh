@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the Go benchmarks of every module of a work tree, ready for benchstat.
-# BENCH picks benchmarks by pattern, COUNT and BENCHTIME say how long.
+# Runs the Go benchmarks of every module, with output for benchstat. BENCH selects benchmarks by pattern; COUNT and
+# BENCHTIME set the number and the duration of runs.
 set -eu
 
 cd "$1"

@@ -2,9 +2,9 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Says what the limiter takes for a point, and by how much that is less with two processors than with one: by the clock and by CPU time medians of
-# COUNT runs of each, in turn, and the least of all of them. What work that shares nothing comes to is beside it (Control): where others have the
-# machine, that is less than 2. BENCHTIME says how long a run is.
+# Prints the limiter's time per point with one processor and with two, and the ratio: as medians of COUNT runs of each,
+# in turn, of clock and CPU time, and as the least of all runs. Control is the same for work that shares nothing: on a
+# machine with other load its ratio is below 2. BENCHTIME is the duration of a run.
 set -eu
 
 cd "$1/processor/cardinalityprocessor"
@@ -27,7 +27,7 @@ for round in $(seq "$rounds"); do
 done
 
 awk '
-	# median of the runs that were noted under a key
+	# median of the runs of a key
 	function median(key,    n, all, i, j, v) {
 		n = split(runs[key], all, " ")
 		for (i = 2; i <= n; i++) {

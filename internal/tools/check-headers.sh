@@ -2,8 +2,7 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a source file lacks its licence header. What a generator writes
-# carries the generator's own.
+# Fails if a source file lacks its licence header. Generated files have the header of their generator.
 set -eu
 
 missing=$(git ls-files -co --exclude-standard '*.go' '*.sh' '*.ts' |

@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails unless a version is one that can be released from this tree: it is
-# written as vX.Y.Z, everything in the tree carries it, and the tree is a commit.
+# Fails unless a version can be released from this tree: it has the form vX.Y.Z, all modules and manifests carry it, and
+# nothing is uncommitted.
 set -eu
 
 version=$1

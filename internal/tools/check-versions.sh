@@ -2,11 +2,10 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a module is missing from versions.yaml or go.work, when a go.mod or
-# a manifest asks for another version of ours than versions.yaml says, or when
-# two modules ask for other versions of a dependency: then it is compiled twice,
-# and so is all that depends on it (docs/design/087). Distributions ask for what
-# their components do, and what stands apart does not count.
+# Fails if a module is missing from versions.yaml or go.work, if a go.mod or a manifest requires a version of ours that
+# differs from versions.yaml, or if two modules require different versions of a dependency: then it and all that depends
+# on it are compiled twice (docs/design/087). Distributions require what their components do; modules outside the
+# workspace do not count.
 set -eu
 
 own=github.com/godwit-otel/godwit
@@ -18,7 +17,7 @@ faults=$(
 		module=$(sed -n 's/^module //p' "$file")
 		case $dir in
 		.) want=$own ;;
-		# These stand in for others.
+		# These replace modules of others.
 		internal/conntrack) want=github.com/mwitkow/go-conntrack ;;
 		internal/k8sinventory) want=github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sinventory ;;
 		internal/kubernetes/*) want=k8s.io/${dir#internal/kubernetes/} ;;

@@ -2,9 +2,9 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a word of CONTRIBUTING.md's list stands where people read it: in documents, in texts of Go and TypeScript,
-# and in metadata, examples and alerts. Decisions and the changelog are history and stay as they were written. It fails
-# also when a test is named by the number of a requirement.
+# Fails if a word of CONTRIBUTING.md's list occurs where people read it: in documents, in texts of Go and TypeScript,
+# and in metadata, examples and alerts. Decisions and the changelog are history and stay as they were written. It also
+# fails if a test is named by the number of a requirement.
 set -eu
 
 list=CONTRIBUTING.md
@@ -16,7 +16,7 @@ found=$(
 	# Whole documents, metadata and the page's sources.
 	git grep -I -n -i -w -E "$words" -- '*.md' '*.ts' '*/metadata.yaml' 'examples/*.yaml' 'dashboards/*' 'distributions/*.yaml' 'distributions/*.md' \
 		":!$list" ':!CHANGELOG.md' ':!docs/design/*' || true
-	# Texts of programs: what stands in quotes, but for tests, which say what they like to each other.
+	# Texts of programs: quoted strings, except in tests.
 	git grep -I -n -i -w -E "\"[^\"]*\b($words)\b[^\"]*\"" -- '*.go' ':!*_test.go' || true
 )
 named=$(git grep -n -E 'func (Test|Fuzz|Benchmark)([A-Z][0-9]{2})+[A-Z]' -- '*_test.go' || true)

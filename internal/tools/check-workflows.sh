@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a workflow is malformed, calls a verb that make does not have, or
-# leaves a module with fuzz tests out of the night.
+# Fails if a workflow is malformed, calls a verb that make does not have, or omits a module with fuzz tests from the
+# nightly run.
 set -eu
 
 actionlint

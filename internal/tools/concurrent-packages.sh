@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Names the packages of the module it runs in that have something for the race detector: tests, and, in these or in what
-# they test, a goroutine that somebody starts. Its arguments are go list's.
+# Lists the packages of the current module that are worth a run with the race detector: they have tests, and start
+# goroutines in these or in the tested code. Arguments are passed to go list.
 set -eu
 
 starts='(^|[[:space:]])go (func|[a-zA-Z_.]+\()|\.Go\(|RunParallel|\.Parallel\(\)|httptest\.New(Server|TLSServer|Unstarted)|synctest\.Test|\.Start\('

@@ -2,11 +2,10 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Adds up the test2json files of a folder: how many tests (subtests included)
-# passed, failed and were skipped, each by its last run, and names those that
-# failed at first. What ran without and with the race detector (*-race.json) is
-# one test: it fails where it fails in either, and is skipped where it is in
-# both. Fails when there were none, or any failed.
+# Counts the tests, subtests included, in the test2json files of a directory: how many passed, failed and were skipped
+# in their last run. It names those that failed first and passed later. Runs without and with the race detector
+# (*-race.json) count as one test, which fails if either does, and is skipped if both are. It exits with an error if any
+# test failed or none passed.
 set -eu
 
 awk '

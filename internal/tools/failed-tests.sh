@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Says what failed in the test2json files of a folder, and why, without what
-# processes printed meanwhile: where only the end of a log is kept, this is in it.
+# Prints the failed tests in the test2json files of a directory with their errors, but without the output of processes.
+# It is short enough for places that keep only the end of a log.
 set -eu
 
 cat "$1"/*.json | awk '
@@ -14,7 +14,7 @@ cat "$1"/*.json | awk '
 		gsub(/\\u003c/, "<", text); gsub(/\\u003e/, ">", text); gsub(/\\u0026/, "\\&", text)
 		return text
 	}
-	BEGIN { most = 40 } # lines of one test
+	BEGIN { most = 40 } # lines per test
 	!/"Action":"(output|fail)"/ { next }
 	{ test = field("Package") " " field("Test") }
 	/"Action":"fail"/ {

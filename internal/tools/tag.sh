@@ -2,9 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Tags the commit at hand for each module of versions.yaml, as Go looks for
-# versions, and for the release as a whole. Tags are made here and pushed by
-# whoever makes them; one that exists must be of this commit.
+# Tags the current commit for each module of versions.yaml, in the form in which Go looks for versions, and for the
+# whole release. It does not push the tags. An existing tag must be of this commit.
 set -eu
 
 version=$1

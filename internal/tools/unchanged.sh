@@ -2,8 +2,8 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs a command and fails when it changes the work tree. It compares before
-# with after, so it also works on a tree with changes not yet committed.
+# Runs a command and fails if it changes the work tree. It compares the state before and after, so it also works with
+# uncommitted changes.
 set -eu
 
 state() {

@@ -2,10 +2,9 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Looks up what is linked into binaries in Go's vulnerability database (GOVULNDB
-# names another one). Fails when something known can be reached. Where the
-# database cannot be, it says so, and fails only when STRICT is set: an answer
-# that was not had is no answer, and no reason to stop work on a train.
+# Looks up the modules linked into binaries in Go's vulnerability database, or in the one in GOVULNDB. It fails if a
+# vulnerable function is reachable. If the database cannot be reached, it says so, and fails only if STRICT is set:
+# missing network access should not stop work.
 set -eu
 
 status=0

@@ -2,7 +2,7 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Leaves configuration and queues until the package is purged. The user stays: what it wrote elsewhere is still its own.
+# Keeps configuration and queues until the package is purged. The user stays, because it may own files elsewhere.
 set -e
 name={{.Name}}
 root=${DPKG_ROOT:-}

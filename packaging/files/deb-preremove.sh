@@ -2,7 +2,7 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Stops the service before its files go. An upgrade leaves it running until the new files are there.
+# Stops the service before its files are removed. During an upgrade it runs until the new files are there.
 set -e
 name={{.Name}}
 

@@ -1,15 +1,15 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes the user. A new service waits for its administrator; one that runs is started again.
+# Creates the user. It does not start a new service, which is up to the administrator, but restarts a running one.
 name={{.Name}}
 if command -v systemd-sysusers >/dev/null; then
 	systemd-sysusers "$name.conf"
 elif ! grep -q "^$name:" /etc/passwd; then
 	useradd --system --user-group --no-create-home --home-dir "/var/lib/$name" --shell /usr/sbin/nologin "$name"
 fi
-# Credentials are in these files: they are for root to write, for the service to read, and for nobody else. An upgrade puts those that nobody has
-# changed in place anew, as root's.
+# These files may contain credentials: root writes them, the service reads them, and nobody else may. An upgrade
+# replaces unchanged ones, with root as their group.
 for file in config.yaml "$name.conf"; do
 	[ "$(stat -c %g "/etc/$name/$file")" != 0 ] || chgrp "$name" "/etc/$name/$file"
 done

@@ -1,5 +1,5 @@
 # Copyright The Godwit Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Leaves queues and the user: what it wrote is still its own.
+# Keeps the queues and the user, who owns them.
 [ ! -d /run/systemd/system ] || systemctl daemon-reload || :
