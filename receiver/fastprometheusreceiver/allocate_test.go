@@ -24,20 +24,20 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// An office is a target allocator whose jobs and targets can be changed.
+// An office is a target allocator with changeable jobs and targets.
 type office struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	jobs    map[string]any
-	targets map[string][]string // by job, of every collector that asks
+	targets map[string][]string // by job, for the collector that asks
 	theirs  map[string][]string // by job, of another collector
 	askers  map[string]bool
 	broken  bool
-	// mute says that it does not tell what other collectors have, which was asked so many times.
+	// mute hides the targets of other collectors; questions counts the requests for them.
 	mute      bool
 	questions int
-	hangs     chan struct{} // is closed when that was asked, and who asked gets no answer; nil without
+	hangs     chan struct{} // closed at the first such request, which gets no response; nil if there is one
 }
 
 func newOffice(t *testing.T) *office {
@@ -61,7 +61,7 @@ func newOffice(t *testing.T) *office {
 			return []any{map[string]any{"targets": append([]string{}, targets...), "labels": map[string]string{"from": "office"}}}
 		}
 		if r.URL.RawQuery == "" {
-			if o.jobs[job] != nil { // else it is about who the collectors are
+			if o.jobs[job] != nil { // otherwise the request is for all collectors
 				o.questions++
 				if o.hangs != nil {
 					close(o.hangs)
@@ -89,7 +89,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// assign makes the office have a job.
+// assign adds a job, or replaces it.
 func (o *office) assign(name, extra string, targets ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +100,7 @@ func (o *office) assign(name, extra string, targets ...string) {
 	o.jobs[name], o.targets[name] = job, targets
 }
 
-// give makes the office give a job's targets to another collector.
+// give moves targets of a job to another collector.
 func (o *office) give(name string, mute bool, targets ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +144,7 @@ func TestTargetAllocator(t *testing.T) {
 	assert.Equal(t, map[string]bool{"collector-1": true}, o.askers)
 	o.mu.Unlock()
 
-	// A job that is added leaves the others alone: targets, plans and connections are kept.
+	// A new job does not affect the others: targets, plans and connections are kept.
 	before, target := r.toolsOf(monitor), r.onlyTarget(t)
 	o.assign("second", "", b.address())
 	r.await(t, of(b, is("requests", 42)))
@@ -156,7 +156,7 @@ func TestTargetAllocator(t *testing.T) {
 	r.mu.Unlock()
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 
-	// One that cannot be had changes nothing, and one that is gone ends.
+	// A failing allocator changes nothing. A job that is removed ends.
 	o.setBroken(true)
 	failures := r.allocator.Failures()
 	require.Eventually(t, func() bool { return r.allocator.Failures() > failures }, patience, glance)
@@ -168,7 +168,7 @@ func TestTargetAllocator(t *testing.T) {
 	assert.Empty(t, r.some(of(b, stale("requests"))))
 }
 
-// The configuration's own jobs stay, and are not to be had twice.
+// The configuration's own jobs stay, and allocated jobs cannot have the same names.
 func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -187,7 +187,7 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	o.assign("theirs", "honor_labels", b.address())
 	require.Eventually(t, func() bool { return r.toolsOf("theirs").cfg.HonorLabels }, patience, glance)
 
-	// A file that changes leaves the allocator's jobs alone, also when it changes for the worse.
+	// A file that changes does not affect the allocator's jobs, even if it is invalid.
 	applied := r.counters.applied.Load()
 	fill(t, file, "not: [yaml")
 	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Keeping the old configuration").Len() == 1 }, patience, glance)
@@ -207,7 +207,7 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	assert.InDelta(t, float64(r.allocator.Failures()), total(t, metric), 2)
 }
 
-// An allocator that never answers does not keep the receiver from starting or stopping.
+// An allocator that never responds does not keep the receiver from starting or stopping.
 func TestTargetAllocatorThatHangs(t *testing.T) {
 	a := newEndpoint(t, text)
 	release := make(chan struct{})
@@ -224,7 +224,7 @@ func TestTargetAllocatorThatHangs(t *testing.T) {
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 
-// set changes what a job of the office's says.
+// set changes a setting of a job.
 func (o *office) set(name, key string, value any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,7 +233,7 @@ func (o *office) set(name, key string, value any) {
 	o.jobs[name] = job
 }
 
-// A job whose files are missing fails alone, also when it is there from the beginning, and works as soon as they are there.
+// A job whose files are missing fails alone, even if it is there from the beginning, and works once they are there.
 func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "missing")
@@ -256,7 +256,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			assert.Equal(t, "bad", told[0].ContextMap()["job"])
 			assert.EqualValues(t, 1, r.counters.rejected.Load(), "offered again, it is no other change")
 
-			// The others change, come and go as if it were not there.
+			// Other jobs change, start and end as if it were not there.
 			o.assign("third", "", a.address())
 			require.Eventually(t, func() bool { return r.toolsOf("third") != nil }, patience, glance)
 			o.withdraw("third")
@@ -264,7 +264,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			r.await(t, of(b, is("requests", 42)))
 			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("valid again").Len() == 1 }, patience, glance)
 
-			// One that was right goes on as it was.
+			// A job that was valid before goes on unchanged.
 			before := r.toolsOf("bad")
 			o.set("bad", key, value)
 			require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Cannot use a job").Len() == 2 }, patience, glance)
@@ -276,7 +276,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 	}
 }
 
-// A job that goes on as it was has its failures written, too, to the file of the day.
+// A job that goes on unchanged still writes its failures to the current log file.
 func TestAllocatorsBrokenJobKeepsItsFailureLog(t *testing.T) {
 	a := newEndpoint(t, text)
 	a.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -293,12 +293,12 @@ func TestAllocatorsBrokenJobKeepsItsFailureLog(t *testing.T) {
 	o.set("job", "relabel_configs", []any{map[string]any{"regex": "("}})
 	require.Eventually(t, func() bool { return r.log.FilterMessageSnippet("Cannot use a job").Len() == 1 }, patience, glance)
 	require.NoError(t, os.Remove(log))
-	o.assign("another", "", "127.0.0.1:1") // a change, which opens the file anew
+	o.assign("another", "", "127.0.0.1:1") // any change reopens the file
 	require.Eventually(t, func() bool { return r.toolsOf("another") != nil }, patience, glance)
 	require.Eventually(t, logged, patience, glance)
 }
 
-// A file that a job names may come later.
+// A file that a job names may appear later.
 func TestAllocatorsJobIsTriedAgain(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "token")
@@ -311,7 +311,7 @@ func TestAllocatorsJobIsTriedAgain(t *testing.T) {
 	r.await(t, of(a, is("requests", 42)))
 }
 
-// An allocator has no file written, nor one read that it may not name.
+// An allocator can neither have a file written, nor have one read that it may not name.
 func TestAllocatorAndFiles(t *testing.T) {
 	a := newEndpoint(t, text)
 	written := filepath.Join(t.TempDir(), "written")
@@ -329,7 +329,7 @@ func TestAllocatorAndFiles(t *testing.T) {
 	require.Zero(t, a.served.Load())
 }
 
-// Jobs that come and go with every answer leave nothing behind.
+// Jobs that start and end with every response leak nothing.
 func TestAllocatorThatChangesItsMind(t *testing.T) {
 	a := newEndpoint(t, text)
 	o := newOffice(t)
@@ -349,7 +349,8 @@ func TestAllocatorThatChangesItsMind(t *testing.T) {
 	require.Zero(t, r.allocator.Failures())
 }
 
-// Series go on where the allocator has given a target to another collector, and are called stale where it has not.
+// Series of a target go on without a staleness marker if the allocator has given it to another collector, and get one
+// otherwise.
 func TestTargetsThatMoveAreNotStale(t *testing.T) {
 	f := func(name string, mute, stays bool) {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +373,7 @@ func TestTargetsThatMoveAreNotStale(t *testing.T) {
 				r.await(t, of(b, stale("requests")))
 			}
 
-			// What comes back is scraped again, and what then is nowhere is stale.
+			// A target that comes back is scraped again. One that then has no collector is stale.
 			back := time.Now()
 			o.give("job", false)
 			o.assign("job", "", a.address(), c.address())
@@ -393,7 +394,7 @@ func TestTargetsThatMoveAreNotStale(t *testing.T) {
 	f("the allocator does not say", true, false)
 }
 
-// A shutdown that cuts the question off says nothing about the target: others may have it.
+// A shutdown during the request sends no staleness marker: others may have the target.
 func TestQuestionThatAShutdownCutsOff(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	o := newOffice(t)
@@ -411,7 +412,8 @@ func TestQuestionThatAShutdownCutsOff(t *testing.T) {
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
 
-// Targets that move from one member to another keep their places in the interval, on whatever hosts these run. Replicas have other places.
+// A target that moves to another member keeps its offset in the interval, whatever hosts the members are on. Replicas
+// have other offsets.
 func TestMembersHaveTheSamePlaces(t *testing.T) {
 	const interval = 10 * time.Second
 	addresses := []string{"127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1", "127.0.0.4:1", "127.0.0.5:1", "127.0.0.6:1"}

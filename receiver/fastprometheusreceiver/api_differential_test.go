@@ -24,7 +24,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 )
 
-// runTheirs starts the Collector's receiver, and stops it when the test ends.
+// runTheirs starts the Collector's receiver, which runs until the test ends.
 func runTheirs(t *testing.T, text string, next consumer.Metrics) {
 	t.Helper()
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte(text))
@@ -41,9 +41,9 @@ func runTheirs(t *testing.T, text string, next consumer.Metrics) {
 	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 }
 
-// What the API shows is what that of the Collector's receiver shows, from the same configuration.
+// The API shows the same as that of the Collector's receiver with the same configuration.
 func TestAPILikeTheCollectors(t *testing.T) {
-	// Not 127.0.0.1, which is replaced in URLs: their server wants a port for that, and a socket has none.
+	// Not 127.0.0.1, which is replaced in URLs: for that, their server needs a port, which a socket has not.
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
 	target := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -102,7 +102,7 @@ config:
 	assert.Equal(t, configOf(t, theirs), configOf(t, ours))
 }
 
-// configOf returns the configuration that an API shows, less what either fills in before it shows it.
+// configOf returns the configuration that an API shows, without the settings that only one of the two fills in.
 func configOf(t *testing.T, c *apiClient) string {
 	t.Helper()
 	text := data[map[string]string](t, c, "/api/v1/status/config")["yaml"]
@@ -116,7 +116,7 @@ func configOf(t *testing.T, c *apiClient) string {
 	return read.String()
 }
 
-// A target allocator's jobs become what they become in the Collector's receiver.
+// A target allocator's jobs become the same as in the Collector's receiver.
 func TestAllocatedLikeTheCollectors(t *testing.T) {
 	t.Setenv("SHARD", "3")
 	o := newOffice(t)
@@ -156,8 +156,7 @@ discovery_reload_on_startup: true
 	assert.Equal(t, configOf(t, theirs), configOf(t, ours))
 }
 
-// settled returns a tree without what changes all the time, and with lists in some order that depends only on what is
-// in them.
+// settled returns a tree without volatile values, and with lists in an order that depends only on their content.
 func settled(tree any, volatile []string) any {
 	switch tree := tree.(type) {
 	case map[string]any:

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// An apiClient is a client of a receiver's API, over a socket in the file system.
+// An apiClient is a client of a receiver's API, over a Unix socket.
 type apiClient struct {
 	*http.Client
 
@@ -113,7 +113,7 @@ config:
 		"metric": "requests_total", "type": "counter", "help": `All "requests".`, "unit": "",
 	}}, data[[]map[string]any](t, c, "/api/v1/targets/metadata"))
 
-	// What is shown of the configuration is all of it but the secrets, and can be loaded.
+	// The configuration is shown completely except for secrets, and can be loaded.
 	shown := data[map[string]string](t, c, "/api/v1/status/config")["yaml"]
 	assert.NotContains(t, shown, "unspeakable")
 	read, err := promconfig.Load(shown, nil)
@@ -140,7 +140,7 @@ config:
 	require.Error(t, err)
 }
 
-// What is said of metrics is what the last page said.
+// Metadata are those of the last page.
 func TestAPIMetadataFollowsThePage(t *testing.T) {
 	a := newEndpoint(t, pageOfCounters)
 	c := newAPIClient(t)
@@ -158,7 +158,7 @@ func TestAPIMetadataFollowsThePage(t *testing.T) {
 	assert.Equal(t, []any{"more", "requests_total"}, names())
 }
 
-// The API of a receiver that is under load, reloading and shutting down, answers or does not, and does no harm.
+// Requests to the API during load, reloads and shutdown do no harm, whether they are answered or not.
 func TestAPIUnderLoad(t *testing.T) {
 	a := newEndpoint(t, pageOfCounters)
 	c := newAPIClient(t)
@@ -191,7 +191,7 @@ func TestAPIUnderLoad(t *testing.T) {
 	<-done
 }
 
-// The API only shows: while its address is another's, targets are scraped.
+// The API is not essential: targets are scraped although its address is in use.
 func TestAPIAddressInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

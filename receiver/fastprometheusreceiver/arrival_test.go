@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A large page that is not compressed is read as it comes in. If its end does not come, it counts for nothing.
+// A large uncompressed page is parsed as it arrives. If its end does not arrive, none of it counts.
 func TestLargePlainPages(t *testing.T) {
 	const series = 40_000
 	var page strings.Builder
@@ -64,7 +64,7 @@ func TestLargePlainPages(t *testing.T) {
 	require.Equal(t, reasonParse, of.status.reason)
 }
 
-// A page that was cut off has no size, as in Prometheus, whatever of it came and was read.
+// A page that was cut off has no size, as in Prometheus, although some of it was read.
 func TestPageThatIsCutOffHasNoSize(t *testing.T) {
 	target := newEndpoint(t, "")
 	page := strings.Repeat("requests 42\n", 100_000)

@@ -22,7 +22,7 @@ import (
 
 const benchSamples = 500
 
-// nodePage looks like what an exporter says of a host.
+// nodePage resembles a host exporter's page.
 func nodePage() []byte {
 	var out bytes.Buffer
 	for family := range benchSamples / 10 {
@@ -34,7 +34,7 @@ func nodePage() []byte {
 	return out.Bytes()
 }
 
-// canned serves the same response to every request, and allocates nothing for it.
+// canned serves the same response to every request, without allocations.
 func canned(tb testing.TB, encoding string, body []byte) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
@@ -68,7 +68,7 @@ func canned(tb testing.TB, encoding string, body []byte) string {
 	return listener.Addr().String()
 }
 
-// still returns the only target of a receiver that leaves scraping to the caller.
+// still returns the only target of a receiver that does not scrape by itself.
 func still(tb testing.TB, options, address string) *target {
 	tb.Helper()
 	r := run(tb, options+fmt.Sprintf(`
@@ -92,7 +92,7 @@ func packed(tb testing.TB) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkScrape measures a whole scrape, the kernel's sockets and the target's side of them included.
+// BenchmarkScrape measures a whole scrape, including the kernel's sockets and the target's side.
 func BenchmarkScrape(b *testing.B) {
 	for name, page := range map[string]struct {
 		encoding string
@@ -118,7 +118,7 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// A scrape of a known page allocates a little for the exchange, and nothing for its samples.
+// A scrape of a known page has few allocations for the exchange, and none for its samples.
 func TestScrapeAllocations(t *testing.T) {
 	target := still(t, "reuse: always", canned(t, "", nodePage()))
 	at := time.Now()
@@ -134,7 +134,7 @@ func TestScrapeAllocations(t *testing.T) {
 	assert.LessOrEqual(t, alloctest.PerRun(scrape), 40.0)
 }
 
-// Many targets have no goroutines of their own while nothing is to be done.
+// Idle targets have no goroutines.
 func TestManyTargets(t *testing.T) {
 	address := canned(t, "", []byte("a 1\n"))
 	const targets = 2000

@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// A bomb is what a target sends, over and over until nobody wants any more of it.
+// A bomb is a response that repeats until the scraper closes the connection.
 type bomb struct {
 	name        string
 	contentType string
@@ -37,12 +37,12 @@ type bomb struct {
 	reason      string
 }
 
-// gzipBomb is gzip of a text without an end.
+// gzipBomb returns the gzip of an endless text.
 func gzipBomb(t *testing.T, begin, again string) (head, tail []byte) {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	for range 2 { // the second time with all that may be referred to
+	for range 2 { // the second copy has everything that it may refer to
 		head = bytes.Clone(out.Bytes())
 		_, err := w.Write([]byte(begin + strings.Repeat(again, (1<<20)/len(again))))
 		require.NoError(t, err)
@@ -88,7 +88,7 @@ func bombs(t *testing.T) []bomb {
 	noise := make([]byte, 1<<20)
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range noise {
-		noise[i] = byte(r.Uint32()) | 1 // no line has an end
+		noise[i] = byte(r.Uint32()) | 1 // no line feeds
 	}
 	all = append(all, bomb{"a gzip header", typeText, "gzip", []byte{0x1f, 0x8b, 8, 1 << 3, 0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte("n"), 64<<10), "", "encoding"})
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(8<<20))
@@ -100,10 +100,10 @@ func bombs(t *testing.T) []bomb {
 	return all
 }
 
-// Whatever is behind what a target sends, and however much of it comes, a scrape takes no more memory than a large page.
+// Whatever a target sends, and however much of it, a scrape takes no more memory than for a large page.
 func TestBombs(t *testing.T) {
 	racetest.Sequential(t)
-	const most = 64 << 20 // that a scrape may allocate, garbage and the target's side of it included
+	const most = 64 << 20 // the limit of allocations in a scrape, including garbage and the target's side
 	all := bombs(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
@@ -146,14 +146,14 @@ func TestBombs(t *testing.T) {
 	assert.LessOrEqual(t, heap()-before, int64(16<<20))
 }
 
-// Targets that answer no more, or stop in the middle of their pages, hold no more memory than what has come of those. Their
-// neighbour does not notice.
+// Targets that stop responding, even in the middle of their pages, hold no more memory than what they have sent. Other
+// targets are unaffected.
 func TestMemoryWhileTargetsHang(t *testing.T) {
 	const n, size = 200, 1_500_000
 	whole := []byte("a 1\n" + strings.Repeat("# "+strings.Repeat("x", 998)+"\n", size/1000))
 	for name, c := range map[string]struct {
-		sent int // bytes of the page; none of the head if negative
-		most int // that each of them may take of the heap, both sides of the connection included
+		sent int // bytes of the page; if negative, not even the head is sent
+		most int // the limit of heap for each of them, for both sides of the connection
 	}{
 		"before they answer":   {-1, 96 << 10},
 		"after the head":       {0, 96 << 10},
@@ -213,7 +213,7 @@ func TestMemoryWhileTargetsHang(t *testing.T) {
 			defer r.stop()
 			require.Eventually(t, func() bool { return hanging.Load() == n }, patience, glance)
 			if c.sent > 0 {
-				time.Sleep(100 * time.Millisecond) // what was sent last may be on its way; nothing tells when it has been read
+				time.Sleep(100 * time.Millisecond) // the last bytes may be in flight, and nothing tells when they have been read
 			}
 			taken := heap() - before
 			t.Logf("%d KiB for each of them", taken/n>>10)
@@ -227,7 +227,7 @@ func TestMemoryWhileTargetsHang(t *testing.T) {
 	}
 }
 
-// A page that comes byte by byte ends with its timeout. Meanwhile it has neither a slot nor a large buffer.
+// A page that comes byte by byte ends with its timeout. Meanwhile it holds neither a slot nor a large buffer.
 func TestDrips(t *testing.T) {
 	for _, encoding := range []string{"identity", "gzip", "zstd"} {
 		t.Run(encoding, func(t *testing.T) {

@@ -32,13 +32,13 @@ func TestBuffersHaveTheRoomThatWasAskedFor(t *testing.T) {
 	}
 	require.Zero(t, b.held())
 	for _, odd := range []int{0, 1, minBuffer - 1, minBuffer + 1, fetch.Share - 1} {
-		b.Give(make([]byte, odd)) // from elsewhere
+		b.Give(make([]byte, odd)) // not one of its own
 	}
 	require.GreaterOrEqual(t, len(b.Take(2*minBuffer)), 2*minBuffer)
 	require.Zero(t, b.held())
 }
 
-// However much others hold, a body has its share; and no body has more than a quarter of all.
+// However much others hold, a body gets its share, and no body gets more than a quarter of the total.
 func TestBuffersAreBounded(t *testing.T) {
 	const most = 8 << 20
 	b := buffers{most: most}
@@ -73,7 +73,7 @@ func TestWaitingForABuffer(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
 		var waiting sync.WaitGroup
-		for range 20 { // more than there is room for at a time
+		for range 20 { // more than there is memory for at a time
 			waiting.Go(func() {
 				buf, err := b.Wait(t.Context(), 1<<20)
 				if err == nil {
@@ -95,15 +95,15 @@ func TestWaitingForABuffer(t *testing.T) {
 	})
 }
 
-// A page that may be held is, though nobody has said how large it is, or it was as large the last time: what a buffer would be to have room to spare
-// may be more than it may have.
+// A page within the limit is always held, even if its length is unknown or it was as large the last time: a buffer with
+// some reserve could exceed the limit.
 func TestAPageIsHeldThatMayBe(t *testing.T) {
-	for _, most := range []int64{16 << 20, 50 << 20} { // of which a part is a size that buffers grow to, and is not
+	for _, most := range []int64{16 << 20, 50 << 20} { // a quarter of the first is a size that buffers grow to, of the second it is not
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			var size atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "zstd")
-				_ = http.NewResponseController(w).Flush() // so that there is no length
+				_ = http.NewResponseController(w).Flush() // so that there is no Content-Length
 				_, _ = w.Write(make([]byte, size.Load()))
 			}))
 			defer server.Close()

@@ -90,7 +90,7 @@ func TestLoadEveryKey(t *testing.T) {
 	}, cfg)
 }
 
-// Either is enough.
+// Either one is enough.
 func TestFilesAloneOrAllocatorAlone(t *testing.T) {
 	for _, section := range []string{"fastprometheus/files", "fastprometheus/allocator"} {
 		cfg, err := load(t, "config.yaml", section)
@@ -135,7 +135,8 @@ func TestInvalidConfigs(t *testing.T) {
 	}
 }
 
-// roleDiscovery is as aws_sd_configs are: what their role needs is in a configuration of its own, with its own default.
+// roleDiscovery is like aws_sd_configs: the settings of a role are in a configuration of their own, with their own
+// default.
 type roleDiscovery struct {
 	*roleOfDiscovery
 
@@ -193,7 +194,7 @@ func TestDollars(t *testing.T) {
 	assert.Equal(t, "${1}-$1", read.jobs[0].RelabelConfigs[0].Replacement)
 }
 
-// Strings that look like something else come through as strings.
+// Strings that look like other types stay strings.
 func TestStringsStayStrings(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"config": map[string]any{"scrape_configs": []any{map[string]any{
 		"job_name":        "yes",
@@ -210,7 +211,7 @@ func TestStringsStayStrings(t *testing.T) {
 	assert.Equal(t, model.LabelSet{"a": "0123", "b": "1e3", "c": "2001-02-03", "d": "off"}, group.Labels)
 }
 
-// What is shown of a configuration has no secrets.
+// A marshalled configuration has no secrets.
 func TestMarshal(t *testing.T) {
 	cfg, err := load(t, "config.yaml", "fastprometheus/full")
 	require.NoError(t, err)
@@ -224,7 +225,7 @@ func TestMarshal(t *testing.T) {
 	assert.Equal(t, 3, conf.Get("sharding::members"))
 }
 
-// A section that Prometheus has and nobody here has thought of would do nothing, in silence.
+// A section of Prometheus that the receiver does not support must be rejected instead of ignored.
 func TestEverySectionOfPrometheusIsKnown(t *testing.T) {
 	cfg, err := load(t, "invalid.yaml", "foreign_sections")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// read lets a decoder read a page of some size.
+// read makes a decoder read a page of this size.
 func read(t *testing.T, d *fetch.Decoder, size int) *fetch.Decoder {
 	t.Helper()
 	var packed bytes.Buffer
@@ -27,7 +27,8 @@ func read(t *testing.T, d *fetch.Decoder, size int) *fetch.Decoder {
 	return d
 }
 
-// Where more pages are read at a time than there are processors, room for large ones is kept, whoever is done first, and no more of it.
+// If more pages are read at a time than there are processors, only the largest decoders are kept, in whatever order
+// they are returned.
 func TestDecodersThatHoldTheMostAreKept(t *testing.T) {
 	d := decoders{keep: 2}
 	small, middle, large := read(t, d.take(), 1000), read(t, d.take(), 100_000), read(t, d.take(), 1_000_000)
@@ -43,7 +44,7 @@ func TestDecodersThatHoldTheMostAreKept(t *testing.T) {
 	assert.Zero(t, d.take().Held())
 }
 
-// The last one back is the first one out, also where it took the place of another.
+// The decoder returned last is taken first, even if it replaced another one.
 func TestTheLastDecoderBackIsTheFirstOut(t *testing.T) {
 	d := decoders{keep: 2}
 	small, large, larger := read(t, d.take(), 1000), read(t, d.take(), 1_000_000), read(t, d.take(), 1_100_000)

@@ -21,15 +21,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A trial is a target's answer, and the keys of the job that asks for it.
+// A trial is a target's response, and settings of the job that scrapes it.
 type trial struct {
 	name   string
-	keys   string // of YAML, one a line
+	keys   string // YAML, one per line
 	answer http.HandlerFunc
-	reason string // why the scrape fails, empty if it does not
+	reason string // the reason of the scrape's failure, empty if it succeeds
 }
 
-// answers are those of a target that answers everyone alike.
+// answers returns a handler with a fixed response.
 func answers(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = []string{contentType}
@@ -37,7 +37,7 @@ func answers(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// A witness keeps what each job last came to.
+// A witness keeps the last result of each job.
 type witness struct {
 	mu   sync.Mutex
 	said map[string][]string
@@ -64,8 +64,7 @@ func (w *witness) of(job string) []string {
 	return w.said[job]
 }
 
-// sayings tells what metrics say, in an order that depends on nothing else. When they say it, and what depends on the
-// scrapes before, is left out.
+// sayings formats metrics as sorted lines, without timestamps and without values that depend on earlier scrapes.
 func sayings(md pmetric.Metrics) (all []string) {
 	attributes := func(m pcommon.Map) string {
 		var pairs []string
@@ -109,7 +108,7 @@ func sayings(md pmetric.Metrics) (all []string) {
 	return all
 }
 
-// compareWithTheirs has the Collector's receiver and ours ask the same targets, and expects both to say the same.
+// compareWithTheirs has the Collector's receiver and ours scrape the same targets, and expects the same results.
 func compareWithTheirs(t *testing.T, trials []trial) {
 	t.Helper()
 	var mu sync.Mutex
@@ -156,7 +155,7 @@ func compareWithTheirs(t *testing.T, trials []trial) {
 	}
 }
 
-// requestOf tells what is asked, less who asks and for which encoding: we ask for more of them.
+// requestOf formats a request without the client's name and the encodings: we accept more of them.
 func requestOf(r *http.Request) string {
 	header := r.Header.Clone()
 	header.Del("User-Agent")
@@ -164,7 +163,7 @@ func requestOf(r *http.Request) string {
 	return fmt.Sprint(r.Method, " ", r.URL, " ", header)
 }
 
-// less returns the sayings that others are without, cut to a length that can be read.
+// less returns the lines that others lack, shortened for messages.
 func less(all, others []string) (missing []string) {
 	for _, one := range all {
 		if !slices.Contains(others, one) {
@@ -184,7 +183,7 @@ func (r *rig) targetOf(job string) *target {
 	return nil
 }
 
-// reasonOf tells why the last scrape of a target of a job failed.
+// reasonOf returns why the last scrape of a job's target failed.
 func (r *rig) reasonOf(job string) string {
 	t := r.targetOf(job)
 	if t == nil {

@@ -34,45 +34,46 @@ const (
 	fleetTimeout  = 8 * time.Second
 	fleetLatency  = 50 * time.Millisecond
 	fleetSlices   = 20 // of the interval
-	// idleRoutines are what the receiver has whatever the number of its targets: discovery, the clock, and the
-	// goroutines that it keeps for the next run.
+	// idleRoutines is the number of goroutines whatever the number of targets: discovery, the clock, and those kept for
+	// the next run.
 	idleRoutines = 40
-	// idleBytes is what a target may take between scrapes.
+	// idleBytes is the memory that a target may take between scrapes.
 	idleBytes = 8 << 10
 )
 
-// fleetTargets are ten thousand, where the race detector does not make each of them cost ten times as much.
+// fleetTargets are ten thousand, but fewer with the race detector, with which each costs ten times as much.
 func fleetTargets() int { return racetest.Size(10_000, 2_500) }
 
-// maxAtOnce is of scrapes, which begin at a hundredth of the interval: that may have twice its share of them.
+// maxAtOnce is the maximum of scrapes at a time. They start in hundredths of the interval, and each may have twice its
+// share.
 func maxAtOnce() int { return 2 * fleetTargets() / 100 }
 
-// A fleet is targets that are nowhere but in memory. Whatever goroutines and memory there are beside it are the
-// receiver's, and time is synctest's. The metrics are only counted.
+// A fleet is targets that exist only in memory, in synctest's time. All other goroutines and memory belong to the
+// receiver. Metrics are only counted.
 type fleet struct {
 	latency time.Duration
-	down    atomic.Bool                        // they refuse connections
-	answers func(address string) time.Duration // after how long, in place of latency; nil if they are all alike
+	down    atomic.Bool                        // the targets refuse connections
+	answers func(address string) time.Duration // response times by address, in place of latency; nil if all are equal
 
-	open    atomic.Int64 // connections
-	crowd   atomic.Int64 // the most that ever were open
-	waiting atomic.Int64 // for an answer
-	most    atomic.Int64 // that ever waited
-	firsts  histogram    // scrapes of targets that had none before
+	open    atomic.Int64 // number of connections
+	crowd   atomic.Int64 // their maximum
+	waiting atomic.Int64 // number of requests that wait for a response
+	most    atomic.Int64 // their maximum
+	firsts  histogram    // first scrapes of targets
 
-	// What has come of it.
-	routines atomic.Int64 // the most that there ever were
-	ended    histogram    // targets whose up went stale
+	// Results.
+	routines atomic.Int64 // maximum of goroutines
+	ended    histogram    // targets whose up became stale
 	mu       sync.Mutex
-	endings  map[string]int // stale points, by target
+	endings  map[string]int // staleness markers by target
 }
 
 const (
 	fleetPage   = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: 10\r\n\r\ngeese 1.5\n"
-	fleetSeries = 6 // with those of the scrape itself
+	fleetSeries = 6 // including those about the scrape itself
 )
 
-// histogram counts what happens in which part of the interval.
+// histogram counts events in slices of the interval.
 type histogram [fleetSlices]atomic.Int64
 
 func (h *histogram) add(at time.Time) {
@@ -86,7 +87,7 @@ func (h *histogram) total() (n int64) {
 	return n
 }
 
-// assertSpread asserts that something happened so many times, evenly over the interval.
+// assertSpread asserts that there were this many events, evenly over the interval.
 func (h *histogram) assertSpread(t *testing.T, want int) {
 	t.Helper()
 	var deviation float64
@@ -109,8 +110,8 @@ func (f *fleet) dial(_ context.Context, _, address string) (net.Conn, error) {
 	return &link{fleet: f, address: address}, nil
 }
 
-// count records how many goroutines there are. While a collection frees the stacks of those that have ended, it has them in its own hands, and
-// runtime.NumGoroutine counts them: thousands at once, where each scrape brings one.
+// count records the number of goroutines. While a garbage collection frees the stacks of goroutines that have ended,
+// runtime.NumGoroutine counts them too: thousands at once, because each scrape has one.
 func (f *fleet) count() {
 	const sudden = 1000
 	n := runtime.NumGoroutine()
@@ -130,11 +131,11 @@ func atMost(most *atomic.Int64, n int64) {
 type link struct {
 	fleet   *fleet
 	address string
-	known   bool // it has been asked before
+	known   bool // whether it was used before
 
 	mu       sync.Mutex
 	deadline time.Time
-	wake     chan struct{} // closed when the deadline has been brought forward; nil while nobody reads
+	wake     chan struct{} // closed when the deadline becomes earlier; nil while nobody reads
 }
 
 func (l *link) Write(request []byte) (int, error) {
@@ -209,7 +210,7 @@ func (f *fleet) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// jobs is a configuration with a number of the fleet's targets, of which discovery has a lot to tell that nobody needs.
+// jobs returns a configuration with this many targets, to which discovery adds large unused labels.
 func jobs(targets int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "scrape_configs:\n- job_name: fleet\n  scrape_interval: %s\n  scrape_timeout: %s\n  static_configs:\n  - labels: {__meta_story: %s}\n    targets:\n", fleetInterval, fleetTimeout, strings.Repeat("x", idleBytes))
@@ -221,7 +222,7 @@ func jobs(targets int) string {
 
 func fleetAddress(i int) string { return fmt.Sprintf("10.1.%d.%d:9100", i/250, i%250) }
 
-// launch starts a receiver of the fleet. Its jobs are in the file that it returns, which is looked at each second.
+// launch starts a receiver of the fleet. It returns the file with the jobs, which is read every second.
 func (f *fleet) launch(t *testing.T, targets int, options string) (*rig, string) {
 	t.Helper()
 	f.endings = map[string]int{}
@@ -236,7 +237,7 @@ func (f *fleet) launch(t *testing.T, targets int, options string) (*rig, string)
 
 // lull waits for a moment between two scrapes.
 func lull() {
-	const grid = 100 * time.Millisecond // of the interval
+	const grid = 100 * time.Millisecond // scrapes start at multiples of this
 	time.Sleep(grid - time.Duration(time.Now().UnixNano())%grid + (grid+fleetLatency)/2)
 	synctest.Wait()
 }
@@ -250,14 +251,14 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// alive counts goroutines. runtime.NumGoroutine counts those that have ended, too, until they are put away.
+// alive counts goroutines. runtime.NumGoroutine also counts those that have ended until they are freed.
 func alive() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\n\ngoroutine ")) + 1
 }
 
-// Ten thousand targets are scraped one after the other, each at its place in the interval. Between scrapes they cost
-// memory and nothing else. When the receiver stops they are gone at once.
+// Ten thousand targets are scraped one after the other, each at its offset in the interval. Between scrapes they take
+// only memory. When the receiver stops they are gone at once.
 func TestTenThousandTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
@@ -287,8 +288,8 @@ func TestTenThousandTargets(t *testing.T) {
 	})
 }
 
-// When a reload takes all targets but one away, the series of each end once, at its place in the interval, and nothing of
-// it stays.
+// When a reload removes all targets except one, the series of each end once, at its offset in the interval, and nothing
+// leaks.
 func TestTenThousandTargetsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
@@ -321,7 +322,7 @@ func TestTenThousandTargetsLeave(t *testing.T) {
 	})
 }
 
-// When a change of labels makes all targets others, those that leave have hung up before the others call.
+// When a change of labels makes all targets new ones, the old ones close their connections before the new ones connect.
 func TestTenThousandTargetsBecomeOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
@@ -336,8 +337,7 @@ func TestTenThousandTargetsBecomeOthers(t *testing.T) {
 	})
 }
 
-// Ten thousand targets that go down at once are a line in the log each, however often they are asked, and another when
-// they are up again.
+// If ten thousand targets go down at once, each is logged once, however often it is scraped, and again when it is up.
 func TestTenThousandTargetsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
@@ -359,8 +359,8 @@ func TestTenThousandTargetsDown(t *testing.T) {
 	})
 }
 
-// Targets that never answer cost a goroutine each for as long as their timeout, unless there is a limit. None of them
-// keeps the receiver from stopping.
+// Targets that never respond hold a goroutine each until their timeout, unless there is a limit. None of them keeps the
+// receiver from stopping.
 func TestTenThousandTargetsHang(t *testing.T) {
 	for _, limit := range []int64{0, 100} {
 		synctest.Test(t, func(t *testing.T) {

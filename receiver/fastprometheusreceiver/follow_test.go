@@ -26,7 +26,7 @@ config:
   scrape_config_files: [%q]
 `
 
-// jobFile is a scrape_config_files file with one job and a fast interval.
+// jobFile returns a file for scrape_config_files with one job and a short interval.
 func jobFile(name, address, extra string) string {
 	return fmt.Sprintf("scrape_configs:\n- job_name: %s\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n"+
 		"  static_configs: [{targets: [%s]}]\n%s", name, address, extra)
@@ -48,7 +48,7 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, 1, r.log.FilterMessage("Applied changed configuration files").Len())
 }
 
-// A configuration that is wrong changes nothing, and is complained about once.
+// An invalid configuration changes nothing, and is logged once.
 func TestReloadForTheWorse(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -76,7 +76,7 @@ func TestReloadForTheWorse(t *testing.T) {
 	rejected := r.counters.rejected.Load()
 	huge, err := os.Create(file + ".huge")
 	require.NoError(t, err)
-	require.NoError(t, huge.Truncate(1<<40)) // of holes
+	require.NoError(t, huge.Truncate(1<<40)) // a sparse file
 	require.NoError(t, huge.Close())
 	require.NoError(t, os.Rename(file+".huge", file))
 	require.Eventually(t, func() bool { return r.counters.rejected.Load() == rejected+1 }, patience, glance)
@@ -91,7 +91,8 @@ func TestReloadForTheWorse(t *testing.T) {
 	require.Eventually(t, func() bool { return r.counters.applied.Load() == 1 }, patience, glance)
 }
 
-// What is wrong with a configuration may be what it names: that may come later, as secrets do which are mounted by themselves.
+// A configuration may be invalid only because a file that it names is missing: that may appear later, as secrets do
+// that are mounted separately.
 func TestReloadOnceWhatIsNamedIsThere(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	folder := t.TempDir()
@@ -111,7 +112,7 @@ func TestReloadOnceWhatIsNamedIsThere(t *testing.T) {
 	assert.Equal(t, 1, r.log.FilterMessageSnippet("Keeping the old configuration").Len())
 }
 
-// What a change leaves alone is kept: connections, plans, the state of targets.
+// What a change does not affect is kept: connections, plans and the state of targets.
 func TestReloadKeepsWhatStillFits(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -131,7 +132,7 @@ func TestReloadKeepsWhatStillFits(t *testing.T) {
 	r.await(t, is("requests", 42))
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 
-	// A change of what pages mean ends the series that it leaves out, at once.
+	// A change of relabelling ends the series that it drops at once.
 	fill(t, file, jobFile("job", a.address(), "  metric_relabel_configs: [{source_labels: [code], regex: \"500\", action: drop}]\n"))
 	require.Eventually(t, func() bool { return r.toolsOf("job").page != tools.page }, patience, glance)
 	marker := r.await(t, stale("requests"))
@@ -142,7 +143,7 @@ func TestReloadKeepsWhatStillFits(t *testing.T) {
 	assert.Empty(t, r.some(is("requests", 1)))
 }
 
-// Every kind of thing that a job may have, written the same again, is the same.
+// A job with every kind of setting equals itself when it is written again.
 func TestGearOfAnUnchangedJob(t *testing.T) {
 	const text = `
 config:
@@ -182,14 +183,14 @@ config:
 	}
 }
 
-// parts returns what a target keeps from scrape to scrape.
+// parts returns what a target keeps between scrapes.
 func (t *target) parts() (*fetch.Target, *page.Target) {
 	t.busy.Lock()
 	defer t.busy.Unlock()
 	return t.fetch, t.page
 }
 
-// When discovery changes its mind about other targets, those that stay keep what they have.
+// When discovery changes other targets, those that stay keep their state.
 func TestDiscoveryKeepsWhatStillFits(t *testing.T) {
 	stays, goes, comes := newEndpoint(t, text), newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -234,7 +235,7 @@ config:
 	assert.Empty(t, r.some(of(stays, func(p point) bool { return p.stale })))
 }
 
-// Failures go to the file of the day, also those of targets that discovery has not told of the change yet.
+// Failures are written to the current log file, even those of targets that discovery has not updated yet.
 func TestFailureLogFileIsOpenedAnew(t *testing.T) {
 	target := newEndpoint(t, text)
 	target.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -270,7 +271,7 @@ func (r *rig) onlyTarget(t testing.TB) *target {
 	return all[0]
 }
 
-// Changes that keep coming while scrapes are in progress do no harm.
+// Changes during scrapes do no harm.
 func TestReloadUnderLoad(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -297,7 +298,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	require.Eventually(t, func() bool { return len(r.allJobs()) <= 12 }, patience, glance)
 }
 
-// A timeout that changes, of a job or of a target, is reported from then on, and no series ends by that.
+// A changed timeout, of a job or of a target, is reported from then on, and no series ends because of it.
 func TestTimeoutChanges(t *testing.T) {
 	p := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
@@ -326,7 +327,8 @@ func TestTimeoutChanges(t *testing.T) {
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
 
-// A target that discovery loses and finds again before its series are called stale goes on as if nothing had happened.
+// A target that discovery loses and finds again before its staleness markers are sent goes on as if nothing had
+// happened.
 func TestTargetComesBack(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "targets.json")

@@ -20,7 +20,7 @@ var (
 	errFull    = errors.New("sending queue is full")
 )
 
-// close makes a gate hold back targets, which it returns.
+// close makes a gate hold back targets, and returns them.
 func (g *gate) close(targets int) []refusal {
 	all := make([]refusal, targets)
 	for i := range all {
@@ -29,7 +29,7 @@ func (g *gate) close(targets int) []refusal {
 	return all
 }
 
-// The targets that are held back come through about once each interval, all of them together, and each in its turn.
+// The targets that are held back are tried about once each interval in total, and in turn.
 func TestGateLetsEachTargetProbe(t *testing.T) {
 	for _, targets := range []int{evidence, 100, 300} {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestGateLetsEachTargetProbe(t *testing.T) {
 			probes := make([]int, targets)
 			rounds := 4 * targets
 			for range rounds {
-				// They come close after one another, and always in the same order.
+				// They come shortly after each other, and always in the same order.
 				for i := range all {
 					if g.admits(&all[i]) {
 						probes[i]++
@@ -60,7 +60,7 @@ func TestGateLetsEachTargetProbe(t *testing.T) {
 	}
 }
 
-// Targets that are there no more do not keep those that are waiting: as many come through as before.
+// Targets that were removed do not reduce the number of tries of those that are still held back.
 func TestGateForgetsThoseThatHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(paths{1, 1})
@@ -69,7 +69,7 @@ func TestGateForgetsThoseThatHaveGone(t *testing.T) {
 		for i := range all[len(stay):] {
 			g.leave(&all[len(stay):][i])
 		}
-		g.leave(&refusal{}) // of one that was never refused
+		g.leave(&refusal{}) // one that was never refused
 		probes := 0
 		for range 100 {
 			time.Sleep(time.Second)
@@ -87,7 +87,7 @@ func TestGateForgetsThoseThatHaveGone(t *testing.T) {
 	})
 }
 
-// The first whose metrics are taken opens it for all, and the evidence is collected anew.
+// The first success opens the gate for all, and it starts to count refusals anew.
 func TestGateOpensForAll(t *testing.T) {
 	g := newGate(paths{1, 1})
 	all := g.close(1000)
@@ -111,8 +111,8 @@ func TestGateOpensForAll(t *testing.T) {
 	assert.True(t, begins && refusing)
 }
 
-// Targets that are refused over and over are no evidence against the pipeline, if others are taken between, or if they are
-// few. Those that were not refused are never held back.
+// Repeated refusals do not close the gate if other targets succeed in between, or if the targets are few. Targets that
+// were not refused are never held back.
 func TestGateTellsTargetsFromThePipeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(paths{1, 1})
@@ -133,7 +133,7 @@ func TestGateTellsTargetsFromThePipeline(t *testing.T) {
 	})
 }
 
-// An error closes the gate only if it says that nobody took the metrics.
+// An error closes the gate only if it says that nobody accepted the metrics.
 func TestRefusalsByAll(t *testing.T) {
 	two := multierr.Append(errLimited, errFull)
 	wrapped := consumererror.NewDownstream(fmt.Errorf("processor: %w", errLimited))
@@ -161,7 +161,7 @@ func TestRefusalsByAll(t *testing.T) {
 	}
 }
 
-// A refusal that somebody may not share opens the gate for all.
+// A refusal that other targets may not get opens the gate for all.
 func TestGateStaysOpenForPipelinesThatAreWell(t *testing.T) {
 	g := newGate(paths{2, 2})
 	all := make([]refusal, 1000)

@@ -38,7 +38,7 @@ const (
 	glance   = 5 * time.Millisecond
 )
 
-// An endpoint is a target whose answer can be changed.
+// An endpoint is a target with a changeable response.
 type endpoint struct {
 	*httptest.Server
 
@@ -69,7 +69,7 @@ func (p *endpoint) text(text string) {
 
 func (p *endpoint) address() string { return strings.TrimPrefix(p.URL, "http://") }
 
-// A rig is a receiver at work and all that can be seen of it.
+// A rig is a running receiver and all that can be observed of it.
 type rig struct {
 	*scraper
 
@@ -82,13 +82,13 @@ type rig struct {
 
 type option func(*rig)
 
-// withoutTraces spares the memory of test telemetry, which keeps every span.
+// withoutTraces saves the memory of test telemetry, which keeps every span.
 func withoutTraces(r *rig) { r.untraced = true }
 
-// withConsumer puts something else in the sink's place.
+// withConsumer replaces the sink.
 func withConsumer(next consumer.Metrics) option { return func(r *rig) { r.to = next } }
 
-// configure reads a receiver's section, of which ADDRESS and the like have been filled in.
+// configure reads the section of a receiver.
 func configure(t testing.TB, text string) *Config {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -101,7 +101,7 @@ func configure(t testing.TB, text string) *Config {
 	return cfg
 }
 
-// run starts a receiver, and stops it when the test ends.
+// run starts a receiver, which runs until the test ends.
 func run(t testing.TB, text string, options ...option) *rig {
 	t.Helper()
 	r := prepare(t, configure(t, text), options...)
@@ -140,7 +140,7 @@ func (r *rig) stranger() *target {
 
 var _ receiver.Metrics = (*scraper)(nil)
 
-// A point is a data point of any number, as tests look at it.
+// A point is a number data point in the form that tests compare.
 type point struct {
 	job, instance, name string
 	value               float64
@@ -148,7 +148,7 @@ type point struct {
 	at                  time.Time
 }
 
-// points returns the numbers that a sink has.
+// points returns the number data points in a sink.
 func points(all []pmetric.Metrics) []point {
 	var out []point
 	for _, md := range all {
@@ -181,7 +181,7 @@ func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	}
 }
 
-// some returns the points that the condition holds for.
+// some returns the points that meet the condition.
 func (r *rig) some(condition func(point) bool) []point {
 	var out []point
 	for _, p := range points(r.sink.AllMetrics()) {
@@ -192,7 +192,7 @@ func (r *rig) some(condition func(point) bool) []point {
 	return out
 }
 
-// await waits for a point that the condition holds for, and returns it.
+// await waits for a point that meets the condition, and returns it.
 func (r *rig) await(t *testing.T, condition func(point) bool) point {
 	t.Helper()
 	var found []point
@@ -215,14 +215,14 @@ func stale(name string) func(point) bool {
 	return func(p point) bool { return p.name == name && p.stale }
 }
 
-// fill puts a list of targets for file_sd in a file, in one move.
+// fill replaces the content of a file atomically.
 func fill(t *testing.T, file, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
-// total adds up the points of a metric of our own.
+// total sums up the points of one of our own metrics.
 func total(t *testing.T, m metricdata.Metrics) float64 {
 	t.Helper()
 	var sum float64

@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// manyLabels is a series with so many labels, each with a value of its own.
+// manyLabels returns a series with this many labels, each with another value.
 func manyLabels(n int) string {
 	var out strings.Builder
 	out.WriteString("crowded{")
@@ -80,7 +80,7 @@ var hostilePages = func() []trial {
 	plain("NUL in a name", "a\x00b 1\n", "parse")
 	plain("NUL in a label", "a{b\x00=\"c\"} 1\n", "parse")
 	plain("NUL behind a value", "a 1\x00\n", "parse")
-	plain("NUL in front", "\x00a 1\n", "") // where Prometheus takes the page to end
+	plain("NUL in front", "\x00a 1\n", "") // at which Prometheus ends the page
 	plain("only NUL", strings.Repeat("\x00", 100), "")
 	plain("bad UTF-8 in a value", "a{b=\"\xc3\x28\"} 1\n", "parse")
 	plain("bad UTF-8 in help", "# HELP a \xff\na 1\n", "parse")
@@ -168,13 +168,13 @@ var hostilePages = func() []trial {
 	return all
 }()
 
-// What hostile pages come to is what the Collector's receiver makes of them.
+// Hostile pages give the same result as in the Collector's receiver.
 func TestHostilePagesLikeTheCollectors(t *testing.T) {
 	racetest.Sequential(t)
 	compareWithTheirs(t, hostilePages)
 }
 
-// compressed are a page's answer in an encoding.
+// compressed returns a response with an encoded page.
 func compressed(t *testing.T, encoding, page string) http.HandlerFunc {
 	t.Helper()
 	var body bytes.Buffer
@@ -196,11 +196,12 @@ func compressed(t *testing.T, encoding, page string) http.HandlerFunc {
 	}
 }
 
-// Hostile pages take no more memory than a page that good may, the first time and every other, and none of it adds up.
+// Hostile pages take no more memory than a large valid page, the first time and later, and it does not add up.
 func TestHostilePagesCostWhatTheyWeigh(t *testing.T) {
 	racetest.Sequential(t)
 	const (
-		// What a scrape may allocate, garbage and the target's side of it included, and what may stay of all of them.
+		// The limits of allocations per scrape, including garbage and the target's side, and of memory that remains
+		// after all.
 		most, rest = 64 << 20, 64 << 20
 		times      = 3
 		limited    = "body_size_limit: 1MB"
@@ -256,7 +257,7 @@ func totalAlloc() uint64 {
 	return m.TotalAlloc
 }
 
-// distinctNames is a page of metrics that each have one series, without labels.
+// distinctNames returns a page of metrics with one series each, without labels.
 func distinctNames(n, first int) string {
 	var out strings.Builder
 	for i := range n {
@@ -265,7 +266,7 @@ func distinctNames(n, first int) string {
 	return out.String()
 }
 
-// Names cost more than the values of a label, but not as if each were compared with all others.
+// New names cost more than new label values, but not as if each were compared with all others.
 func TestManyNamesTakeTheirTime(t *testing.T) {
 	racetest.Sequential(t)
 	const series = 40_000
@@ -282,8 +283,8 @@ func TestManyNamesTakeTheirTime(t *testing.T) {
 		return took
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	const most = 8 // four on an idle machine; a search through all names for each would take hundreds
-	for range 20 { // on a busy machine the least of many says what it takes
+	const most = 8 // it is four on an idle machine, and hundreds if each name were compared with all others
+	for range 20 { // on a busy machine, the least of many is what it takes
 		few, many = min(few, took(values.String())), min(many, took(distinctNames(series, 0)))
 		t.Logf("%v for values, %v for names", few, many)
 		if many < most*few {
@@ -293,7 +294,8 @@ func TestManyNamesTakeTheirTime(t *testing.T) {
 	assert.Less(t, many, most*few)
 }
 
-// A page that would take more memory than one may is none, though it is small; one that is twice as long may be fine.
+// A page that would take more memory than one page may is rejected, however small it is. Another page, twice as long,
+// may be accepted.
 func TestPagesBeyondTheirMemoryFail(t *testing.T) {
 	const key, series = "max_page_memory: 8388608\n", 20_000
 	names := distinctNames(series, 1<<20)

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// watcher is an extension, and a host that has it.
+// watcher is an extension, and the host that has it.
 type watcher struct {
 	component.StartFunc
 	component.ShutdownFunc

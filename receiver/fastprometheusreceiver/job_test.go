@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// While a job with many targets is shown, it goes on.
+// A job with many targets continues while it is shown.
 func TestNobodyWaitsForWhatIsShown(t *testing.T) {
 	j := newJob(&scraper{}, "node")
 	cfg := promconfig.DefaultScrapeConfig
@@ -38,7 +38,7 @@ func TestNobodyWaitsForWhatIsShown(t *testing.T) {
 		slow.mu.Lock()
 		var shown sync.WaitGroup
 		shown.Go(show)
-		for range 1000 { // until it gets stuck at the target
+		for range 1000 { // until it is blocked by the target
 			runtime.Gosched()
 		}
 		require.Eventually(t, j.mu.TryLock, 10*time.Second, time.Millisecond)
@@ -48,7 +48,8 @@ func TestNobodyWaitsForWhatIsShown(t *testing.T) {
 	}
 }
 
-// Targets of a job that has ended retire one by one, and each has the job looked at. By the last time there may be another job of its name.
+// Targets of a job that has ended retire one by one, and each time the job is checked. By the last time there may be
+// another job of the same name.
 func TestAJobThatHasEndedLeavesItsSuccessorAlone(t *testing.T) {
 	client, err := fetch.NewClient(&promconfig.ScrapeConfig{JobName: "node"}, fetch.Options{})
 	require.NoError(t, err)

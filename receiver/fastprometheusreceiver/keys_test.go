@@ -31,7 +31,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// keysOf lists the keys that Prometheus reads into a section.
+// keysOf returns the keys of a section of Prometheus' configuration.
 func keysOf(section any) (keys []string) {
 	of := reflect.TypeOf(section)
 	for i := range of.NumField() {
@@ -48,7 +48,7 @@ func keysOf(section any) (keys []string) {
 	return keys
 }
 
-// keysPage is what most targets serve that keys are tried on.
+// keysPage is the page of most targets of these tests.
 const keysPage = `# TYPE a counter
 a{job="own"} 1
 b{c="dddddddddddddddddddddddddddddddddddddddddddddddddd"} 2 1000
@@ -58,17 +58,18 @@ h_sum 1
 h_count 1
 `
 
-// A difference is what a key makes, as seen from outside.
+// A difference describes what a key changes, as seen from outside.
 type difference struct {
-	// keys are the value of the key, and on further lines what a job has with it and without.
+	// keys is the value of the key, and on further lines what a job has both with it and without it.
 	keys string
-	// want are words that are in the sight of the job with the key and not in that of the other, with a minus in front the
+	// want are words that occur in the sight of the job with the key and not in that of the other, or, after a minus,
+	// the
 	// other way round.
 	want string
 	kind string // of page
 }
 
-// differences has every key of a scrape configuration. BANK, AUTHORITY, KEY, DIR and PROXY are filled in.
+// differences has every key of a scrape configuration. BANK, AUTHORITY, KEY, DIR and PROXY are replaced.
 var differences = map[string]difference{
 	"always_scrape_classic_histograms":   {"true\nscrape_native_histograms: true", `both_seconds "Both." Histogram`, "go"},
 	"authorization":                      {"{credentials: honk}", "Authorization:[Bearer honk]", "text"},
@@ -115,7 +116,7 @@ var differences = map[string]difference{
 	"track_timestamps_staleness":         {"true", "b ends", "vanishing"},
 }
 
-// A sight is all that was ever seen of a job.
+// A sight is everything that was ever observed of a job.
 type sight struct {
 	reports int
 	empty   bool // all its targets are dropped, so there will be no reports
@@ -130,7 +131,7 @@ type gallery struct {
 
 func (*gallery) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// of is called with the lock held.
+// of has to be called with the lock held.
 func (g *gallery) of(job string) *sight {
 	if g.sights[job] == nil {
 		g.sights[job] = &sight{words: map[string]bool{}}
@@ -163,7 +164,7 @@ func (g *gallery) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// asked records a request, and tells how many there were before it.
+// asked records a request, and returns how many there were before.
 func (g *gallery) asked(r *http.Request) int {
 	_, job, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if r.Method == http.MethodConnect {
@@ -176,7 +177,7 @@ func (g *gallery) asked(r *http.Request) int {
 	return seen.reports
 }
 
-// serve answers with the kind of page that is the first part of the path.
+// serve serves the kind of page that the first part of the path names.
 func (g *gallery) serve(b *bank) http.HandlerFunc {
 	client, guarded := goClient(), b.guarded(serveText)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +204,7 @@ func (g *gallery) serve(b *bank) http.HandlerFunc {
 	}
 }
 
-// tell adds what can be seen of the receiver itself.
+// tell adds what can be observed of the receiver itself.
 func (g *gallery) tell(r *rig, log string) {
 	failures, _ := os.ReadFile(log)
 	for _, job := range r.Snapshot().Jobs {
@@ -222,7 +223,8 @@ func (g *gallery) tell(r *rig, log string) {
 	}
 }
 
-// has reports whether words were seen of a job. That they were not is only certain when enough was.
+// has reports whether words were observed of a job, and whether that is certain. That they were not is certain only
+// after enough observations.
 func (g *gallery) has(job, words string) (seen, certain bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,7 +235,7 @@ func (g *gallery) has(job, words string) (seen, certain bool) {
 	return seen, seen || of.reports > 2 || of.empty
 }
 
-// startHTTP2 starts a server that speaks HTTP/2 alone. Go's would speak HTTP/1.1 with who does not offer it.
+// startHTTP2 starts a server that speaks only HTTP/2. Go's would speak HTTP/1.1 with clients that do not offer it.
 func startHTTP2(s *httptest.Server) {
 	s.EnableHTTP2 = true
 	s.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -248,7 +250,7 @@ func startHTTP2(s *httptest.Server) {
 	startTLS(s)
 }
 
-// Whatever a job may say makes a difference to its scrapes.
+// Every key of a scrape configuration makes a difference to scrapes.
 func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 	require.Equal(t, keysOf(promconfig.ScrapeConfig{}), slices.Sorted(maps.Keys(differences)), "Prometheus has other keys than this test")
 	b, dir := newBank(t), t.TempDir()
@@ -323,7 +325,7 @@ func TestEveryKeyOfAJobMakesADifference(t *testing.T) {
 	}
 }
 
-// globals has every key of the global section, and a value that is not the default.
+// globals has every key of the global section with a value that is not the default.
 var globals = map[string]string{
 	"always_scrape_classic_histograms":   "true",
 	"body_size_limit":                    "10MB",
@@ -348,7 +350,8 @@ var globals = map[string]string{
 	"target_limit":                       "1",
 }
 
-// What holds for all jobs reaches each, where the test above shows what comes of it. The rest says nothing about scrapes,
+// Global keys that concern scrapes apply to each job, and the test above shows their effect. The others do not concern
+// scrapes,
 // and the README says so.
 func TestEveryKeyOfAllJobsReachesThem(t *testing.T) {
 	require.Equal(t, keysOf(promconfig.GlobalConfig{}), slices.Sorted(maps.Keys(globals)), "Prometheus has other keys than this test")
@@ -375,7 +378,7 @@ func TestEveryKeyOfAllJobsReachesThem(t *testing.T) {
 	}
 }
 
-// References to secrets need something that would resolve them, which a Collector does not have.
+// References to secrets need a secret manager, which a Collector does not have.
 func TestReferencesToSecretsAreErrors(t *testing.T) {
 	found := 0
 	for section, of := range map[string]struct {
@@ -410,8 +413,9 @@ func TestReferencesToSecretsAreErrors(t *testing.T) {
 	assert.Equal(t, 8, found)
 }
 
-// collectorKeys lists the keys that a component's configuration has, as paths. What is in the types that others made is the
-// same wherever these are used.
+// collectorKeys returns the keys of a component's configuration, as paths. It leaves out the contents of types of other
+// authors,
+// which are the same wherever they are used.
 func collectorKeys(of reflect.Type, path string) (keys []string) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -436,7 +440,7 @@ func collectorKeys(of reflect.Type, path string) (keys []string) {
 	return keys
 }
 
-// Configurations of the Collector's receiver are this one's, too.
+// Configurations of the Collector's Prometheus receiver are valid for this one, too.
 func TestEveryKeyOfTheCollectorsReceiverIsThere(t *testing.T) {
 	theirs := collectorKeys(reflect.TypeFor[prometheusreceiver.Config](), "")
 	require.Contains(t, theirs, "target_allocator.collector_id")

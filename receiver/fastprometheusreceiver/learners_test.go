@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// places is how many are free.
+// places returns how many are free.
 func (h *learners) places() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func TestLearnersShareTheirRoom(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, learnersFactor, h.places(), "a place is kept for a turn, whatever its page does")
 
-		for i := range 2 * learnersFactor { // places that are free go to the first
+		for i := range 2 * learnersFactor { // free places go to the first
 			require.Equal(t, i < learnersFactor, (&learner{home: h}).wait(t.Context(), time.Millisecond))
 		}
 		first.end()

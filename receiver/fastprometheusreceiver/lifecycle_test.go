@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Shutdown in the middle of everything returns, and leaves nothing behind.
+// Shutdown returns in the middle of everything, and leaves nothing behind.
 func TestShutdownUnderLoad(t *testing.T) {
 	target := newEndpoint(t, text)
 	hanging := newEndpoint(t, "")
@@ -49,7 +49,7 @@ config:
 	}
 }
 
-// A pipeline that never returns does not keep Shutdown beyond its time.
+// A pipeline that never returns does not delay Shutdown beyond its limit.
 func TestShutdownWithStuckPipeline(t *testing.T) {
 	target := newEndpoint(t, text)
 	entered := make(chan struct{}, 100)
@@ -67,7 +67,7 @@ func TestShutdownWithStuckPipeline(t *testing.T) {
 	require.ErrorIs(t, r.Shutdown(ctx), context.DeadlineExceeded)
 }
 
-// More scrapes than slots go on while a pipeline is waiting for something.
+// More scrapes than slots continue while a pipeline blocks.
 func TestSlotsAreLent(t *testing.T) {
 	target := newEndpoint(t, text)
 	var inside atomic.Int64
@@ -114,7 +114,7 @@ config:
 	assert.NotEmpty(t, r.some(is("requests", 42)))
 }
 
-// A target that discovery no longer finds is not scraped once more.
+// A target that service discovery no longer finds gets no last scrape.
 func TestScrapeOnShutdownSparesWhoLeaves(t *testing.T) {
 	stays, goes := newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -135,7 +135,7 @@ config:
 	assert.Zero(t, goes.served.Load())
 }
 
-// Nor does a target that does not answer keep the receiver for longer than a pipeline may.
+// A target that does not respond does not delay the receiver longer than a pipeline may.
 func TestScrapeOnShutdownOfTargetsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: time.Hour}

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
-// Limits that nobody has set follow the memory there is, and say so.
+// Limits that are not set follow the available memory, and are reported.
 func TestLimitsFollowTheMemory(t *testing.T) {
 	f := func(memory, body, page, bodies int64) limits {
 		t.Helper()
@@ -23,7 +23,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 		return l
 	}
 	const mib = 1 << 20
-	f(0, 256*mib, 2048*mib, 128*mib) // nobody knows
+	f(0, 256*mib, 2048*mib, 128*mib) // unknown memory
 	f(64<<30, 256*mib, 2048*mib, 128*mib)
 	f(32*mib, 32*mib, 64*mib, 16*mib)
 	l := f(512*mib, 128*mib, 256*mib, 64*mib)

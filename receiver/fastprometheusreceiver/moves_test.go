@@ -28,14 +28,15 @@ import (
 
 const divided = 30 // targets
 
-// A divider is a target allocator that divides the targets of a fleet among members. It is a real server, and hangs up after each answer: a bubble of
-// synctest in which somebody waits for the network stands still.
+// A divider is a target allocator that divides the targets of a fleet among members. It is a real server, and closes
+// connections after each response:
+// a synctest bubble in which a goroutine waits for the network does not advance.
 type divider struct {
 	*httptest.Server
 
 	mu     sync.Mutex
 	owners [divided]string
-	mute   bool // of who the members are
+	mute   bool // does not list the members
 }
 
 func newDivider(t *testing.T) *divider {
@@ -102,7 +103,7 @@ func (d *divider) of(member string) []addresses {
 	return []addresses{own}
 }
 
-// divide gives each target to one of the members.
+// divide assigns each target to one of the members.
 func (d *divider) divide(members ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +120,7 @@ func (d *divider) divide(members ...string) {
 type ledger struct {
 	mu     sync.Mutex
 	times  map[string][]time.Time
-	called []point // stale
+	called []point // stale markers
 }
 
 func (*ledger) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -138,32 +139,35 @@ func (l *ledger) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// longestDeath is for how long the targets of a member that dies are nobody's: until the allocator decides, all take that up, and many are scraped at once.
+// longestDeath is how long the targets of a dead member belong to nobody: until the allocator decides, all members
+// follow, and many targets are scraped at once.
 const longestDeath = 5*time.Second + 3*time.Second/2 + time.Second
 
-// What the allocator says is not of who leaves while it says so: it may have said that before.
+// A response of the allocator does not count for targets that disappear while it is requested: it may be from before.
 func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m moves
 		here := map[uint64]struct{}{1: {}, 2: {}}
 		ask := func() (map[uint64]struct{}, error) {
 			said := maps.Clone(here)
-			time.Sleep(time.Second) // until that is here
+			time.Sleep(time.Second) // until the response is here
 			return said, t.Context().Err()
 		}
 		var asking sync.WaitGroup
 		first := time.Now()
 		asking.Go(func() { assert.True(t, m.has(1, first, ask)) })
 		time.Sleep(time.Second / 2)
-		delete(here, 2) // that is cloned already
+		delete(here, 2) // after the clone
 		second := time.Now()
 		asking.Wait()
 		assert.False(t, m.has(2, second, ask))
 	})
 }
 
-// Three members divide targets, and one of them dies and comes back, again and again, at any time. What the others have all the while is scraped at each
-// interval. What a dead one had is scraped as soon as others have it, and then in its turn. Nothing else is scraped by two, and nothing called stale.
+// Three members divide targets, and one of them dies and comes back repeatedly, at any time. The targets of the others
+// are scraped at every
+// interval. Those of the dead member are scraped as soon as others have them, and then regularly. Nothing else is
+// scraped twice, and nothing is marked stale.
 func TestTargetsMoveInOneMoment(t *testing.T) {
 	d := newDivider(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +187,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 			members[name] = start(name)
 			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 		}
-		// The allocator decides at any time, but while members ask one after another.
+		// The allocator decides at any time, except while members ask one after the other.
 		decide := func(among ...string) {
 			time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
 			if into := time.Since(time.Now().Truncate(time.Second)); into < 60*time.Millisecond {
@@ -199,7 +203,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 			deaths = append(deaths, time.Now())
 			decide("a", "c")
 			time.Sleep(35 * time.Second)
-			if random.IntN(2) == 0 { // its pod is known before it has begun
+			if random.IntN(2) == 0 { // its pod is known before it starts
 				decide("a", "b", "c")
 				members["b"] = start("b")
 			} else {
@@ -217,7 +221,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, l.times, divided)
 		assert.Empty(t, l.called)
-		// isOrphan reports whether the scrape of a target was soon after its owner had died.
+		// isOrphan reports whether a scrape of a target was soon after the death of its owner.
 		isOrphan := func(target int, at time.Time) bool {
 			return target%3 == 1 && slices.ContainsFunc(deaths, func(death time.Time) bool {
 				return at.After(death) && at.Sub(death) < longestDeath+fleetInterval
@@ -249,7 +253,7 @@ func TestTargetsMoveInOneMoment(t *testing.T) {
 	})
 }
 
-// Where members ask for targets once in a minute, they ask as soon as one of them is gone.
+// Members that ask for targets once a minute ask immediately when one of them is gone.
 func TestMembersAskOutOfTurn(t *testing.T) {
 	d := newDivider(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +282,7 @@ func TestMembersAskOutOfTurn(t *testing.T) {
 			for k := 1; k < len(times); k++ {
 				most := fleetInterval + fleetInterval/100
 				if i%3 == 1 && times[k].After(died) && times[k-1].Before(died) {
-					most += 10 * time.Second // they look every 5, take four fifths of that to agree, and begin within one
+					most += 10 * time.Second // they check every 5, need four fifths of that to agree, and start within one
 				}
 				assert.LessOrEqual(t, times[k].Sub(times[k-1]), most, "target %d at %s after the death", i, times[k].Sub(died))
 			}
@@ -288,10 +292,11 @@ func TestMembersAskOutOfTurn(t *testing.T) {
 	})
 }
 
-// A target that goes to another member and comes back, because that one dies, is not called stale by the one that has it again and has not yet been told.
+// A target that moves to another member and back, because that one dies, is not marked stale by its owner, which has
+// not been told of the return yet.
 func TestTargetThatIsGivenBackBetweenRounds(t *testing.T) {
 	d := newDivider(t)
-	d.mute = true // or they would ask out of turn
+	d.mute = true // otherwise they would ask out of turn
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{latency: fleetLatency}
 		l := &ledger{times: map[string][]time.Time{}}
@@ -305,7 +310,8 @@ func TestTargetThatIsGivenBackBetweenRounds(t *testing.T) {
 		d.divide("a")
 		a := start("a")
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
-		// It is told in the next round that a third of its targets are b's, and in the one after it that they are its own again.
+		// In the next round it learns that a third of its targets are b's, and in the round after that they are its own
+		// again.
 		d.divide("a", "b")
 		b := start("b")
 		time.Sleep(40 * time.Second)

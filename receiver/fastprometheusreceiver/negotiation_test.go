@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// goClient serves metrics of every kind in whichever format is asked for, as Go's own client does.
+// goClient serves metrics of every kind in the requested format, using Go's client library.
 func goClient() http.Handler {
 	registry := prometheus.NewRegistry()
 	exemplar := prometheus.Labels{"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "flock": "north"}
@@ -37,7 +37,7 @@ func goClient() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// A fixed metric is always the same.
+// A fixed metric never changes.
 type fixed struct{ prometheus.Metric }
 
 func (f fixed) Describe(to chan<- *prometheus.Desc) { to <- f.Desc() }
@@ -49,7 +49,7 @@ basic_auth: {username: goose, password: "h o:nk"}
 http_headers: {X-Flock: {values: [north, south], secrets: [hidden]}}
 relabel_configs: [{target_label: __param_module, replacement: "a b&c"}, {target_label: __metrics_path__, replacement: "/${1}", source_labels: [__metrics_path__], regex: "/(.*)"}]`
 
-// Whatever the keys about formats say, the request is the Collector's receiver's, and so is what comes of the answer.
+// With any keys about formats, the request is the same as that of the Collector's receiver, and so is the result.
 func TestNegotiatesLikeTheCollectors(t *testing.T) {
 	client := goClient()
 	var all []trial
@@ -84,7 +84,7 @@ func TestNegotiatesLikeTheCollectors(t *testing.T) {
 	} {
 		all = append(all, trial{name: strings.ReplaceAll(keys, "\n", " "), keys: keys, answer: client.ServeHTTP})
 	}
-	// Who has the type that was offered last, or one that was not offered.
+	// Servers that respond with the last offered type, or with one that was not offered.
 	all = append(all,
 		trial{"text to who offers protobuf", "scrape_protocols: [PrometheusProto]", answers(typeText, "a 1\n"), ""},
 		trial{"OpenMetrics to who offers text", "scrape_protocols: [PrometheusText0.0.4]", answers(typeOpenMetrics, "# TYPE a counter\na_total 1\n# EOF\n"), ""},

@@ -24,12 +24,12 @@ import (
 	"go.uber.org/multierr"
 )
 
-// A pipeline takes the metrics of a fleet as a test wants it to.
+// A pipeline handles the metrics of a fleet as a test wants it to.
 type pipeline struct {
 	consume func(ctx context.Context, instance string) error
 
 	mu     sync.Mutex
-	got    map[string]int // scrapes that were taken, by instance
+	got    map[string]int // accepted scrapes, by instance
 	inside atomic.Int64   // calls that have not returned
 }
 
@@ -71,18 +71,19 @@ func (p *pipeline) of(target int) int {
 	return p.got[fleetAddress(target)]
 }
 
-// scene is targets of a fleet that are scraped at an interval, at a place in it that is each target's own.
+// scene has targets of a fleet that are scraped at an interval, each at its own offset.
 type scene struct {
 	targets  int
 	interval time.Duration
 	options  string
 	paths    paths
-	most     int64 // memory for what waits in the pipeline; 0 leaves it as it is
+	most     int64 // memory for scrapes that wait in the pipeline; 0 leaves the default
 	fleet    fleet
 }
 
-// launch starts a receiver, and counts from when it knows its targets. It returns in a moment in which no scrape begins, so
-// that each target has as many of them in each interval from there on.
+// launch starts a receiver, and resets the counters when it knows its targets. It returns at a time when no scrape
+// begins, so
+// that each target has the same number of scrapes in each interval from then on.
 func (s *scene) launch(t *testing.T, next *pipeline) *rig {
 	t.Helper()
 	s.fleet.latency = max(s.fleet.latency, time.Millisecond)
@@ -121,10 +122,10 @@ func (s *scene) launch(t *testing.T, next *pipeline) *rig {
 	return r
 }
 
-// due is how many scrapes there are in so many intervals.
+// due returns how many scrapes there are in the given number of intervals.
 func (s *scene) due(intervals int) int { return s.targets * intervals }
 
-// accounted is how many scrapes were made or left out, with those that have just begun or may yet be made up for.
+// accounted returns how many scrapes were made or skipped, and how many have just begun or may still be made up for.
 func (r *rig) accounted() (sure, open int) {
 	for _, j := range r.allJobs() {
 		for _, t := range j.all() {
@@ -138,7 +139,7 @@ func (r *rig) accounted() (sure, open int) {
 
 func taking(context.Context, string) error { return nil }
 
-// One target whose metrics are refused, in whichever way, takes nothing from the others.
+// A target whose metrics are refused, in whichever way, does not affect the others.
 func TestNeighboursOfARefusedTarget(t *testing.T) {
 	bad := fleetAddress(0)
 	for name, err := range map[string]error{
@@ -181,12 +182,12 @@ func TestNeighboursOfARefusedTarget(t *testing.T) {
 	}
 }
 
-// One of two pipelines that refuses everything takes nothing from the other, whatever is known of them.
+// If one of two pipelines refuses everything, the other one is not affected, whatever is known about them.
 func TestNeighboursOfARefusingPipeline(t *testing.T) {
 	for _, behind := range []paths{{}, {1, 2}, {2, 2}, {2, 3}} {
 		for _, err := range []error{errFull, errLimited} {
 			if behind.pipelines == 1 && errors.Is(err, errLimited) {
-				continue // it comes before both exporters
+				continue // the limiter comes before both exporters
 			}
 			synctest.Test(t, func(t *testing.T) {
 				s := scene{targets: 100, interval: 10 * time.Second, paths: behind}
@@ -207,7 +208,7 @@ func TestNeighboursOfARefusingPipeline(t *testing.T) {
 	}
 }
 
-// A pipeline that refuses everything, which is known of it, is not scraped for. When it takes metrics again, all targets are
+// A pipeline that is known to refuse everything stops scrapes. When it accepts metrics again, all targets are
 // scraped at once.
 func TestPipelineThatRefuses(t *testing.T) {
 	for behind, err := range map[paths]error{
@@ -241,7 +242,7 @@ func TestPipelineThatRefuses(t *testing.T) {
 			assert.Equal(t, s.due(4+minutes*6), sure)
 
 			refusing.Store(false)
-			time.Sleep(2 * s.interval) // in which a probe comes through
+			time.Sleep(2 * s.interval) // during which a probe is accepted
 			taken := p.total()
 			time.Sleep(s.interval)
 			assert.Equal(t, s.due(1), p.total()-taken)
@@ -252,7 +253,7 @@ func TestPipelineThatRefuses(t *testing.T) {
 	}
 }
 
-// A pipeline may take its time. As long as there is memory for what waits in it, no scrape is lost.
+// A pipeline may be slow. As long as there is memory for the scrapes that wait in it, none is lost.
 func TestSlowPipelineTakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scene{targets: 200, interval: 2 * time.Second}
@@ -268,7 +269,7 @@ func TestSlowPipelineTakesAll(t *testing.T) {
 	})
 }
 
-// A pipeline that takes longer than the interval is as busy as it can be, and what is not scraped for it is counted.
+// A pipeline that takes longer than the interval is fully used, and skipped scrapes are counted.
 func TestPipelineSlowerThanTheInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scene{targets: 200, interval: 2 * time.Second}
@@ -290,8 +291,8 @@ func TestPipelineSlowerThanTheInterval(t *testing.T) {
 	})
 }
 
-// A pipeline that takes nothing for a minute: memory stays within its bound, every scrape that is left out is counted while
-// that lasts, and when it goes on there is no rush.
+// A pipeline blocks for a minute: memory stays within its limit, every skipped scrape is counted meanwhile,
+// and there is no rush afterwards.
 func TestPipelineThatBlocksForAMinute(t *testing.T) {
 	for name, most := range map[string]int64{"room for all": 1 << 30, "room for some": 50 * scrapeWeight} {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +345,7 @@ func TestPipelineThatBlocksForAMinute(t *testing.T) {
 	}
 }
 
-// With little memory the targets share what the pipeline takes.
+// With little memory, the targets share what the pipeline accepts.
 func TestLittleRoomIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scene{targets: 100, interval: 10 * time.Second, most: 20 * scrapeWeight}
@@ -366,7 +367,8 @@ func TestLittleRoomIsShared(t *testing.T) {
 	})
 }
 
-// Targets that do not answer, or only just, take nothing from the others. With places for them alone, the others' turn comes.
+// Targets that do not respond, or only just, do not affect the others. Even if all slots are taken by them, the others
+// get their turn.
 func TestNeighboursOfTargetsThatHang(t *testing.T) {
 	for _, limit := range []int{0, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -430,7 +432,7 @@ func TestShutdownWhileThePipelineFails(t *testing.T) {
 							limit = max(limit, lastWait+giveUpWait)
 						}
 						assert.LessOrEqual(t, time.Since(asked), limit)
-						time.Sleep(2 * time.Hour) // in which the last of those that are stuck return
+						time.Sleep(2 * time.Hour) // until the last of the stuck calls has returned
 						synctest.Wait()
 						assert.Zero(t, p.inside.Load())
 						assert.Zero(t, s.fleet.open.Load())

@@ -24,7 +24,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A bank issues tokens over TLS, each good for a second: clients replace one ten seconds before it expires.
+// A bank issues tokens over TLS, each valid for a second: clients replace a token ten seconds before it expires.
 type bank struct {
 	*httptest.Server
 
@@ -33,7 +33,7 @@ type bank struct {
 	issued    atomic.Int64
 
 	mu    sync.Mutex
-	forms map[string]bool // what was asked for
+	forms map[string]bool // what was requested
 }
 
 const (
@@ -64,7 +64,7 @@ func newBank(t *testing.T) *bank {
 	return b
 }
 
-// startTLS starts a server that keeps to itself what clients think of its certificate.
+// startTLS starts a server that does not log the clients' TLS errors.
 func startTLS(s *httptest.Server) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -74,7 +74,7 @@ func (b *bank) section() string {
 	return fmt.Sprintf(`{client_id: goose, client_secret: honk, token_url: "%s/token", scopes: [read, metrics], endpoint_params: {audience: farm}, tls_config: {ca_file: %q}}`, b.URL, b.authority)
 }
 
-// guarded serves only who has the latest token.
+// guarded serves only requests with the latest token.
 func (b *bank) guarded(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var n int64
@@ -91,14 +91,15 @@ func serveText(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, text)
 }
 
-// hang answers nothing until the client goes away.
+// hang does not respond until the client closes the connection.
 func hang(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// A target wants a token, which has to be replaced again and again. While the token server is down so is the target, and
-// the reason is the one that is true.
+// A target requires a token, which has to be renewed again and again. While the token server is down, the target is
+// down, and
+// the reason is correct.
 func TestOAuth2(t *testing.T) {
 	b := newBank(t)
 	target := newEndpoint(t, "")
@@ -132,7 +133,7 @@ func TestOAuth2(t *testing.T) {
 	}
 }
 
-// Service discovery may want tokens as well.
+// Service discovery may require tokens as well.
 func TestOAuth2OfServiceDiscovery(t *testing.T) {
 	b := newBank(t)
 	target := newEndpoint(t, text)
@@ -159,7 +160,7 @@ config:
 	assert.Empty(t, r.some(is("up", 0)))
 }
 
-// A token server that hangs keeps nobody from stopping.
+// A token server that hangs does not delay Shutdown.
 func TestShutdownWhileTokenServersHang(t *testing.T) {
 	b := newBank(t)
 	waiting := make(chan struct{}, 100)
@@ -185,6 +186,6 @@ config:
 	began := time.Now()
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Less(t, time.Since(began), patience/2)
-	b.trouble.Store(nil)       // the client asks again when it is hung up on
-	b.CloseClientConnections() // of Prometheus' service discovery, which does not
+	b.trouble.Store(nil)       // the client retries when its connection is closed
+	b.CloseClientConnections() // of Prometheus' service discovery, which does not retry
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// A large page is handed on in parts. If one is refused, those to come are refused with it, unseen.
+// A large page is sent in parts. If one is refused, the following are counted as refused without being sent.
 func TestLargePagesAreHandedOnInParts(t *testing.T) {
 	const series, report, part = 40_000, 5, tree.PartPoints
 	var text strings.Builder
@@ -53,7 +53,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 
 			r.deliver(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
 			require.Equal(t, want.parts, parts)
-			r.slots.take(quick).release() // it is back
+			r.slots.take(quick).release() // the slot is free again
 			count := func(name string) float64 {
 				m, err := r.telemetry.GetMetric(name)
 				require.NoError(t, err)
@@ -66,7 +66,8 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 	}
 }
 
-// A shutdown that is out of time ends the parts of a page, whatever a pipeline makes of its context. Those to come are counted as
+// A shutdown that runs out of time stops the parts of a page, even if the pipeline ignores its context. The remaining
+// parts are counted as
 // refused.
 func TestTheShutdownEndsTheParts(t *testing.T) {
 	const series, report, part = 40_000, 5, tree.PartPoints

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that becomes a pipe is a bad configuration. Opening it would wait for somebody who writes into it, and the
-// shutdown with it.
+// A file that becomes a named pipe is an invalid configuration. Opening it would block until something writes into it,
+// and so would
+// Shutdown.
 func TestReloadDoesNotWaitForAPipe(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
-// A page that has come may take as long to read as the timeout is, and no longer. Nothing comes of it then.
+// Parsing a page that has arrived may take as long as the timeout, but no longer. After that the page is discarded.
 func TestReadingHasItsTime(t *testing.T) {
 	target := still(t, "", canned(t, "", []byte(text)))
 	target.scrape(time.Now())
@@ -47,7 +47,7 @@ func TestReadingHasItsTime(t *testing.T) {
 	target.job.owner.slots.settled(t)
 }
 
-// While a page is read, others may have their turn after each piece, and none of it is lost.
+// While a page is parsed, others may have their turn after each piece, and no sample is lost.
 func TestPagesArePausedBetweenPieces(t *testing.T) {
 	const series = 40_000
 	var b strings.Builder
@@ -79,7 +79,7 @@ func TestPagesArePausedBetweenPieces(t *testing.T) {
 	h.settled(t)
 }
 
-// A blocked pipeline keeps nobody from taking targets away. When it goes on, the series of those end.
+// A blocked pipeline does not delay the removal of targets. When it continues, their series end.
 func TestReloadWhileThePipelineBlocks(t *testing.T) {
 	stays, goes := newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -124,7 +124,7 @@ config:
 	require.Eventually(t, func() bool { return ended.Load() && taken(stays) > before+1 }, patience, glance)
 }
 
-// watched shows what a pipeline is given.
+// watched shows what a pipeline receives.
 type watched struct {
 	*pipeline
 

@@ -34,7 +34,7 @@ config:
       scrape_timeout: 100ms
       static_configs: [{targets: [%s]}]
 `
-	// leisurely gives busy machines time to answer.
+	// leisurely gives busy machines enough time to respond.
 	leisurely = `
 config:
   scrape_configs:
@@ -91,7 +91,7 @@ func TestTargetGoesDownAndUp(t *testing.T) {
 	assert.Positive(t, r.failures(t, "status"))
 }
 
-// failures returns how many scrapes have failed for a reason.
+// failures returns how many scrapes have failed for the given reason.
 func (r *rig) failures(t *testing.T, reason string) int64 {
 	t.Helper()
 	for i := range reasons {
@@ -154,7 +154,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A target that discovery no longer finds is called stale when it has missed two scrapes.
+// A target that service discovery no longer finds is marked stale when it has missed two scrapes.
 func TestTargetVanishes(t *testing.T) {
 	stays, goes := newEndpoint(t, text), newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "targets.json")
@@ -209,7 +209,7 @@ func TestFailureLogFile(t *testing.T) {
 	assert.Contains(t, line, `"target":"`+target.URL+`/metrics"`)
 }
 
-// Relabelling may put a target behind a unix socket.
+// Relabelling may set a unix socket as the address of a target.
 func TestUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "metrics")
 	listener, err := net.Listen("unix", socket)
@@ -232,7 +232,7 @@ func TestUnixSocket(t *testing.T) {
 	assert.Equal(t, "behind:80", <-host)
 }
 
-// Data that is bad for good says nothing about the next.
+// A permanent error does not affect the next scrape.
 func TestPermanentRefusal(t *testing.T) {
 	target := newEndpoint(t, text)
 	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
@@ -308,7 +308,7 @@ func TestTelemetry(t *testing.T) {
 	assert.GreaterOrEqual(t, total(t, accepted), 7.0)
 }
 
-// The members of a group scrape each target once between them.
+// Together, the members of a group scrape each target once.
 func TestSharding(t *testing.T) {
 	target := newEndpoint(t, text)
 	var list strings.Builder
@@ -335,7 +335,7 @@ config:
 func TestAlignScrapes(t *testing.T) {
 	a, b := newEndpoint(t, text), newEndpoint(t, text)
 	r := run(t, "align_scrapes: true"+fmt.Sprintf(leisurely, a.address()+", "+b.address()))
-	// On a busy machine some scrapes are late, which has a time of its own.
+	// On a busy machine some scrapes are late, and late ones have their actual time.
 	r.await(t, of(a, func(first point) bool {
 		return len(r.some(of(b, func(second point) bool { return second.at.Sub(first.at)%time.Second == 0 }))) > 0
 	}))
@@ -361,7 +361,7 @@ func TestNoStaleMarkers(t *testing.T) {
 	assert.Empty(t, r.some(func(p point) bool { return p.stale }))
 }
 
-// A page that says of itself whose it is does not rename the job where that is not wanted, and what it says is there.
+// A page with a target_info of its own does not rename the job if that is not wanted, and its attributes are there.
 func TestKeepJobAndInstance(t *testing.T) {
 	target := newEndpoint(t, text+"# TYPE target_info gauge\ntarget_info{\"service.name\"=\"theirs\",\"service.instance.id\"=\"x\",\"os.type\"=\"linux\"} 1\n")
 	identity := func(config string) map[string]any {
@@ -379,8 +379,9 @@ func TestKeepJobAndInstance(t *testing.T) {
 	}, identity("keep_job_and_instance: true"))
 }
 
-// Series that have no instance, since the page says so with an empty one, as a Pushgateway's does, or since a rule has taken it away, get
-// none from their target where job and instance are to be those of Prometheus.
+// Series without an instance, because the page has an empty one like a Pushgateway's or because a rule removed it, do
+// not get the instance of
+// their target if job and instance are to be those of Prometheus.
 func TestSeriesWithoutInstance(t *testing.T) {
 	target := newEndpoint(t, "pushed{job=\"batch\",instance=\"\"} 7\nnobodys{job=\"\",instance=\"\"} 7\nruled{zone=\"a\"} 7\nplain 7\n")
 	owners := func(config string) map[string]string {
@@ -415,7 +416,7 @@ func TestSeriesWithoutInstance(t *testing.T) {
 	}
 }
 
-// Whoever a series is about, its resource says so under both names.
+// The resource of every series has its job and instance under both names.
 func TestJobAndInstance(t *testing.T) {
 	target := newEndpoint(t, text+"a{job=\"theirs\",instance=\"there:80\"} 7\n")
 	r := run(t, "job_and_instance: true"+fmt.Sprintf(leisurely, target.address())+"      honor_labels: true\n")

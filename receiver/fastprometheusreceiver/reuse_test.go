@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// What a host shows is tested in interop, where there is one that shows it.
+// What depends on a host is tested in interop, with a host that shows its graph.
 func TestReuse(t *testing.T) {
 	const used, unused = "The memory of metrics is used again once the pipeline has taken them", "The memory of metrics is not used again"
 	changing, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return nil },
@@ -30,7 +30,7 @@ func TestReuse(t *testing.T) {
 		reuse   string
 		pooling bool
 		options []option
-		because any // nil if memory is used again
+		because any // nil if memory is reused
 	}{
 		"auto, of a host that shows nothing": {reuse: reuseAuto, because: "the host"},
 		"always":                             {reuse: reuseAlways},
@@ -65,7 +65,8 @@ func setGate(t *testing.T, id string) {
 	t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(id, false)) })
 }
 
-// Who refuses metrics may keep them and try again on its own: they are not filled again. Who takes them may not.
+// A pipeline that refuses metrics may keep them and retry: they are not filled again. A pipeline that accepts them may
+// not.
 func TestWhatWasRefusedIsNotFilledAgain(t *testing.T) {
 	t.Cleanup(handback.Poison(true))
 	for _, refuses := range []bool{true, false} {

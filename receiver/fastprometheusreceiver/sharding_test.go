@@ -14,7 +14,7 @@ import (
 
 const shared = 96 // targets in these tests
 
-// group runs all members of a group until each has scraped what is its own, and returns who scraped which target.
+// group runs all members of a group until each has scraped its targets, and returns which members scraped which target.
 func group(t *testing.T, target *endpoint, members, replication int) map[string][]int {
 	t.Helper()
 	var groups strings.Builder
@@ -57,7 +57,7 @@ config:
 	return owners
 }
 
-// Each target is scraped by as many members as are to scrape it, and all of them agree on which.
+// Each target is scraped by as many members as configured, and all members agree on which.
 func TestShardedTargets(t *testing.T) {
 	target := newEndpoint(t, text)
 	for _, replication := range []int{1, 2} {
@@ -69,7 +69,7 @@ func TestShardedTargets(t *testing.T) {
 	}
 }
 
-// A member more takes about its share from the others. Nothing moves between those.
+// A new member takes about its share from the others. No targets move between the others.
 func TestAnotherMember(t *testing.T) {
 	target := newEndpoint(t, text)
 	before, after := group(t, target, 3, 1), group(t, target, 4, 1)

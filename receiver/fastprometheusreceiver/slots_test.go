@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// crowd keeps targets reading, each for a long time, in pieces that take as long as one says. It returns when they are told
+// crowd keeps targets reading, each for a long time, in pieces of the given duration. It returns when they are told
 // to stop.
 func crowd(h *slots, readers int, piece time.Duration, pieces int) (reading *atomic.Int64, stop func()) {
 	reading = new(atomic.Int64)
@@ -39,7 +39,7 @@ func crowd(h *slots, readers int, piece time.Duration, pieces int) (reading *ato
 	}
 }
 
-// settled asserts that everything was given back.
+// settled asserts that all slots were returned.
 func (h *slots) settled(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -53,15 +53,16 @@ func (h *slots) settled(t *testing.T) {
 	assert.Zero(t, h.waiting.held.Load())
 }
 
-// However many pages take long to read, in small pieces or in one, a quick one is read soon. No more are read at a time
-// than may be.
+// However many pages take long to parse, in small pieces or in one, a quick page is parsed soon. The number of pages
+// that are parsed at a time
+// is limited.
 func TestQuickPagesDoNotWaitForSlowOnes(t *testing.T) {
 	const processors = 2
 	for name, test := range map[string]struct {
 		readers int
 		piece   time.Duration
 		pieces  int
-		most    time.Duration // that a quick page waits
+		most    time.Duration // for a quick page to wait
 	}{
 		"as many as processors, in pieces":    {processors, time.Millisecond, 10_000, 2 * turn},
 		"as many as processors, in one piece": {processors, 10 * time.Second, 1, 2 * turn},
@@ -94,7 +95,7 @@ func TestQuickPagesDoNotWaitForSlowOnes(t *testing.T) {
 	}
 }
 
-// Quick pages do not keep slow ones from being read.
+// Quick pages do not block slow ones.
 func TestSlowPagesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSlots(1, &backlog{most: 1})
@@ -128,7 +129,7 @@ func TestSlowPagesAreRead(t *testing.T) {
 	})
 }
 
-// A pipeline that takes long has the metrics of as many scrapes as there is memory for; the places are others'.
+// A slow pipeline holds the metrics of as many scrapes as there is memory for, while others get the slots.
 func TestPlacesWhileThePipelineIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const processors, room, scrapes = 2, 100, 300
@@ -153,7 +154,7 @@ func TestPlacesWhileThePipelineIsSlow(t *testing.T) {
 	})
 }
 
-// Those that were left out come first when there is room again.
+// Skipped scrapes have priority when there is room again.
 func TestBacklog(t *testing.T) {
 	b := backlog{most: 100}
 	assert.True(t, b.enter(1000), "there is room for one, whatever it is")

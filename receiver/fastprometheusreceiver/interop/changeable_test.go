@@ -14,14 +14,14 @@ import (
 	"go.opentelemetry.io/collector/processor"
 )
 
-// A changeable collector can be given another configuration, as by a signal or by who watches a file.
+// A changeable collector can get another configuration, like by a signal or from a provider that watches a file.
 type changeable struct {
 	*collector
 
 	config *given
 }
 
-// given is a provider of what it was given last.
+// given is a configuration provider that returns the text it was given last.
 type given struct {
 	mu      sync.Mutex
 	text    string
@@ -45,13 +45,13 @@ func startChangeable(t *testing.T, config string, more ...processor.Factory) *ch
 	return &changeable{startFrom(t, "given:", factory, more...), g}
 }
 
-// What the Collector says once it has another configuration.
+// What the Collector logs once it uses another configuration.
 const (
 	allReady  = "Everything is ready. Begin running and processing data."
 	partReady = "Partial receiver reload completed successfully"
 )
 
-// change gives the collector another configuration, of which only receivers may be others where it is partial, and waits until it has it.
+// change gives the collector another configuration and waits until it is used. If partial, only receivers may differ.
 func (c *changeable) change(t *testing.T, config string, partial bool) {
 	t.Helper()
 	c.config.mu.Lock()
@@ -66,7 +66,7 @@ func (c *changeable) change(t *testing.T, config string, partial bool) {
 	require.Eventually(t, func() bool { return c.log.FilterMessage(says).Len() == times }, patience, glance, says)
 }
 
-// patient waits until nothing is left to wait for: as long as less and less is.
+// patient waits until left returns 0, as long as what it returns decreases.
 func patient(t *testing.T, left func() (int, string)) {
 	t.Helper()
 	least, since := -1, time.Now()
@@ -83,7 +83,7 @@ func patient(t *testing.T, left func() (int, string)) {
 	}
 }
 
-// eventually is require.Eventually for who has more to say.
+// eventually is like require.Eventually, for callers that report more than a failed condition.
 func eventually(is func() bool, within time.Duration) bool {
 	for end := time.Now().Add(within); ; time.Sleep(100 * glance) {
 		if is() {

@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// changers are processors that change attributes, and others to stand beside them.
+// changers are processors that change attributes, and others next to them.
 const changers = `
   memory_limiter: {check_interval: 1s, limit_mib: 4000}
   attributes/insert: {actions: [{key: region, value: north, action: insert}]}
@@ -49,7 +49,7 @@ const changers = `
   cardinality/few: {rules: [{name: few, match: {metric: "kept_*", attributes: {target: a, zone: zone0}}, max_series: 6, on_exceed: [drop]}]}
 `
 
-// changingRoads are pipelines of them. Each is there twice: with memory that is used again, and with none that is.
+// changingRoads are pipelines of them. Each exists twice: with and without reuse of memory.
 var changingRoads = []string{
 	"attributes/insert",
 	"attributes/edit",
@@ -73,8 +73,9 @@ var changingRoads = []string{
 	"attributes/rename, batch/cut",
 }
 
-// somePieces are processors of which pipelines are made at random, with a seed that somebody gives. None makes one series of several: which of these
-// arrives is a matter of order.
+// somePieces are the processors for random pipelines, with the seed of the environment variable. None of them merges
+// several series into one: which of
+// them arrives would depend on their order.
 const seedVariable, randomRoads = "GODWIT_ROADS", 24
 
 var somePieces = []string{
@@ -83,7 +84,7 @@ var somePieces = []string{
 	"cardinality/labels",
 }
 
-// roadsToGo are the pipelines, and some more at random where there is a seed.
+// roadsToGo returns the pipelines, and additional random ones if there is a seed.
 func roadsToGo(t *testing.T) []string {
 	seed := os.Getenv(seedVariable)
 	if seed == "" {
@@ -103,26 +104,28 @@ func roadsToGo(t *testing.T) []string {
 	return all
 }
 
-// keeps reports whether something on a road keeps what it was given, or does not say that it does not. What batch keeps comes back if it is the last,
-// and nobody before it takes loans.
+// keeps reports whether a processor of the pipeline keeps the metrics it gets, or does not say that it releases them.
+// Metrics that batch keeps come
+// back if it is the last processor, and none before it borrows them.
 func keeps(road string) bool {
 	before, behind, batched := strings.Cut(road, "batch")
 	return strings.Contains(road, "transform") || batched && (strings.Contains(before, "cardinality") || strings.Contains(behind, ","))
 }
 
-// Pages change from one scrape to the next. From pageOfLabels on the target has other labels, and it stays with the last one.
+// Pages change from one scrape to the next. From pageOfLabels on, the target has other labels, and it stays at the last
+// page.
 const pageOfLabels, lastPage = 4, 9
 
-// A field has two targets for each road, and takes what the road writes.
+// A field has two targets for each pipeline, and receives what the pipeline writes.
 type field struct {
 	address string
 
 	mu    sync.Mutex
-	pages map[string]int // that a target of a road has shown, the last one as often as it is asked for
+	pages map[string]int // shown by each target of a pipeline; the last one is shown as often as it is requested
 	got   map[string]map[string][]said
 }
 
-// said is what a series said at a time.
+// said is the value of a series at a time.
 type said struct {
 	at   int64
 	what string
@@ -146,7 +149,7 @@ func (f *field) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// discover lists the targets of a road, with other labels once they wait for that.
+// discover lists the targets of a pipeline. Once they have shown enough pages, they have other labels.
 func (f *field) discover(w http.ResponseWriter, road string) {
 	port := f.address[strings.LastIndex(f.address, ":"):]
 	var list []string
@@ -176,10 +179,12 @@ func (f *field) page(w http.ResponseWriter, road string, asked map[string][]stri
 	fmt.Fprint(w, changingPage(name, min(n, lastPage)))
 }
 
-// changingPage is one of a target's pages: some series are there and others are not, in other families now and then. Those that are always
-// there are for limits: which of several new ones has a place that is left depends on their order, and that on the memory they are in.
+// changingPage returns one of a target's pages: some series are missing, and now and then some move to other families.
+// Those that are on every
+// page are for limits: which of several new series gets the last place depends on their order, which depends on the
+// memory they are in.
 func changingPage(target string, n int) string {
-	r := rand.New(rand.NewPCG(uint64(target[0]), uint64(n/2))) // a page has the series of the one before, every other time
+	r := rand.New(rand.NewPCG(uint64(target[0]), uint64(n/2))) // every other page has the series of the previous one
 	var b strings.Builder
 	b.WriteString("# TYPE flights counter\n")
 	for i := range 12 {
@@ -209,10 +214,10 @@ func changingPage(target string, n int) string {
 		fmt.Fprintf(&b, "kept_birds{path=\"/kept%d\",user=\"u%d\"} %d\n", i, i, n)
 	}
 	b.WriteString("# TYPE kept_flights counter\n")
-	for i := range 4 { // half of which exceed the limit
+	for i := range 4 { // half of them exceed the limit
 		fmt.Fprintf(&b, "kept_flights_total{code=\"200\",path=\"/kept%d\"} %d\n", i, n)
 	}
-	b.WriteString("# TYPE kept_times histogram\n") // all of it does
+	b.WriteString("# TYPE kept_times histogram\n") // all of them exceed it
 	fmt.Fprintf(&b, "kept_times_bucket{path=\"/kept\",le=\"+Inf\"} %d\nkept_times_count{path=\"/kept\"} %d\nkept_times_sum{path=\"/kept\"} %d\n", n, n, n)
 	fmt.Fprintf(&b, "# TYPE sizes summary\nsizes{path=\"/size1\",quantile=\"0.5\"} %d\nsizes_count{path=\"/size1\"} %d\nsizes_sum{path=\"/size1\"} %d\n# EOF\n", n, n, n)
 	return b.String()
@@ -227,7 +232,7 @@ func (f *field) take(road string, r *http.Request) error {
 	return eachSeries(r, func(s *promwrite.Series) {
 		of := fmt.Sprint(s.Labels)
 		if strings.Contains(of, "{__name__ scrape_") || strings.Contains(of, "__collapsed__") {
-			return // what a scrape took differs, and so does how far collapsed series are, which are said once a minute
+			return // the duration of scrapes differs, and so do collapsed series, which are sent once a minute
 		}
 		for _, v := range s.Samples {
 			got[of] = append(got[of], said{v.Timestamp, fmt.Sprintf("%v %x", v.Value, math.Float64bits(v.Value))})
@@ -238,7 +243,7 @@ func (f *field) take(road string, r *http.Request) error {
 	})
 }
 
-// all is what the series of a road said, one after the other, each once however often it was repeated.
+// all returns what the series of a pipeline contained, in order of time, without repetitions.
 func (f *field) all(road string) map[string][]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,15 +260,15 @@ func (f *field) all(road string) map[string][]string {
 	return all
 }
 
-// isThrough reports whether the last page of both targets has been seen more than once.
+// isThrough reports whether the last page of both targets has been requested more than once.
 func (f *field) isThrough(road string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pages[road+"a"] > lastPage+2 && f.pages[road+"b"] > lastPage+2 && f.pages[road+"moveda"]+f.pages[road+"movedb"] == 2
 }
 
-// TestWhatChangesAttributesIsPutBack: with processors on the road that change attributes, memory is used again, and what arrives is what
-// arrives with memory that is not.
+// TestWhatChangesAttributesIsPutBack: with processors that change attributes, memory is reused, and the same arrives as
+// without reuse.
 func TestWhatChangesAttributesIsPutBack(t *testing.T) {
 	f := &field{pages: map[string]int{}, got: map[string]map[string][]said{}}
 	server := httptest.NewServer(f)

@@ -43,10 +43,10 @@ const (
 	glance   = 5 * time.Millisecond
 )
 
-// A collector is the Collector's own service with our components, in this process.
+// A collector is the Collector's own service with our components, in the test's process.
 type collector struct {
 	log  *observer.ObservedLogs
-	stop func() // it, once
+	stop func() // stops it, once
 }
 
 // start runs a collector until the test ends.
@@ -55,7 +55,7 @@ func start(t testing.TB, config string, more ...processor.Factory) *collector {
 	return startFrom(t, "yaml:"+config, yamlprovider.NewFactory(), more...)
 }
 
-// startFrom is start with a configuration that is somewhere.
+// startFrom is like start, with the URI of the configuration.
 func startFrom(t testing.TB, uri string, provider confmap.ProviderFactory, more ...processor.Factory) *collector {
 	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
@@ -63,7 +63,8 @@ func startFrom(t testing.TB, uri string, provider confmap.ProviderFactory, more 
 		BuildInfo:               component.NewDefaultBuildInfo(),
 		Factories:               func() (otelcol.Factories, error) { return factories(more) },
 		DisableGracefulShutdown: true,
-		// It is one for the process, and set without a lock: connections of an earlier collector may be about to read it.
+		// There is one for the process, and it is set without a lock: connections of an earlier collector may still
+		// read it.
 		SkipSettingGRPCLogger: true,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			URIs: []string{uri}, ProviderFactories: []confmap.ProviderFactory{provider},

@@ -25,10 +25,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Pages small enough to be kept as trees, and large enough to come in parts.
+// The sizes of pages: small enough to be kept as trees, and large enough to be sent in parts.
 const small, large = 100, 17_000
 
-// roads are what is between receivers and the end, where all of it arrives.
+// roads is a configuration with several pipelines, which all lead to one end.
 const roads = `
 receivers:
   fastprometheus/rw: {config: {scrape_configs: [{job_name: rw, <<: &scrape {scrape_interval: 2s, scrape_timeout: 2s}, static_configs: &targets [{targets: [%[1]s]}], metrics_path: /rw}]}}
@@ -61,11 +61,11 @@ service:
 // An end checks what arrives.
 type end struct {
 	mu    sync.Mutex
-	count map[string]int // points, by the road they came on
+	count map[string]int // points per pipeline
 	wrong []string
 }
 
-// page shows series whose values say which they are, and one of another type.
+// page returns a page of series whose values say which they are, and one of another type.
 func page(road string) string {
 	n := small
 	if strings.HasSuffix(road, "large") {
@@ -106,7 +106,7 @@ func (e *end) metric(m pmetric.Metric) {
 	for _, dp := range points.All() {
 		number, isOurs := dp.Attributes().Get("number")
 		if !isOurs {
-			continue // of the scrape
+			continue // scrape metrics
 		}
 		if dp.Flags().NoRecordedValue() {
 			continue // a scrape has failed, on a busy machine
@@ -131,8 +131,9 @@ func (e *end) factory() processor.Factory {
 	))
 }
 
-// Whatever gate of the Collector's is on that touches its data, what is scraped arrives as it is, several times, of small
-// pages and large ones.
+// With any of the Collector's feature gates that affect pdata, scraped metrics arrive unchanged, several times, from
+// small
+// and large pages.
 func TestEveryGateOfTheData(t *testing.T) {
 	found := 0
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {
@@ -152,7 +153,8 @@ func TestEveryGateOfTheData(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// gatesBeside are the Collector's gates that leave the data of metrics as it is: what they are about, read in the versions that go.mod has.
+// gatesBeside are the Collector's gates that do not affect the data of metrics, with what they do according to the
+// versions in go.mod.
 var gatesBeside = map[string]string{
 	"confmap.enableMergeAppendOption":                       "how lists of several configurations are merged",
 	"service.AllowNoPipelines":                              "whether there may be none",
@@ -165,7 +167,8 @@ var gatesBeside = map[string]string{
 	"telemetry.newPipelineTelemetry":                        "attributes of the Collector's own metrics",
 }
 
-// TestAllGatesAreKnown: a gate of the Collector's that is not said here to be beside the data, or of a kind of components, is to be looked at.
+// TestAllGatesAreKnown: new gates of the Collector have to be looked at unless they are listed here or belong to a kind
+// of components.
 func TestAllGatesAreKnown(t *testing.T) {
 	found := map[string]bool{}
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {
@@ -175,7 +178,7 @@ func TestAllGatesAreKnown(t *testing.T) {
 		kind, _, _ := strings.Cut(g.ID(), ".")
 		switch kind {
 		case "receiver", "processor", "exporter", "connector", "extension", "ottl", "transform", "filter":
-			return // of a component that is on a road or not
+			return // gates of components
 		}
 		assert.Contains(t, gatesBeside, g.ID(), g.Description())
 		found[g.ID()] = true

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// components are what the pipelines of these tests are made of.
+// components is the configuration that the pipelines of these tests are made of.
 const components = `
 receivers:
   fastprometheus: &scrape
@@ -56,13 +56,13 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// What the receiver says when it starts.
+// What the receiver logs when it starts.
 const (
 	used   = "The memory of metrics is used again once the pipeline has taken them"
 	unused = "The memory of metrics is not used again"
 )
 
-// pipelines adds pipelines: of receivers, processors, exporters.
+// pipelines adds pipelines, each of receivers, processors, and exporters.
 func pipelines(parts ...[3]string) string {
 	var b strings.Builder
 	b.WriteString(components + "  pipelines:\n")
@@ -72,7 +72,7 @@ func pipelines(parts ...[3]string) string {
 	return b.String()
 }
 
-// promising makes processors that hand metrics on and answer for themselves.
+// promising returns processors that pass metrics on and say themselves whether they keep them.
 func promising(name string, keeps error, changes bool) processor.Factory {
 	kind := component.MustNewType(name)
 	return processor.NewFactory(kind, func() component.Config { return &struct{}{} }, processor.WithMetrics(
@@ -97,8 +97,8 @@ type answer struct{ keeps error }
 
 func (a answer) ReleasesMetrics() error { return a.keeps }
 
-// The graph of the Collector that this repository is pinned to is read as it is. If this fails after an update, the layout
-// in internal/handback has to follow it, or no receiver uses memory again.
+// The graph of the Collector version that this repository uses can be read. If this fails after an update, the layout
+// in internal/handback has to follow it, or no receiver reuses memory.
 func TestPipelinesOfTheRealCollector(t *testing.T) {
 	const (
 		silence = "does not say whether it keeps metrics"
@@ -107,7 +107,7 @@ func TestPipelinesOfTheRealCollector(t *testing.T) {
 	own := [3]string{scrape, "", "remotewrite"}
 	for name, c := range map[string]struct {
 		pipelines [][3]string
-		what, why string // stand in the way
+		what, why string // reasons against reuse
 	}{
 		"remotewrite":                   {[][3]string{own}, "", ""},
 		"with tenants of resources":     {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
@@ -171,7 +171,8 @@ func TestPipelinesOfTheRealCollector(t *testing.T) {
 	}
 }
 
-// Points may owe what they say only where it is known of all that is behind a receiver that nobody reads them unasked.
+// Points may be written when they are read only if it is known of everything behind a receiver that nobody reads them
+// without asking.
 func TestPointsOweNothingToWhoIsNotKnown(t *testing.T) {
 	const relay = "remotewrite"
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// What of ours is on the road of metrics, by the directory of its module: how it is configured here, each in ways that people do.
+// Our components for metrics, by the directory of their module, each with some common configurations.
 var (
 	ourReceivers = map[string][]string{
 		"receiver/fastprometheusreceiver": {`fastprometheus: {config: {scrape_configs: [{job_name: a, scrape_interval: 1h, static_configs: [{targets: [127.0.0.1:1]}]}]}}`},
@@ -43,11 +43,11 @@ var (
 		"exporter/prometheusremotewriteexporter": {`prometheus_remote_write: {endpoint: "http://127.0.0.1:1/api/v1/write"}`},
 		"exporter/otlpstreamexporter":            {`otlpstream: {endpoint: "127.0.0.1:1", tls: {insecure: true}}`},
 	}
-	// Those that are not on the road of metrics, or cannot keep it open, and why.
+	// Components that do not handle metrics, or that prevent reuse, and why.
 	notOnTheRoad = map[string]string{}
 )
 
-// TestOurComponentsKeepTheRoadOpen: with any of ours behind any of our receivers, the memory of metrics is used again.
+// TestOurComponentsKeepTheRoadOpen: with any combination of our components, the memory of metrics is reused.
 func TestOurComponentsKeepTheRoadOpen(t *testing.T) {
 	pick := func(of map[string][]string, i int) string {
 		var all []string
@@ -57,7 +57,7 @@ func TestOurComponentsKeepTheRoadOpen(t *testing.T) {
 		return all[i%len(all)]
 	}
 	id := regexp.MustCompile(`^\w+`)
-	for i := range 12 { // each of each kind, beside others each time
+	for i := range 12 { // each of each kind, in varying combinations
 		receiver, processor, exporter := pick(ourReceivers, i), pick(ourProcessors, i), pick(ourExporters, i)
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			c := start(t, fmt.Sprintf(`
@@ -71,14 +71,14 @@ service:
 			said := c.log.Filter(func(e observer.LoggedEntry) bool { return e.Message == used || e.Message == unused }).All()
 			require.Len(t, said, 1, "the receiver says whether it does")
 			if handback.Poisons() && strings.HasPrefix(receiver, "otlpstream:") {
-				return // what it shares cannot be overwritten, and so it shares nothing
+				return // what it shares cannot be overwritten, so it shares nothing
 			}
 			require.Equal(t, used, said[0].Message, "%s -> %s -> %s: %v", receiver, processor, exporter, said[0].ContextMap())
 		})
 	}
 }
 
-// TestAllOurComponentsAreAsked: whoever adds a component to a distribution reports whether it keeps the road open.
+// TestAllOurComponentsAreAsked: every component of ours in a distribution has to be listed above.
 func TestAllOurComponentsAreAsked(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	manifests, err := filepath.Glob(filepath.Join(root, "distributions", "*", "manifest.yaml"))

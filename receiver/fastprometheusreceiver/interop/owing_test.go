@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// owingRoad is one on which points owe what they say, so that there is nothing that a limiter could have seen of it.
+// owingRoad is a configuration in which points are written only when they are read, so a limiter cannot have seen them.
 const owingRoad = `
 receivers: {remotewrite: {endpoint: "%s"}}
 processors: {memory_limiter: {check_interval: 10ms, limit_mib: %d, spike_limit_mib: 32}}
@@ -30,7 +30,8 @@ service:
   pipelines: {metrics: {receivers: [remotewrite], processors: [memory_limiter], exporters: [remotewrite]}}
 `
 
-// startOwing starts a collector whose limiter has so many MiB and whose exporter makes rounds of so long, and returns where to send.
+// startOwing starts a collector with the given limit in MiB and the given batch timeout of its exporter, and returns
+// the URL to send to.
 func startOwing(t *testing.T, mib int, round time.Duration, to, more string) (c *collector, url string) {
 	t.Helper()
 	address := freeAddress(t)
@@ -41,13 +42,14 @@ func startOwing(t *testing.T, mib int, round time.Duration, to, more string) (c 
 	return c, "http://" + address + "/api/v1/write"
 }
 
-// owner sends the same series again and again, so that they come by runs, and notes which requests were taken.
+// owner sends the same series again and again, so that they are stored in runs, and records which requests were
+// accepted.
 type owner struct {
 	url    string
 	labels [][]promwrite.Label
 	begun  int64
 	sent   int
-	taken  []int64 // times of requests that were
+	taken  []int64 // times of accepted requests
 }
 
 const ownerSeries = 100
@@ -65,7 +67,7 @@ func newOwner(url string, number int) *owner {
 	return o
 }
 
-// send sends all series once, and returns the answer, nil if there was none.
+// send sends all series once, and returns the response, or nil if there was none.
 func (o *owner) send() (*http.Response, error) {
 	o.sent++
 	at := o.begun + int64(o.sent)
@@ -90,7 +92,7 @@ func (o *owner) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// arrived waits until all that owners were told was taken is there, and looks whether it is right.
+// arrived waits until all accepted samples of the owners have arrived, and checks them.
 func (w *warehouse) arrived(t *testing.T, owners ...*owner) {
 	t.Helper()
 	missing := func() (n int) {
@@ -113,8 +115,9 @@ func (w *warehouse) arrived(t *testing.T, owners ...*owner) {
 	require.Empty(t, w.wrong[:min(len(w.wrong), 3)])
 }
 
-// A limiter refuses requests whose points owe what they say: senders are told to come again, nothing of what was taken before is lost, nothing
-// that was refused arrives, and once there is memory again all goes on as before.
+// A limiter refuses requests whose points are not written yet: senders get an error that they may retry, no accepted
+// sample is lost, no refused one
+// arrives, and once there is memory again everything continues as before.
 func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	sink := &warehouse{found: map[string]int{}}
 	far := httptest.NewServer(sink)
@@ -122,7 +125,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	runtime.GC()
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
-	const mib, ballast = 256, 384 << 20 // more by far than what else may come and go
+	const mib, ballast = 256, 384 << 20 // far more than what else is allocated
 	_, url := startOwing(t, int(now.Alloc>>20)+mib, 50*time.Millisecond, far.URL, "")
 	o := newOwner(url, 1)
 	until := func(code int) {
@@ -147,7 +150,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 		until(http.StatusNoContent)
 	}
 	press := func() {
-		weight := make([]byte, ballast) // the limiter counts what is allocated
+		weight := make([]byte, ballast) // the limiter counts allocated memory
 		until(http.StatusServiceUnavailable)
 		for range 20 {
 			resp, err := o.send()
@@ -170,15 +173,16 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	require.Len(t, sink.found, len(o.taken)*ownerSeries, "nothing arrives that was refused")
 }
 
-// Who stops while requests are in progress whose points owe what they say has sent all that it said it took, from memory or with what is on disk
-// by whoever comes next.
+// A collector that stops during requests whose points are not written yet has sent all accepted samples, either from
+// memory or, with a queue on disk,
+// by its successor.
 func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
 	for name, disk := range map[string]bool{"memory": false, "disk": true} {
 		t.Run(name, func(t *testing.T) {
 			sink := &warehouse{found: map[string]int{}}
 			far := httptest.NewServer(sink)
 			t.Cleanup(far.Close)
-			more, round := "", 2*time.Second // so that there is one when it stops
+			more, round := "", 2*time.Second // long enough that one is pending when it stops
 			if disk {
 				round = 50 * time.Millisecond // senders wait for it
 				more = fmt.Sprintf(", queue: {directory: %q}", t.TempDir())

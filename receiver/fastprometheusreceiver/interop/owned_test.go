@@ -36,15 +36,15 @@ const (
 	ownedPages   = 40
 )
 
-// A street has targets each of which says on each line who it is. Values follow from the labels.
+// A street has targets that each have their own name on every line. Values follow from the labels.
 type street struct {
 	mu      sync.Mutex
 	pages   [ownedTargets]int
-	arrived map[string]*[ownedTargets]int // by the path that it came to
+	arrived map[string]*[ownedTargets]int // by the path of the request
 	wrong   []string
 }
 
-// who is what a target calls itself on a page: another from time to time, as after a restart.
+// who returns the name of a target on a page. It changes from time to time, as after a restart.
 func who(target, page int) string { return fmt.Sprintf("pod-%d-%d", target, page/(12+target)) }
 
 func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.pages[target]++
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	for i := range ownedSeries {
-		if n%15 > 12 && i%7 == target%7 { // gone for a while
+		if n%15 > 12 && i%7 == target%7 { // missing for a while
 			continue
 		}
 		labels := []promwrite.Label{{Name: "__name__", Value: fmt.Sprint("owned_", i/4)}, {Name: "k", Value: strconv.Itoa(i % 4)}, {Name: "pod", Value: who(target, n)}}
@@ -102,8 +102,9 @@ func (s *street) take(r *http.Request) error {
 	})
 }
 
-// Targets that each have values of their own on their lines share memory, in which these values are not put while the exporter knows whose they
-// would be. What arrives is of whom it says, while things come and go and become others.
+// Targets that each have values of their own on their lines share memory, without these values as long as the exporter
+// knows to which target they
+// belong. Samples arrive with the right labels while series come, go and change.
 func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
 	const one = `endpoint: "ADDRESS/write"`
 	t.Run("one destination", func(t *testing.T) { checkOwned(t, "memory_limiter", one, "/write") })

@@ -22,24 +22,24 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// Pages go up to the one at which the collector is given another configuration, and then to the last one.
+// The page at which the collector gets another configuration, and the last page.
 const pageOfReload, lastRandomPage = 4, 11
 
-// twins are those of each road: one may use memory again, the other does not.
+// twins are the two variants of each pipeline: one may reuse memory, the other does not.
 var twins = []string{"fast", "slow"}
 
-// A fleet is the targets of all roads. A road's targets show it the same pages, its twin as well.
+// A fleet has the targets of all pipelines. Both twins of a pipeline get the same pages.
 type fleet struct {
-	shows []showing // by road
+	shows []showing // by pipeline
 
 	mu    sync.Mutex
 	pages map[string]int // that each target has shown
-	until int            // no page beyond this is shown yet
-	since map[string]int // how often one was asked for since that one
+	until int            // no later page is shown yet
+	since map[string]int // requests since that page
 	shown map[string]shown
 }
 
-// shown is a page as it was made once: twins and whoever asks again get the same.
+// shown is a page that was generated once: twins and repeated requests get the same.
 type shown struct {
 	contentType string
 	body        []byte
@@ -62,7 +62,7 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page, known := f.shown[key]
 	f.mu.Unlock()
 	if !known {
-		if page.contentType, page.body, err = f.shows[road].page(of[2], n+1); err != nil { // a page's number is no 0
+		if page.contentType, page.body, err = f.shows[road].page(of[2], n+1); err != nil { // the number of a page is never 0
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -76,7 +76,7 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var randomTargets = []string{"a", "b", "c"}
 
-// waiting are the targets that have not shown the last page there is so far often enough for what comes of it to come again.
+// waiting counts the targets that have not shown the latest page often enough for its metrics to be reused.
 func (f *fleet) waiting(times int) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,18 +98,18 @@ func (f *fleet) goOn(until int) {
 	f.until, f.since = until, map[string]int{}
 }
 
-// again has everything asked for once more, from here on.
+// again makes waiting count again from now on.
 func (f *fleet) again() { f.goOn(f.until) }
 
-// randomRoadsOf are roads that follow from a seed.
+// randomRoadsOf returns pipelines that follow from a seed.
 type randomRun struct {
 	seed     uint64
 	ways     []way
 	shows    []showing
 	level    string // of the collector's own metrics
-	partial  bool   // only receivers are begun anew
+	partial  bool   // only receivers are restarted
 	pooling  bool   // the Collector frees metrics
-	metrics  string // where its metrics are
+	metrics  string // where its own metrics are
 	listens  map[string]string
 	taken    map[string]bool // addresses
 	disk     string
@@ -135,8 +135,9 @@ func drawRun(seed uint64, roads int) *randomRun {
 	return run
 }
 
-// fits reports whether a piece can be on the roads of a run. Who keeps metrics has to say so where the Collector frees them, and who is behind a relay
-// must not change what requests share before it is found.
+// fits reports whether a processor can be used in a run. Processors that keep metrics have to say so if the Collector
+// frees them, and behind a relay they
+// must not change what requests share before that is detected.
 func (run *randomRun) fits(p piece) bool {
 	return (!run.pooling || p.kind() != "keeping" && p.kind() != "hoarding" && p.kind() != "lyingmove") && (!run.relaying || p.id != "lyingenrich")
 }
@@ -150,7 +151,7 @@ func (run *randomRun) setGates(t *testing.T) {
 	}
 }
 
-// free returns an address that nobody listens at, and that nobody is given for a connection of his own.
+// free returns an address that nobody listens on, outside of the range for outgoing connections.
 func (run *randomRun) free(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -168,7 +169,7 @@ func (run *randomRun) free(t *testing.T) string {
 	return ""
 }
 
-// ends are the places where what a road carries arrives.
+// ends returns the names of the destinations of a pipeline.
 func (w way) ends(name string) []string {
 	all := []string{name}
 	if len(w.exporters) == 2 {
@@ -182,7 +183,8 @@ func (w way) ends(name string) []string {
 	return all
 }
 
-// config is a collector with all roads, each twice. Where it is changed, receivers are others, or else each road has the processors of another one.
+// config returns the configuration with all pipelines, each twice. If changed, the receivers differ, or else each
+// pipeline has the processors of the next.
 func (run *randomRun) config(t *testing.T, changed bool) string {
 	t.Helper()
 	var receivers, exporters, connectors, all strings.Builder
@@ -217,7 +219,7 @@ func (run *randomRun) road(t *testing.T, i int, twin string, changed bool, recei
 		ids = append(ids, "passing/slow")
 	}
 	for _, p := range w.pieces {
-		if p.id == "seeing" { // one for each road
+		if p.id == "seeing" { // one per pipeline
 			p.id += "/" + name
 			*processors += fmt.Sprintf("  %s: {}\n", p.id)
 		}
@@ -258,7 +260,8 @@ func (run *randomRun) road(t *testing.T, i int, twin string, changed bool, recei
 	}
 }
 
-// wayOf is a road's way. A configuration that is changed has the ways that follow, with each road's own exporters, unless only receivers change.
+// wayOf returns the processors and exporters of a pipeline. If changed, it has the processors of the next one, unless
+// only receivers change.
 func (run *randomRun) wayOf(i int, changed bool) way {
 	w := run.ways[i]
 	if changed && !run.partial {
@@ -267,7 +270,7 @@ func (run *randomRun) wayOf(i int, changed bool) way {
 	return w
 }
 
-// receiverIDs are the receivers of one of the twins.
+// receiverIDs returns the receivers of one of the twins.
 func (run *randomRun) receiverIDs(i int, twin string) []string {
 	switch {
 	case !run.relaying && run.ways[i].shared:
@@ -301,7 +304,7 @@ func (run *randomRun) receiver(to *strings.Builder, w way, i int, twin string, c
 	}
 }
 
-// varies is what of a road is other things of the same each time: which series are sampled, and when sums are said,
+// varies returns the prefix of metrics that differ each time: which series are sampled, and when sums are sent,
 // whose label may be hashed by then.
 func (w way) varies() string {
 	if has(w, "cardinality/aggregate") || has(w, "cardinality/sample") || has(w, "cardinality/collapse") {
@@ -310,7 +313,7 @@ func (w way) varies() string {
 	return ""
 }
 
-// seeds are those that somebody gives, or a few that are always tried.
+// seeds returns the seeds of the environment variable, or else those that are always tried.
 func seeds(t *testing.T, always ...uint64) []uint64 {
 	given := os.Getenv(seedVariable)
 	if given == "" {
@@ -325,7 +328,7 @@ func seeds(t *testing.T, always ...uint64) []uint64 {
 	return all
 }
 
-// roadsAtOnce is how many roads a collector has, each twice.
+// roadsAtOnce returns the number of pipelines of a collector, each of which exists twice.
 func roadsAtOnce() int {
 	if testing.Short() {
 		return 5
@@ -333,8 +336,9 @@ func roadsAtOnce() int {
 	return 10
 }
 
-// TestRandomRoads: whatever stands on a road, and whatever is scraped, what arrives is what arrives of the same with memory that is not used
-// again; what the receiver says of its memory is so.
+// TestRandomRoads: with random processors and random pages, the same arrives with and without reuse of memory, and what
+// the receiver logs about
+// its memory is true.
 func TestRandomRoads(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { testRandomRoads(t, drawRun(seed, roadsAtOnce())) })
@@ -373,7 +377,7 @@ func testRandomRoads(t *testing.T, run *randomRun) {
 	require.Empty(t, w.wrong[:min(len(w.wrong), 3)])
 }
 
-// loosen says at which ends it is a matter of where metrics are cut what is said about them.
+// loosen marks the destinations at which metadata depends on where metrics are split.
 func (run *randomRun) loosen(w *witness) {
 	for i := range run.ways {
 		if has(run.ways[i], "batch/small") || has(run.wayOf(i, true), "batch/small") {
@@ -386,7 +390,7 @@ func (run *randomRun) loosen(w *witness) {
 	}
 }
 
-// settle waits until the twins of all roads have been told the same, and returns in what those differ that have not.
+// settle waits until the twins of all pipelines have received the same, and returns the differences.
 func (run *randomRun) settle(w *witness) map[int][]string {
 	differ := map[int][]string{}
 	for i := range run.ways {
@@ -427,12 +431,12 @@ func (run *randomRun) compare(t *testing.T, w *witness, i int, differ []string) 
 		t.Errorf("seed %d, road %d, %+v, level %s, partial %v:\nbefore: %v\nafter: %v\nslow, fast:\n%s",
 			run.seed, i, run.sourceOf(i), run.level, run.partial, run.ways[i], way, strings.Join(differ, "\n"))
 	}
-	if has(way, "seeing") && !run.pooling && way.shape != toTwoPipelines { // whom metrics come to once for each scrape
+	if has(way, "seeing") && !run.pooling && way.shape != toTwoPipelines { // where it sees metrics once per scrape
 		run.isAgain(t, w, way, i)
 	}
 }
 
-// isDisturbed reports whether a scrape has failed, of one of the twins.
+// isDisturbed reports whether a scrape of one of the twins has failed.
 func (w *witness) isDisturbed(way way, i int) bool {
 	for _, twin := range twins {
 		for _, end := range way.ends(fmt.Sprint(twin, i)) {
@@ -450,7 +454,7 @@ func has(w way, id string) bool {
 	return slices.ContainsFunc(w.pieces, func(p piece) bool { return p.id == id })
 }
 
-// sourceOf is what comes to a road.
+// sourceOf returns what a pipeline receives.
 func (run *randomRun) sourceOf(i int) any {
 	if run.relaying {
 		return run.relays[i]

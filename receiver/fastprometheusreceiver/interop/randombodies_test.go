@@ -18,14 +18,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// A sending is what a sender sends: requests whose series, their order and values follow from a number.
+// A sending generates requests whose series, order and values follow from a number.
 type sending struct {
 	showing
 
 	series int
 }
 
-// A sentSeries is one of a request, a number or a native histogram.
+// A sentSeries is a series of a request, a number or a native histogram.
 type sentSeries struct {
 	labels    labels.Labels
 	histogram bool
@@ -34,7 +34,7 @@ type sentSeries struct {
 	exemplar  bool
 }
 
-// request is the nth of a sender: mostly the series that came before, with some gone, new, or in another order.
+// request returns the nth request of a sender: mostly the previous series, with some missing, new, or in another order.
 func (s sending) request(sender string, n int) (all []sentSeries) {
 	for i := range s.series {
 		if !s.steady && s.draw("series", i, n/3)%6 == 0 {
@@ -65,7 +65,7 @@ func (s sending) request(sender string, n int) (all []sentSeries) {
 	return all
 }
 
-// timeOf is when a request's samples were, in milliseconds.
+// timeOf returns the time of a request's samples, in milliseconds.
 func timeOf(n int) int64 { return 1000 + int64(n) }
 
 var randomFormats = map[string]func(all []sentSeries, at int64) ([]byte, error){
@@ -120,7 +120,7 @@ func inVersion2(all []sentSeries, at int64) ([]byte, error) {
 	return r.Marshal()
 }
 
-// inOTLP has series that are side by side and of one name as points of one metric.
+// inOTLP encodes adjacent series of the same name as points of one metric.
 func inOTLP(all []sentSeries, at int64) ([]byte, error) {
 	md := pmetric.NewMetrics()
 	var ms pmetric.MetricSlice

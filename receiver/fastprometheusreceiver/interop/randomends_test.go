@@ -19,16 +19,16 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// A record is what series said that came to an end of a road.
+// A record contains the samples that arrived at a destination, by series.
 type record map[string][]said
 
-// relaysUntil is the time up to which relays are sent something. Times of scrapes are later.
+// relaysUntil is an upper limit of the times of samples that are sent to relays. The times of scrapes are later.
 const relaysUntil = pcommon.Timestamp(1_000_000 * 1_000_000)
 
-// pagesUntil is a time in milliseconds: what begun before did so by a page, and by no clock.
+// pagesUntil is in milliseconds: earlier start times come from a page, not from a clock.
 const pagesUntil = 1_600_000_000_000
 
-// add records what a series said. What depends on when it did is left out.
+// add records a sample of a series. It leaves out what depends on the current time.
 func (w *witness) add(end, series string, at int64, what string) {
 	if strings.Contains(series, "scrape_duration_seconds") {
 		return
@@ -41,14 +41,16 @@ func (w *witness) add(end, series string, at int64, what string) {
 	w.ends[end][series] = append(w.ends[end][series], said{at, what})
 }
 
-// depends reports whether what a series says depends on when it was asked: what of several series is summed up comes from time to time.
+// depends reports whether the samples of a series depend on when they were taken: sums of several series are sent from
+// time to time.
 func depends(series, varies string) bool {
 	return varies != "" && strings.Contains(series, varies) || strings.Contains(series, "__collapsed__") || strings.Contains(series, "otel.metric.overflow") ||
 		strings.Contains(series, "otel_metric_overflow") || strings.Contains(series, "target_info")
 }
 
-// told is all that was said at an end, in the order of time. Of what was said of pages each is there once, however often a page was shown, and
-// nothing of what depends on when it was asked.
+// told returns everything that arrived at a destination, in the order of time, without repetitions of the last page and
+// without what depends on the
+// current time.
 func (w *witness) told(end, varies string) map[string][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +79,7 @@ func (w *witness) told(end, varies string) map[string][]string {
 	return all
 }
 
-// differences are the first few series that two ends were told otherwise of.
+// differences returns the first few series that differ between two destinations.
 func differences(a, b map[string][]string) (found []string) {
 	for of, said := range a {
 		if !slices.Equal(said, b[of]) {
@@ -93,13 +95,13 @@ func differences(a, b map[string][]string) (found []string) {
 	return found[:min(len(found), 5)]
 }
 
-// ServeHTTP takes remote write for the end that the path names.
+// ServeHTTP accepts remote write for the destination that the path names.
 func (w *witness) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	end := strings.TrimPrefix(r.URL.Path, "/")
 	var written promwrite.Written
 	err := eachSeries(r, func(s *promwrite.Series) {
 		of := labelsText(s.Labels)
-		bare := of // exemplars may come by themselves, without a type
+		bare := of // exemplars may be sent alone, without a type
 		if w.loose[end] {
 			s.Type, s.Help, s.Unit = 0, "", ""
 		}
@@ -136,7 +138,7 @@ func labelsText(labels []promwrite.Label) string {
 	return b.String()
 }
 
-// numberText tells one that is not a number from another.
+// numberText distinguishes different NaNs.
 func numberText(v float64) string {
 	if math.IsNaN(v) {
 		return strconv.FormatUint(math.Float64bits(v), 16)
@@ -151,7 +153,7 @@ func began(start int64) string {
 	return fmt.Sprint(" since ", start)
 }
 
-// record is given what came by OTLP, to the end that a processor's name says.
+// record records what arrived by OTLP at the destination that the processor's name says.
 func (w *witness) record(of component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	end := of.Name()
 	metricsOf(md, func(rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric) {

@@ -16,13 +16,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// perPage is how far the values of one page are from those of the next: what somebody is given tells of which page it is.
+// perPage is the difference between the values of two consecutive pages: a value says which page it is from.
 const perPage = 100_000
 
-// A showing is what the targets of a road show: pages whose series, families, values and order follow from a number.
+// A showing generates the pages of a pipeline's targets. Series, families, values and order follow from a number.
 type showing struct {
 	seed   uint64
-	kind   string // what labels are like, and how many series there are
+	kind   string // of labels, and of the number of series
 	format expfmt.FormatType
 	steady bool // the same series in the same order on each page
 }
@@ -32,25 +32,25 @@ var (
 	showingFormats = []expfmt.FormatType{expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim}
 )
 
-// draw is a number that follows from others.
+// draw returns a number that follows from the seed and the arguments.
 func (s showing) draw(of ...any) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, s.seed, of)
 	return h.Sum64() >> 7
 }
 
-// metrics is how many a family has.
+// metrics returns the number of metrics of a family.
 func (s showing) metrics() int {
 	switch s.kind {
-	case "medium": // more than are made at once where no tree is kept
+	case "medium": // more than are built at once without a tree
 		return 80
-	case "large": // more than a tree is kept of
+	case "large": // too many for a tree
 		return 1600
 	}
 	return 7
 }
 
-// page is what a target shows as its nth.
+// page returns the nth page of a target.
 func (s showing) page(target string, n int) (contentType string, body []byte, err error) {
 	format := expfmt.NewFormat(s.format)
 	var b bytes.Buffer
@@ -89,7 +89,7 @@ func (s showing) families(target string, n int) (all []*dto.MetricFamily) {
 	return all
 }
 
-// family makes the first two what limits are tried with: all of their metrics are on each page.
+// family returns a family of metrics. The first two are for limits: all of their metrics are on each page.
 func (s showing) family(target string, f, n int) *dto.MetricFamily {
 	name, kinds := fmt.Sprintf("random_%d", f), []dto.MetricType{
 		dto.MetricType_GAUGE, dto.MetricType_COUNTER, dto.MetricType_HISTOGRAM, dto.MetricType_SUMMARY, dto.MetricType_UNTYPED, dto.MetricType_GAUGE, dto.MetricType_COUNTER,
@@ -153,7 +153,7 @@ func (s showing) metric(kind dto.MetricType, target string, f, i, n int) *dto.Me
 
 func (s showing) labels(target string, f, i, n int) []*dto.LabelPair {
 	path := fmt.Sprint("/path", i)
-	if s.kind == "within" { // of the target's own in the midst of others
+	if s.kind == "within" { // a value of the target's own within other text
 		path = fmt.Sprintf("/var/pods/%x/volume%d", s.draw("uid", target, n/7), i)
 	}
 	if f == 8 && i == 0 && !s.steady { // a new one now and then
@@ -161,7 +161,7 @@ func (s showing) labels(target string, f, i, n int) []*dto.LabelPair {
 	}
 	all := []*dto.LabelPair{label("code", fmt.Sprint(200+i%3)), label("path", path), label("user", fmt.Sprint("u", i))}
 	switch {
-	case s.kind == "own": // who is another after a while
+	case s.kind == "own": // whose name changes after a while
 		all = append(all, label("pod", fmt.Sprintf("pod-%s-%d", target, n/6)))
 	case s.kind == "named" && i%2 == 0:
 		all = append(all, label("node", target))

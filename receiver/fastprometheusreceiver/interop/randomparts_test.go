@@ -24,7 +24,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// acting makes processors that do something with metrics. They say nothing of themselves, or that they let go, or that they keep.
+// acting returns processors that call act for metrics. They say nothing about themselves, or that they release metrics,
+// or that they keep them.
 func acting(name string, says handback.Releaser, changes bool, act func(of component.ID, md pmetric.Metrics) (pmetric.Metrics, error)) processor.Factory {
 	return processor.NewFactory(component.MustNewType(name), func() component.Config { return &struct{}{} }, processor.WithMetrics(
 		func(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
@@ -48,7 +49,7 @@ var (
 	errRefuses = errors.New("refuses this page")
 )
 
-// strangers are processors that nobody knows, that break their promises, or that are difficult in another way.
+// strangers returns processors that are unknown, that break their promises, or that are difficult in another way.
 func (w *witness) strangers() []processor.Factory {
 	same := func(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) { return md, nil }
 	lets := answer{}
@@ -66,7 +67,7 @@ func (w *witness) strangers() []processor.Factory {
 		acting("enriching", nil, true, enrich),
 		acting("thinning", nil, true, thin),
 		acting("seeing", lets, false, w.see),
-		// These break their promise, in ways that a receiver finds.
+		// These break their promise, in ways that a receiver detects.
 		acting("lyingreorder", lets, true, reorder),
 		acting("lyingthin", lets, true, thin),
 		acting("lyingenrich", lets, true, enrich),
@@ -79,7 +80,7 @@ func (w *witness) strangers() []processor.Factory {
 	}
 }
 
-// pointsOf visits the points of a metric by their attributes, times and, of numbers, values.
+// pointsOf calls yield for the points of a metric with their attributes, times and, of numbers, values.
 func pointsOf(m pmetric.Metric, yield func(of pcommon.Map, at pcommon.Timestamp, value float64)) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -116,12 +117,12 @@ func metricsOf(md pmetric.Metrics, yield func(pmetric.ResourceMetrics, pmetric.S
 	}
 }
 
-// numberOf is which page or request metrics are of: 0 if nothing tells it.
+// numberOf returns the number of the page or request that metrics are from, or 0 if it is unknown.
 func numberOf(md pmetric.Metrics) (number uint64) {
 	metricsOf(md, func(_ pmetric.ResourceMetrics, _ pmetric.ScopeMetrics, m pmetric.Metric) {
 		pointsOf(m, func(_ pcommon.Map, at pcommon.Timestamp, value float64) {
 			switch {
-			case at < relaysUntil: // a request says it by its time
+			case at < relaysUntil: // the time of a request is its number
 				number = max(number, uint64(at/1_000_000))
 			case value >= perPage && value < 1e9:
 				number = max(number, uint64(value)/perPage)
@@ -131,7 +132,7 @@ func numberOf(md pmetric.Metrics) (number uint64) {
 	return number
 }
 
-// refusing refuses some pages, always the same.
+// refusing refuses some pages, always the same ones.
 func refusing(permanently bool) func(component.ID, pmetric.Metrics) (pmetric.Metrics, error) {
 	return func(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 		if numberOf(md)%4 != 3 {
@@ -144,7 +145,7 @@ func refusing(permanently bool) func(component.ID, pmetric.Metrics) (pmetric.Met
 	}
 }
 
-// reorder turns around what order there is.
+// reorder reverses the order of metrics and points.
 func reorder(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -165,7 +166,7 @@ func reorder(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 
 func textOf(m pcommon.Map) string { return fmt.Sprint(m.AsRaw()) }
 
-// enrich adds to resources and points, as those do that ask somebody about a host or a pod.
+// enrich adds attributes to resources and points, like processors that look up a host or a pod.
 func enrich(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	metricsOf(md, func(rm pmetric.ResourceMetrics, _ pmetric.ScopeMetrics, m pmetric.Metric) {
 		rm.Resource().Attributes().PutStr("host.name", "aviary")
@@ -174,7 +175,7 @@ func enrich(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	return md, nil
 }
 
-// thin removes points of some labels, and metrics of some names.
+// thin removes points with certain labels, and metrics with certain names.
 func thin(_ component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -195,22 +196,22 @@ func hashOf(s string) uint64 {
 	return h.Sum64() >> 7
 }
 
-// A witness sees what comes by.
+// A witness observes the metrics that pass.
 type witness struct {
 	mu    sync.Mutex
-	seen  map[string]map[pmetric.Metric]bool // by road, which are held, so that no others are where they are
+	seen  map[string]map[pmetric.Metric]bool // by pipeline; holding them keeps their addresses from being used for others
 	again map[string]int                     // metrics that were seen before
 	ends  map[string]record
 	wrong []string
 	kept  sync.WaitGroup
-	loose map[string]bool // ends before which metrics are cut in two, of which batch leaves one without its metadata
+	loose map[string]bool // destinations behind a batch processor that splits metrics and leaves one part without metadata
 }
 
 func newWitness() *witness {
 	return &witness{seen: map[string]map[pmetric.Metric]bool{}, again: map[string]int{}, ends: map[string]record{}, loose: map[string]bool{}}
 }
 
-// see records whether the memory of metrics comes again. It reads none of them.
+// see records whether the memory of metrics is reused. It does not read them.
 func (w *witness) see(of component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	road := of.Name()
 	w.mu.Lock()
@@ -227,14 +228,14 @@ func (w *witness) see(of component.ID, md pmetric.Metrics) (pmetric.Metrics, err
 	return md, nil
 }
 
-// forgetAgain begins to count anew.
+// forgetAgain resets the counts of reused metrics.
 func (w *witness) forgetAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.again)
 }
 
-// keep keeps what it is given, hands on a copy, and looks later whether it still has what it was given.
+// keep keeps what it gets, passes a copy on, and checks later whether the original is unchanged.
 func (w *witness) keep(of component.ID, md pmetric.Metrics) (pmetric.Metrics, error) {
 	next, was := pmetric.NewMetrics(), pmetric.NewMetrics()
 	md.CopyTo(next)

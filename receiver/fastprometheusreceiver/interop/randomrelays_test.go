@@ -18,14 +18,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// A relayed road is what comes to a receiver of others' requests.
+// relayed is what a receiver of push requests gets.
 type relayed struct {
 	sending
 
 	kind string // of randomRelays
 }
 
-// randomRelays are receivers, each with a place for its name and its address, and how they are sent to.
+// randomRelays are receivers, each with placeholders for its name and address, and how to send to them.
 var randomRelays = []struct{ name, config, format, path, contentType string }{
 	{"rw1", "remotewrite/%[1]s: {endpoint: '%[2]s'}", "1.0", "/api/v1/write", "application/x-protobuf"},
 	{"rw2", "remotewrite/%[1]s: {endpoint: '%[2]s'}", "2.0", "/api/v1/write", "application/x-protobuf;proto=io.prometheus.write.v2.Request"},
@@ -37,7 +37,8 @@ const randomRequests = 60
 
 var randomSenders = []string{"a", "b"}
 
-// drawRelays are relays that follow from a seed. A limiter's few places are in no order of the series where these come by several senders.
+// drawRelays returns relays that follow from a seed. With several senders, the order of series is not defined, so which
+// of them fit within a limit is not either.
 func drawRelays(seed uint64, roads int) *randomRun {
 	r := rand.New(rand.NewPCG(seed, 21))
 	run := &randomRun{seed: seed, listens: map[string]string{}, taken: map[string]bool{}, relaying: true, partial: true, pooling: r.IntN(5) == 0}
@@ -56,7 +57,7 @@ func drawRelays(seed uint64, roads int) *randomRun {
 	return run
 }
 
-// relay writes the receiver of one of the twins.
+// relay writes the configuration of the receiver of one of the twins.
 func (run *randomRun) relay(to *strings.Builder, i int, twin, address string) {
 	for _, k := range randomRelays {
 		if k.name == run.relays[i].kind {
@@ -65,7 +66,7 @@ func (run *randomRun) relay(to *strings.Builder, i int, twin, address string) {
 	}
 }
 
-// send sends all requests of a road to one of the twins, and returns the answers.
+// send sends all requests of a pipeline to one of the twins, and returns the responses.
 func (run *randomRun) send(t *testing.T, i int, twin, sender string) (answers []string) {
 	t.Helper()
 	for _, k := range randomRelays {
@@ -101,8 +102,9 @@ func (run *randomRun) send(t *testing.T, i int, twin, sender string) (answers []
 	return answers
 }
 
-// TestRandomRelays: whatever stands on the road of a relay, and whatever is sent to it, what comes out is what comes out of the same with memory
-// that is not used again, and so are the answers.
+// TestRandomRelays: with random processors and random requests, the same arrives with and without reuse of memory, and
+// the responses
+// are the same.
 func TestRandomRelays(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { testRandomRelays(t, drawRelays(seed, roadsAtOnce())) })
@@ -156,7 +158,7 @@ func testRandomRelays(t *testing.T, run *randomRun) {
 	require.Zero(t, c.log.FilterMessageSnippet("changed attributes that several requests share").Len())
 }
 
-// poisonedRelay is what is said in place of use where what is shared cannot be overwritten.
+// poisonedRelay replaces an expectation of reuse where shared memory cannot be overwritten.
 func (run *randomRun) poisonedRelay(i int, e expectation) expectation {
 	if run.relaying && e.used && handback.Poisons() && run.relays[i].kind == "otlp" {
 		return expectation{what: "this build", why: "overwrites memory that is handed back"}

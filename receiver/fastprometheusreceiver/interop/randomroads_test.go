@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 )
 
-// contribs are the processors of others that stand on random roads.
+// contribs returns the processors of other authors for random pipelines.
 func contribs() []processor.Factory {
 	return []processor.Factory{
 		attributesprocessor.NewFactory(), resourceprocessor.NewFactory(), transformprocessor.NewFactory(), filterprocessor.NewFactory(),
@@ -29,27 +29,28 @@ func contribs() []processor.Factory {
 	}
 }
 
-// What the contract makes of a processor.
+// What a processor is according to the contract.
 const (
-	counts    = iota // it counts points, and lets go
-	opens            // it lets go
-	points           // it changes attributes of points
-	resources        // of resources
-	silence          // it says nothing
-	retains          // it says that it keeps metrics
+	counts    = iota // counts points, and releases metrics
+	opens            // releases metrics
+	points           // changes attributes of points
+	resources        // changes those of resources
+	silence          // says nothing
+	retains          // says that it keeps metrics
 )
 
-// A piece is a processor as it is configured.
+// A piece is a processor with its configuration.
 type piece struct {
 	id, config string
 	is         int
-	rare       bool // most roads are without: it stops the reuse, or a part of what comes
-	alone      bool // of its kind: two of them would disagree with themselves, or take all there is
+	rare       bool // most pipelines have none: it prevents reuse, or removes metrics
+	alone      bool // of its kind: two of them would disagree, or take everything
 }
 
 func (p piece) kind() string { return strings.Split(p.id, "/")[0] }
 
-// randomPieces are all of them. None makes one series of several where it is a matter of order what arrives then. Limits are of one target, for series that
+// randomPieces are all of them. None merges several series into one if the result depends on their order. Limits are
+// per target, for series that
 // are on each page.
 var randomPieces = []piece{
 	{id: "memory_limiter", config: "{check_interval: 1s, limit_mib: 8000}", is: counts},
@@ -98,7 +99,7 @@ var randomPieces = []piece{
 	{id: "thinning", config: "{}", is: silence, rare: true},
 }
 
-// somePiecesOf draws processors. On half of the roads all of them let go of metrics.
+// somePiecesOf draws processors. In half of the pipelines, all of them release metrics.
 func somePiecesOf(r *rand.Rand, fit func(piece) bool) (all []piece) {
 	free, most := r.IntN(3) > 0, r.IntN(6)
 	kinds := map[string]bool{}
@@ -113,13 +114,13 @@ func somePiecesOf(r *rand.Rand, fit func(piece) bool) (all []piece) {
 		kinds[p.kind()] = true
 		all = append(all, p)
 	}
-	if has(way{pieces: all}, "cardinality/labels") { // what it collapses is told by the label
+	if has(way{pieces: all}, "cardinality/labels") { // which recognizes what it collapses by the label
 		all = slices.DeleteFunc(all, func(p piece) bool { return p.id == "attributes/edit" || p.id == "transform" })
 	}
 	return all
 }
 
-// How metrics go on behind the processors.
+// What comes after the processors.
 const (
 	toOne = iota
 	toTwoExporters
@@ -127,16 +128,16 @@ const (
 	toConnector
 )
 
-// A way is what is behind a receiver, and what is to be said of it.
+// A way is the part of a pipeline behind the receiver, and what is expected of it.
 type way struct {
 	pieces    []piece
 	shape     int
-	exporters []string // one, or two where there are two
-	slow      string   // what its twin is slow by
+	exporters []string // one or two
+	slow      string   // why its twin is slow
 	shared    bool     // by two receivers
 }
 
-// randomExporters are exporters, each with a place for where it sends, and its own name.
+// randomExporters are exporters, each with placeholders for its destination and its name.
 var randomExporters = map[string]string{
 	"rw1":     `remotewrite/%[1]s: {endpoint: '%[2]s/%[1]s', protobuf_message: "1.0", batch: {timeout: 5ms}}`,
 	"rw2":     `remotewrite/%[1]s: {endpoint: '%[2]s/%[1]s', protobuf_message: io.prometheus.write.v2.Request, batch: {timeout: 5ms}}`,
@@ -156,7 +157,8 @@ func pieceOf(id string) piece {
 	return randomPieces[slices.IndexFunc(randomPieces, func(p piece) bool { return p.id == id })]
 }
 
-// comesBack reports whether metrics come back out of a batch: the last processor, before one exporter of ours, behind none that takes loans.
+// comesBack reports whether metrics come back from a batch: if it is the last processor, in front of one exporter of
+// ours, and behind none that borrows them.
 func (w way) comesBack() bool {
 	last := len(w.pieces) - 1
 	return last >= 0 && w.pieces[last].kind() == "batch" && w.shape == toOne &&
@@ -169,7 +171,7 @@ func isStream(exporter string) bool {
 
 func drawWay(r *rand.Rand, fit func(piece) bool) (w way) {
 	w.pieces = somePiecesOf(r, fit)
-	if r.IntN(4) == 0 { // before the exporter is a batch, and before that what others have there
+	if r.IntN(4) == 0 { // a batch in front of the exporter, as is common
 		w.pieces = slices.DeleteFunc(w.pieces, func(p piece) bool { return p.is == opens || p.is == silence || p.is == retains })
 		w.pieces = append(w.pieces, pieceOf([]string{"batch", "batch/small"}[r.IntN(2)]))
 	}
@@ -190,17 +192,17 @@ func drawWay(r *rand.Rand, fit func(piece) bool) (w way) {
 	return w
 }
 
-// expectation is what a receiver is to say.
+// expectation is what a receiver is expected to log.
 type expectation struct {
 	used       bool
 	what, why  string
-	restored   string // what is put back first
-	unread     bool   // nobody reads it unasked
-	later      bool   // it comes back out of a batch
-	mayBeAgain bool   // memory comes to be used again, unless somebody lies
+	restored   string // what is restored first
+	unread     bool   // nobody reads it without asking
+	later      bool   // it comes back from a batch
+	mayBeAgain bool   // memory is reused unless a processor lies
 }
 
-// expect tells what is said of a way, by a receiver that puts back what is changed or one that does not.
+// expect returns what a receiver is expected to say about a way, depending on whether it restores what is changed.
 func (w way) expect(pipeline, connector string, putsBack bool) (e expectation) {
 	if w.shape == toTwoPipelines {
 		return expectation{what: "the receiver", why: "is in 2 pipelines, which share metrics"}

@@ -15,7 +15,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// What receivers say of their memory, in the log and by a metric, is compared with what is to be said of the road, and with what they do.
+// What receivers say about their memory, in the log and by a metric, is compared with what is expected, and with what
+// they do.
 
 // isAgain compares what the receiver does with what it says.
 func (run *randomRun) isAgain(t *testing.T, w *witness, way way, i int) {
@@ -33,7 +34,7 @@ func (run *randomRun) isAgain(t *testing.T, w *witness, way way, i int) {
 	}
 }
 
-// says compares what receivers say of their memory, for the nth time, with what is to be said.
+// says compares what receivers log about their memory, for the nth time, with what is expected.
 func (run *randomRun) says(t *testing.T, log *observer.ObservedLogs, times int, changed bool) {
 	t.Helper()
 	for i := range run.ways {
@@ -50,7 +51,7 @@ func (run *randomRun) says(t *testing.T, log *observer.ObservedLogs, times int, 
 	}
 }
 
-// expects is what is expected of one of the twins.
+// expects returns what is expected of one of the twins.
 func (run *randomRun) expects(i int, twin string, changed bool) expectation {
 	w, name := run.wayOf(i, changed), fmt.Sprint(twin, i)
 	if twin == "slow" && w.slow == "never" && !run.relaying {
@@ -87,7 +88,7 @@ func (e expectation) matches(t *testing.T, said observer.LoggedEntry, of string)
 
 var reuseMetric = regexp.MustCompile(`^otelcol_receiver_(fastprometheus|remotewrite|otlpstream)_reuse\{`)
 
-// measures compares the metric with what is to be said.
+// measures compares the metric with what is expected.
 func (run *randomRun) measures(t *testing.T, changed bool) {
 	t.Helper()
 	if run.level == "none" {

@@ -30,7 +30,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// proof is the value of a sample: it follows from the labels and the time, so that whoever has mixed up memory is told by it.
+// proof returns the value of a sample: it follows from the labels and the time, and so reveals memory that was mixed
+// up.
 func proof(labels []promwrite.Label, at int64) float64 {
 	h := fnv.New64a()
 	for _, l := range labels {
@@ -40,7 +41,7 @@ func proof(labels []promwrite.Label, at int64) float64 {
 	return float64(h.Sum64() >> 12)
 }
 
-// warehouse takes remote write, and checks each sample.
+// warehouse accepts remote write, and checks each sample.
 type warehouse struct {
 	mu    sync.Mutex
 	found map[string]int
@@ -69,7 +70,7 @@ func (w *warehouse) take(r *http.Request, written *promwrite.Written) error {
 	})
 }
 
-// eachSeries decodes a request of remote write.
+// eachSeries decodes a remote-write request.
 func eachSeries(r *http.Request, do func(*promwrite.Series)) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -101,8 +102,9 @@ func eachSeries(r *http.Request, do func(*promwrite.Series)) error {
 	return nil
 }
 
-// TestRelaysMixNothingUp: many send at a time what is known and what is new, to a road on which memory is used again. Each sample
-// comes out once, with the labels and the time that it went in with.
+// TestRelaysMixNothingUp: many senders send known and new series at the same time to a pipeline that reuses memory.
+// Each sample
+// arrives once, with the labels and the time that it was sent with.
 func TestRelaysMixNothingUp(t *testing.T) {
 	const senders, requests, samples = 6, 60, 40
 	for name, c := range map[string]struct {
@@ -125,7 +127,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines: {metrics: {receivers: [%s], processors: [memory_limiter, cardinality], exporters: [remotewrite]}}
 `, fmt.Sprintf(c.receiver, address), far.URL, name))
-			if name != "otlpstream" || !handback.Poisons() { // what that shares cannot be overwritten
+			if name != "otlpstream" || !handback.Poisons() { // what otlpstream shares cannot be overwritten
 				require.Equal(t, 1, road.log.FilterMessage(used).Len(), "memory is used again")
 			}
 
@@ -177,7 +179,7 @@ service:
 	}
 }
 
-// someLabels are those of a series, sorted: of a few that come again, or new.
+// someLabels returns the labels of a series, sorted, which is either one of a few or new.
 func someLabels(random *rand.Rand, sender, request, index int) []promwrite.Label {
 	path := fmt.Sprint("again", index)
 	if random.IntN(4) == 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the benchmark scrapes, and for how long it measures.
+// What the benchmark scrapes, and how long it measures.
 const (
 	roadTargets = 1000
 	roadRows    = 500
@@ -32,7 +32,7 @@ const (
 	farSideVariable = "GODWIT_FAR_SIDE"
 )
 
-// road is an agent that scrapes, with what stands in between.
+// road is the configuration of an agent that scrapes, with processors to fill in.
 const road = `
 receivers:
   fastprometheus: {config: {scrape_configs: [{job_name: node, scrape_interval: 1s, scrape_timeout: 1s, metrics_path: /page, static_configs: [{targets: [%[1]s]}]}]}}
@@ -54,8 +54,8 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [%[3]s], exporters: [remotewrite]}}
 `
 
-// BenchmarkRoad is what an agent takes of the processor's time, for a sample that is scraped and written. Targets and what
-// takes the samples are another process. Run it with -benchtime=1x, several times in turn.
+// BenchmarkRoad measures the CPU time of an agent per sample that is scraped and written. Targets and
+// destination are another process. Run it with -benchtime=1x, several times in turn.
 func BenchmarkRoad(b *testing.B) {
 	for _, c := range []struct{ name, processors string }{
 		{"limits=no", "memory_limiter"},
@@ -105,7 +105,7 @@ func pagesOf(b *testing.B, address string) int {
 	return n
 }
 
-// startFarSide runs this program as the far side, and returns where it listens.
+// startFarSide runs this program as the far side, and returns its address.
 func startFarSide(b *testing.B) string {
 	b.Helper()
 	far := exec.Command(os.Args[0], "-test.run=^TestFarSide$")
@@ -116,7 +116,7 @@ func startFarSide(b *testing.B) string {
 	require.NoError(b, err)
 	require.NoError(b, far.Start())
 	b.Cleanup(func() {
-		_ = in.Close() // by which it ends
+		_ = in.Close() // which ends it
 		_ = far.Wait()
 	})
 	address, err := bufio.NewReader(out).ReadString('\n')
@@ -124,7 +124,7 @@ func startFarSide(b *testing.B) string {
 	return strings.TrimSpace(address)
 }
 
-// TestFarSide is the targets and the store of the benchmark, until its input ends.
+// TestFarSide serves the targets and the destination of the benchmark until its input ends.
 func TestFarSide(t *testing.T) {
 	if os.Getenv(farSideVariable) == "" {
 		t.Skip("runs for the benchmark")
@@ -158,7 +158,7 @@ func TestFarSide(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// roadPage looks like a node exporter's: half of the families have one series.
+// roadPage returns a page similar to that of a node exporter: half of the families have one series.
 func roadPage() string {
 	var b strings.Builder
 	rows := 0

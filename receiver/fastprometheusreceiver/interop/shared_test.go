@@ -27,7 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// listener takes remote write, and keeps what series there were at each time.
+// listener accepts remote write, and records the series of each time.
 type listener struct {
 	mu     sync.Mutex
 	series map[int64][]string
@@ -50,7 +50,7 @@ func (l *listener) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	written.SetHeaders(answer.Header())
 }
 
-// at is what series there were at a time, sorted; nil if fewer than n arrived so far.
+// at returns the series of a time, sorted, or nil if fewer than n have arrived so far.
 func (l *listener) at(time int64, n int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,14 +62,15 @@ func (l *listener) at(time int64, n int) []string {
 	return all
 }
 
-// TestNobodyChangesWhatRequestsShare: the same series again and again, with a processor on the road that changes attributes. It gets
-// none that others have: what it makes of a series is the same each time.
+// TestNobodyChangesWhatRequestsShare: the same series are sent again and again, through a processor that changes
+// attributes. It gets
+// no shared attributes: its result for a series is the same each time.
 func TestNobodyChangesWhatRequestsShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		processor string
-		road      string // what the receiver says of it
+		road      string // what the receiver says about reuse
 		factory   processor.Factory
-		series    int // -1 is that it leaves some out
+		series    int // -1 means that it leaves some out
 	}{
 		"attributes": {
 			processor: `attributes: {actions: [{key: path, action: hash}, {key: zone, value: z, action: upsert}, {key: code, action: delete}]}`,
@@ -95,7 +96,7 @@ func TestNobodyChangesWhatRequestsShare(t *testing.T) {
 			var first []string
 			for i := range int64(40) {
 				r.send(t, 1000+i)
-				if c.series < 0 { // those that come out are those that went in, or what it makes of many
+				if c.series < 0 { // those that arrive were sent, or are made of many
 					continue
 				}
 				var got []string
@@ -127,8 +128,9 @@ func TestNobodyChangesWhatRequestsShare(t *testing.T) {
 	}
 }
 
-// TestWhoBreaksHisPromiseIsFound: a processor says that it lets go, and changes in place. That is found and said once, and from then on
-// it has attributes of its own to change.
+// TestWhoBreaksHisPromiseIsFound: a processor says that it releases metrics, but changes them in place. This is
+// detected and logged once, and from
+// then on the processor gets attributes of its own.
 func TestWhoBreaksHisPromiseIsFound(t *testing.T) {
 	if handback.Poisons() {
 		t.Skip("what is overwritten is not shared")
@@ -157,7 +159,7 @@ func TestWhoBreaksHisPromiseIsFound(t *testing.T) {
 	require.Equal(t, 1, said())
 }
 
-// lying is a processor that appends to an attribute in place, and says that it lets go.
+// lying returns a processor that appends to an attribute in place, and says that it releases metrics.
 func lying() processor.Factory {
 	return processor.NewFactory(component.MustNewType("lying"), func() component.Config { return &struct{}{} }, processor.WithMetrics(
 		func(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
@@ -188,7 +190,7 @@ func (promise) ReleasesMetrics() error { return nil }
 
 const relaySeries = 20
 
-// relay is a collector that takes remote write and sends it to a listener.
+// relay is a collector that accepts remote write and sends it to a listener.
 type relay struct {
 	*collector
 	*listener
@@ -213,7 +215,7 @@ service:
 	return r
 }
 
-// send sends the same series at a time.
+// send sends the same series with the given time.
 func (r *relay) send(t *testing.T, at int64) {
 	t.Helper()
 	var list [][]promwrite.Label

@@ -39,7 +39,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestEndlessAnswerTakesItsLimit: what is read of it is held once.
+// TestEndlessAnswerTakesItsLimit checks that an endless response is held only once, up to the limit.
 func TestEndlessAnswerTakesItsLimit(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

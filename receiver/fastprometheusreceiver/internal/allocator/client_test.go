@@ -33,7 +33,7 @@ const (
 	twoJobs = `{"a": {"job_name": "a"}, "b": {"job_name": "b"}}`
 )
 
-// A service is an allocator whose answer can be changed.
+// A service is an allocator with a changeable response.
 type service struct {
 	*httptest.Server
 
@@ -64,14 +64,14 @@ func (s *service) answer(status int, body string) {
 	})
 }
 
-// await waits until the service has been asked again, and has answered.
+// await waits for another request to be answered.
 func (s *service) await(t *testing.T) {
 	t.Helper()
 	before := s.asked.Load()
 	require.Eventually(t, func() bool { return s.asked.Load() > before+1 }, patience, glance)
 }
 
-// A taker takes jobs, or refuses them.
+// A taker accepts jobs or refuses them.
 type taker struct {
 	mu     sync.Mutex
 	refuse bool
@@ -136,7 +136,7 @@ func newClient(t *testing.T, s *service, change func(*Config)) (*Client, *observ
 	return c, log
 }
 
-// run lets a client run until the test ends.
+// run runs a client until the test ends.
 func run(t *testing.T, c *Client, k *taker) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,7 +165,7 @@ func TestJobsFollowTheAllocator(t *testing.T) {
 	assert.Zero(t, c.Failures())
 }
 
-// An allocator that is not there yet, or not ready, is asked until it is.
+// An allocator that is not reachable or not ready is polled until it is.
 func TestFailureAtStart(t *testing.T) {
 	s, k := newService(t, http.StatusServiceUnavailable, ""), &taker{}
 	c, log := newClient(t, s, nil)
@@ -183,7 +183,7 @@ func TestFailureAtStart(t *testing.T) {
 	require.Eventually(t, func() bool { return log.FilterMessageSnippet("up to date again").Len() == 1 }, patience, glance)
 }
 
-// What is not a list of jobs changes nothing.
+// A response that is not a list of jobs changes nothing.
 func TestBadAnswersChangeNothing(t *testing.T) {
 	for name, body := range map[string]string{
 		"nothing":         " \n",
@@ -214,8 +214,8 @@ func TestBadAnswersChangeNothing(t *testing.T) {
 	}
 }
 
-// A job that makes no sense, or that cannot be used, is left out alone. It is named when that begins and when it ends, counted
-// each time, and tried again.
+// An invalid or unusable job is omitted alone. It is logged when that begins and when it ends, counted each time, and
+// tried again.
 func TestBrokenJobsFailAlone(t *testing.T) {
 	for name, job := range map[string]string{
 		"empty":             `null`,
@@ -249,7 +249,7 @@ func TestBrokenJobsFailAlone(t *testing.T) {
 	}
 }
 
-// Which files jobs may name can be said. However one is written, it is the same.
+// Only the configured files may be named in jobs, however the setting is written.
 func TestAllowedFiles(t *testing.T) {
 	c, _ := newClient(t, newService(t, http.StatusOK, ""), func(cfg *Config) {
 		cfg.AllowedFiles = []string{"/var/run/secrets/*/token", "/etc/certs/ca.pem"}
@@ -278,7 +278,7 @@ func TestAllowedFiles(t *testing.T) {
 	f(`"file_sd_configs": [{"files": ["/etc/targets/*.yaml"]}], "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": "/etc/kubeconfig"}]`, true)
 }
 
-// Nobody has files written here over the network.
+// An allocator cannot make the receiver write files.
 func TestNoFilesAreWrittenForJobs(t *testing.T) {
 	s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a", "scrape_failure_log_file": "/etc/passwd"}}`), &taker{}
 	c, log := newClient(t, s, nil)
@@ -294,7 +294,7 @@ func TestNoFilesAreWrittenForJobs(t *testing.T) {
 	assert.Contains(t, warnings[0].ContextMap()["error"], "`scrape_failure_log_file`")
 }
 
-// A URL for targets, as examples of the operator have it, means nothing, which is said.
+// A URL for targets, as in the operator's examples, is ignored with a warning.
 func TestDiscoveryURLIsLeftOut(t *testing.T) {
 	cfg := NewDefaultConfig()
 	conf := confmap.NewFromStringMap(map[string]any{"http_sd_config": map[string]any{"url": "http://user:secret@elsewhere/", "refresh_interval": "7s"}})
@@ -321,7 +321,7 @@ func TestBadStatusesChangeNothing(t *testing.T) {
 	}
 }
 
-// An answer that does not come is not waited for longer than the timeout.
+// A response is not waited for longer than the timeout.
 func TestSlowAllocator(t *testing.T) {
 	s, k := newService(t, http.StatusOK, oneJob), &taker{}
 	slow := func(w http.ResponseWriter, r *http.Request) {
@@ -336,7 +336,7 @@ func TestSlowAllocator(t *testing.T) {
 	assert.Empty(t, k.names())
 }
 
-// Stopping does not wait for an answer.
+// Stopping does not wait for a response.
 func TestStopWhileAsking(t *testing.T) {
 	s := newService(t, http.StatusOK, oneJob)
 	asked := make(chan struct{})
@@ -357,7 +357,7 @@ func TestStopWhileAsking(t *testing.T) {
 	assert.Zero(t, c.Failures())
 }
 
-// Jobs that were not taken are offered until they are.
+// Jobs that were refused are offered again until they are accepted.
 func TestRefusedJobsAreOfferedAgain(t *testing.T) {
 	s, k := newService(t, http.StatusOK, oneJob), &taker{refuse: true}
 	c, _ := newClient(t, s, nil)
@@ -369,7 +369,7 @@ func TestRefusedJobsAreOfferedAgain(t *testing.T) {
 	k.awaitJobs(t, "a")
 }
 
-// An allocator may be of a later version: what is not known is left out, aloud.
+// An allocator may be of a later version: unknown settings are ignored with a warning.
 func TestUnknownKeys(t *testing.T) {
 	s, k := newService(t, http.StatusOK, `{"a": {"job_name": "a", "invented_later": true, "honor_labels": true}}`), &taker{}
 	c, log := newClient(t, s, nil)

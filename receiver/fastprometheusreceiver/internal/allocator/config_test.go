@@ -108,7 +108,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// PEM text may be in base64.
+// PEM may be encoded in base64.
 func TestPEM(t *testing.T) {
 	text := "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 	for _, given := range []string{text, base64.StdEncoding.EncodeToString([]byte(text))} {
@@ -118,7 +118,7 @@ func TestPEM(t *testing.T) {
 	}
 }
 
-// What is shown of a configuration has no secrets, and can be read again.
+// A marshalled configuration has no secrets, and can be unmarshalled.
 func TestMarshal(t *testing.T) {
 	cfg, err := load(t, everyKey)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func readJobs(t *testing.T, change func(*Config), body string) []*promconfig.Scr
 	return answer.Jobs
 }
 
-// The names of jobs, as an operator makes them, have slashes and may have anything.
+// Names of jobs, as the operator makes them, contain slashes, and may contain anything.
 func TestWhereTargetsComeFrom(t *testing.T) {
 	name := "serviceMonitor/ns/näme & co?/0#%"
 	jobs := readJobs(t, func(cfg *Config) { cfg.Client.Endpoint += "/" }, `{"`+name+`": {"job_name": "`+name+`"}}`)
@@ -36,7 +36,7 @@ func TestWhereTargetsComeFrom(t *testing.T) {
 	assert.False(t, targetsOf(t, jobs[0]).HTTPClientConfig.FollowRedirects)
 }
 
-// What is special to JSON, YAML or regular expressions comes through, in either form.
+// Characters that are special in JSON, YAML or regular expressions are preserved in both formats.
 func TestEscapes(t *testing.T) {
 	want := `([^:]+)(?::\d+)?;(\d+)|"'/<>&é😀 # : yes`
 	for name, body := range map[string]string{
@@ -65,7 +65,7 @@ a:
 	}
 }
 
-// A job has what it says, and from the configuration what it does not.
+// Settings that a job lacks come from the configuration.
 func TestDefaultsOfJobs(t *testing.T) {
 	jobs := readJobs(t, nil, `{"b": {"scrape_interval": "5s"}, "a": {"static_configs": [{"targets": ["x:1"]}], "scrape_timeout": "3s"}}`)
 	require.Len(t, jobs, 2)

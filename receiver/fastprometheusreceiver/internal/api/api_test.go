@@ -85,7 +85,7 @@ func (*scene) Pools() []Pool {
 	}
 }
 
-// serve starts a server on a port of the kernel's choice, and stops it when the test ends.
+// serve starts a server on a free port, which runs until the test ends.
 func serve(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	cfg := NewDefaultConfig()
@@ -100,7 +100,7 @@ func serve(t *testing.T, change func(*Config)) *Server {
 	return s
 }
 
-// get asks the handler, without a network.
+// get calls the handler without a network.
 func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return ask(t, http.MethodGet, path, header...)
@@ -119,7 +119,7 @@ func ask(t *testing.T, method, path string, header ...string) *httptest.Response
 	return w
 }
 
-// data reads an answer into Prometheus's own type, which must have every field of it.
+// data decodes a response into Prometheus's own type, which must have all of its fields.
 func data[T any](t *testing.T, path string) T {
 	t.Helper()
 	w := get(t, path)
@@ -164,7 +164,7 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, map[string]int{"empty": 0, "node": 3}, got.DroppedTargetCounts)
 }
 
-// Filters show part of the same thing; where Prometheus has a list, we never have null.
+// Filters select parts of the same result. Lists are never null where Prometheus has lists.
 func TestTargetFilters(t *testing.T) {
 	for query, want := range map[string][2]int{
 		"?state=any":         {2, 1},
@@ -183,7 +183,7 @@ func TestTargetFilters(t *testing.T) {
 	}
 }
 
-// metadata is what Prometheus answers for targets/metadata, a type that it does not export.
+// exported is Prometheus's response for targets/metadata, whose type is not exported.
 type exported struct {
 	Target labels.Labels `json:"target"`
 	Metric string        `json:"metric"`
@@ -206,7 +206,7 @@ func TestTargetMetadata(t *testing.T) {
 		`?metric=requests_total`:                    1,
 		`?metric=absent`:                            0,
 		`?limit=0`:                                  0,
-		`?limit=1&match_target={job="node",a=""}`:   2, // the limit is on targets' turns, as in Prometheus
+		`?limit=1&match_target={job="node",a=""}`:   2, // the limit is checked per target, as in Prometheus
 		`?metric=requests_total&match_target={x=1}`: -1,
 		`?match_target={`:                           -1,
 		`?limit=x`:                                  -1,
@@ -287,7 +287,7 @@ func TestStatus(t *testing.T) {
 	assert.Empty(t, data[map[string]string](t, "/api/v1/status/flags"))
 }
 
-// No field of Prometheus's is missing either.
+// No field of Prometheus's types is missing either.
 func TestNoFieldIsMissing(t *testing.T) {
 	for path, want := range map[string]any{
 		"status/runtimeinfo": v1.RuntimeInfo{},

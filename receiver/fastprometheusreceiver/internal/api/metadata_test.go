@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A babel is a scene whose targets all say something else of the same metric.
+// A babel is a scene in which each target has other metadata for the same metric.
 type babel struct {
 	*scene
 

@@ -19,7 +19,7 @@ var selectors = []string{
 	`{a:b="c"}`, `{1a="b"}`, `1`, `up{`, "{a=\"b\nc\"}", `{a=="b"}`, `{a="\q"}`, `{a='b"}`,
 }
 
-// Selectors mean what they mean to Prometheus, or are refused by both.
+// Selectors have the same meaning as in Prometheus, or both reject them.
 func TestSelectors(t *testing.T) {
 	for _, text := range selectors {
 		compare(t, text)
@@ -50,6 +50,6 @@ func FuzzSelector(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = parseSelector(text) // returns, whatever it is given
+		_, _ = parseSelector(text) // returns for any input
 	})
 }

@@ -30,7 +30,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// fetch asks a server that is running, over a connection of its own.
+// fetch sends a request to a running server over a new connection.
 func fetch(t *testing.T, s *Server, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address.String()+"/api/v1/targets", http.NoBody)
@@ -47,8 +47,8 @@ func fetch(t *testing.T, s *Server, change func(*http.Request)) (*http.Response,
 	return response, string(body)
 }
 
-// A page of a browser that has its name resolve to a loopback address cannot read what is served there. Nothing in an
-// answer comes from the name.
+// A web page whose host name resolves to a loopback address cannot read the API (DNS rebinding). Nothing in a response
+// depends on the host name.
 func TestHostileHosts(t *testing.T) {
 	s := serve(t, nil)
 	_, port, err := net.SplitHostPort(s.address.String())
@@ -61,7 +61,7 @@ func TestHostileHosts(t *testing.T) {
 		"[::1]":                     http.StatusOK,
 		"LOCALHOST:1":               http.StatusOK,
 		"godwit.localhost":          http.StatusOK,
-		"10.0.0.1":                  http.StatusOK, // an address cannot be made to resolve to another
+		"10.0.0.1":                  http.StatusOK, // an address cannot be made to resolve to another one
 		"evil.example":              http.StatusForbidden,
 		"evil.example:" + port:      http.StatusForbidden,
 		"localhost.evil.example":    http.StatusForbidden,
@@ -82,7 +82,7 @@ func TestHostileHosts(t *testing.T) {
 	}
 }
 
-// A server that is meant for others answers to any name.
+// A server that listens on other addresses answers to any host name.
 func TestOtherHosts(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Server.NetAddr.Endpoint = "0.0.0.0:0" })
 	response, _ := fetch(t, s, func(r *http.Request) { r.Host = "collector.example" })
@@ -140,7 +140,7 @@ func TestMaxConnections(t *testing.T) {
 	assert.Equal(t, http.StatusOK, <-answered)
 }
 
-// An address that is another's is waited for.
+// The server waits for an address that is in use.
 func TestAddressInUse(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestAddressInUse(t *testing.T) {
 	require.Len(t, logs.FilterMessageSnippet("not served").All(), 1, "said once")
 }
 
-// Without the extension that authenticates, nothing is served.
+// Nothing is served without the configured authenticator.
 func TestMissingAuth(t *testing.T) {
 	cfg := NewDefaultConfig()
 	cfg.Server.NetAddr.Endpoint = "127.0.0.1:0"
@@ -178,7 +178,7 @@ func TestShutdownWithoutStart(t *testing.T) {
 	require.NoError(t, (*Server)(nil).Shutdown(t.Context()))
 }
 
-// Shutdown gives up on requests when its time is over.
+// Shutdown stops waiting for requests when its context ends.
 func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	s := serve(t, nil)
 	conn, err := net.Dial("tcp", s.address.String())
@@ -190,7 +190,7 @@ func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = s.Shutdown(ctx) // whether the half of a request counts as one is not ours to say
+	_ = s.Shutdown(ctx) // whether half a request counts as one depends on net/http
 	_, err = net.Dial("tcp", s.address.String())
 	require.Error(t, err)
 }
@@ -252,7 +252,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// selfSigned returns the certificate that Go's own test server has.
+// selfSigned returns the certificate of Go's own test server.
 func selfSigned(t *testing.T) configtls.ServerConfig {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// said hands on what a test sends.
+// said forwards what a test sends.
 type said chan []*targetgroup.Group
 
 func (s said) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
@@ -34,7 +34,7 @@ func (s said) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	}
 }
 
-// Only what is new is handed on, but the first time also that there is nothing.
+// Only changed groups are forwarded, but the first time an empty list as well.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, up := make(said), make(chan []*targetgroup.Group)
@@ -72,7 +72,7 @@ func TestChanges(t *testing.T) {
 		assert.Equal(t, []*targetgroup.Group{group("2")}, say(group("2")), "it has no targets any more")
 		assert.Equal(t, []*targetgroup.Group{group("2", "z")}, say(group("2", "z")), "and has them again")
 
-		// While nobody listens it ends, too.
+		// It also ends while nobody receives.
 		inner <- []*targetgroup.Group{group("3", "x")}
 		synctest.Wait()
 		cancel()
@@ -80,7 +80,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// A mechanism that has said all is done.
+// A mechanism may end by itself.
 func TestChangesOfOneThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := make(said)

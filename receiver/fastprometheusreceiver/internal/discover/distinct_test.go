@@ -30,7 +30,7 @@ func TestEqualMechanismsAreShared(t *testing.T) {
 	assert.False(t, reflect.DeepEqual(secret("one"), secret("two")), "a sum does not see secrets, the comparison does")
 }
 
-// Thousands of jobs are applied in little more than it takes to read them, and again.
+// Applying thousands of jobs takes little more than reading them, also repeatedly.
 func TestManyJobs(t *testing.T) {
 	f := func(n int) time.Duration {
 		jobs := []*config.ScrapeConfig{}

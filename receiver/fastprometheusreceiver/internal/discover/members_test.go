@@ -19,7 +19,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Who has gone counts from the look that missed it. A server that names nobody, as one that has just begun, says nothing.
+// A member counts as gone from the first poll without it. A list without members, as from a server that has just
+// started, says nothing.
 func TestMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m members
@@ -39,8 +40,8 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// Where members ask seldom, and one of them goes, all the others ask soon, and take up what they are told in one moment: those that have just asked in their round, too.
-// Where they ask often that is soon enough.
+// If members poll rarely and one of them goes, all others poll soon and apply the result at the same moment, including
+// those that have just polled in their round. If they poll often, that is soon enough.
 func TestRoundOutOfTurn(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		for _, into := range []time.Duration{200 * time.Millisecond, 1700 * time.Millisecond, 4 * time.Second, 17 * time.Second} {
@@ -62,7 +63,7 @@ func TestRoundOutOfTurn(t *testing.T) {
 					place := uint64(i) * 0x9e3779b97f4a7c15
 					fails := false
 					s.Watch(interval, place, func(context.Context) ([]string, error) {
-						if fails = !fails; fails && time.Now().Before(gone) { // now and then, which changes nothing
+						if fails = !fails; fails && time.Now().Before(gone) { // some polls fail, which changes nothing
 							return nil, errors.New("not now")
 						}
 						if time.Now().Before(gone) {

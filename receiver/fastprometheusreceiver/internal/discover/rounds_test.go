@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Members that began at different times take up what they are told at the same time, whichever of them asked first, and soon.
+// Members that started at different times apply what they are told at the same moment, soon after, whichever of them
+// polled first.
 func TestRoundsAreTheSameForAll(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,7 +64,8 @@ func TestRoundsAreTheSameForAll(t *testing.T) {
 	}
 }
 
-// The first answer counts at once where the others' next one is far. One that is late, or follows a failure, counts, too.
+// The first response is applied at once if the others' next round is far. One that is late, or follows a failure, is
+// applied, too.
 func TestRoundsOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 20 * time.Second
@@ -105,7 +107,7 @@ func TestRoundsOfOne(t *testing.T) {
 	})
 }
 
-// Who has no answer yet does not wait for the next round to ask again: nothing is scraped until then.
+// Without any response, a member polls again before the next round, because nothing is scraped until then.
 func TestRoundsBeginWithAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 5 * time.Minute
@@ -122,7 +124,7 @@ func TestRoundsBeginWithAnAnswer(t *testing.T) {
 				if len(asked) == 4 {
 					return []*targetgroup.Group{{Source: "s"}}, nil
 				}
-				return nil, errors.New("not now") // later that can wait
+				return nil, errors.New("not now") // later failures can wait for the next round
 			},
 			tell: func(_ context.Context, u Update) { told <- u },
 		}
@@ -136,8 +138,8 @@ func TestRoundsBeginWithAnAnswer(t *testing.T) {
 	})
 }
 
-// The same goes for who is called because a member has gone: its targets are not scraped until then. What it is told is not applied before
-// the others apply it.
+// The same for a poll because a member has gone, whose targets are not scraped until then. The result is not applied
+// before the others apply it.
 func TestExtraRoundsEndWithAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 5 * time.Minute
@@ -172,7 +174,7 @@ func TestExtraRoundsEndWithAnAnswer(t *testing.T) {
 	})
 }
 
-// A clock that is set back, or forth, between the question and the answer holds nobody up.
+// A clock that is set back or forward between a poll and its response delays nobody.
 func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
 	r := rounds{interval: 30 * time.Second, place: 7}
 	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)

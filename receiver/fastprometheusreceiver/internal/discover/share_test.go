@@ -50,7 +50,7 @@ func TestEachTargetHasItsMembers(t *testing.T) {
 	}
 }
 
-// One member more takes its share from the others, and nothing else moves.
+// A new member takes its share from the others, and nothing else moves.
 func TestMovementIsMinimal(t *testing.T) {
 	for _, members := range []int{1, 2, 9} {
 		moved := 0

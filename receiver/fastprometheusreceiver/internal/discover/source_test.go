@@ -23,7 +23,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// next returns the first update that the condition holds for.
+// next waits for the first update that meets the condition.
 func next(t *testing.T, s *Source, condition func(Groups) bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -56,7 +56,7 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// An error of a mechanism is one line in the log.
+// An error of a mechanism is logged once.
 func TestErrorsHaveNoStackTraces(t *testing.T) {
 	entries := make(chan zapcore.Entry, 100)
 	core, _ := observer.New(zap.ErrorLevel)
@@ -72,7 +72,7 @@ func TestErrorsHaveNoStackTraces(t *testing.T) {
 	assert.Empty(t, e.Stack)
 }
 
-// Two receivers in one process do not get in each other's way.
+// Two receivers in one process do not interfere.
 func TestSourcesAreIndependent(t *testing.T) {
 	for range 2 {
 		s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
@@ -86,7 +86,7 @@ func TestSourcesAreIndependent(t *testing.T) {
 	assert.False(t, open)
 }
 
-// An answer that does not end is given up; the answers of a connection may come to any size.
+// An endless response is aborted. The responses of a connection may have any total size.
 func TestAnswersAreBounded(t *testing.T) {
 	const limit = 1 << 20
 	var endless atomic.Bool
@@ -109,7 +109,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		text, err := io.ReadAll(response.Body)
 		return len(text), err
 	}
-	for range 10_000 { // with their heads together more than the limit
+	for range 10_000 { // their heads together exceed the limit
 		n, err := get()
 		require.NoError(t, err)
 		require.Equal(t, 22, n)

@@ -47,7 +47,7 @@ const relabelling = `
   - {source_labels: [__meta_path], target_label: __metrics_path__, regex: (.+)}
 `
 
-// What is derived is what Prometheus derives.
+// The derived targets are the same as in Prometheus.
 func TestDeriveIsPrometheuss(t *testing.T) {
 	cfg := job(t, relabelling)
 	groups := []*targetgroup.Group{
@@ -87,7 +87,7 @@ func TestDeriveIsPrometheuss(t *testing.T) {
 	assert.Equal(t, "drop:1", set.Dropped[0].Labels(cfg).Get("__address__"))
 }
 
-// A target stays the same one while only reserved labels change, but not when what is scraped or read changes.
+// A target stays the same while only reserved labels change, but not when the URL or its public labels change.
 func TestIdentity(t *testing.T) {
 	hash := func(extra string, shared model.LabelSet) uint64 {
 		set := NewDeriver(job(t, extra), Shard{}).Derive([]*targetgroup.Group{group(shared, "a:1")})
@@ -113,7 +113,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// What describes a resource is what it was before relabelling, and nothing else.
+// A resource's attributes come from the labels before relabelling.
 func TestResource(t *testing.T) {
 	f := func(want labels.Labels, shared model.LabelSet) {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestKeepDroppedTargets(t *testing.T) {
 	assert.Len(t, set.Dropped, 2)
 }
 
-// Only groups that changed are derived, and a bad target is reported once.
+// Only changed groups are derived again, and an invalid target is reported once.
 func TestKnownGroupsAreKept(t *testing.T) {
 	d := NewDeriver(job(t, relabelling), Shard{})
 	stays, goes := group(nil, "a:1", "http://bad"), group(nil, "b:1")

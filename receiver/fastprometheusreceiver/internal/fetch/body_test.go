@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// noiseOf is a page that does not get smaller by being compressed.
+// noiseOf returns an incompressible page.
 func noiseOf(size int) []byte {
 	out := make([]byte, size)
 	r := rand.New(rand.NewPCG(5, 5))
@@ -27,7 +27,7 @@ func noiseOf(size int) []byte {
 	return out
 }
 
-// A large page in gzip is never held, neither as it comes nor as it is: only a part of it, and what that comes to.
+// A large gzipped page is never held as a whole, neither compressed nor decompressed, but only in parts.
 func TestGivesLargeGzipPagesInParts(t *testing.T) {
 	page := noiseOf(3 * large)
 	body := gzipped(t, page)
@@ -69,7 +69,7 @@ func TestGivesLargeGzipPagesInParts(t *testing.T) {
 	}
 }
 
-// A part that is more than a page may have ends it, and one that does not decode, too.
+// A part that exceeds a page's limit ends the page, and so does one that does not decode.
 func TestPartsOfBadGzip(t *testing.T) {
 	racetest.Sequential(t)
 	page := make([]byte, 64<<20)
@@ -92,7 +92,7 @@ func TestPartsOfBadGzip(t *testing.T) {
 		}
 		require.Equal(t, reason, Reason(err), "%v", err)
 		b.Close()
-		b.Close() // does nothing
+		b.Close() // no effect
 	}
 	f(bomb, 32<<20, ReasonBodySize)
 	f(bomb, 64<<20, ReasonBodySize)
@@ -101,7 +101,7 @@ func TestPartsOfBadGzip(t *testing.T) {
 	f(append(bytes.Clone(bomb[:40_000]), bomb[:30_000]...), 0, ReasonEncoding)
 }
 
-// rationed is memory that has so much beyond everybody's share, and none after that.
+// rationed is memory with a limited amount beyond the shares.
 type rationed struct {
 	heap
 
@@ -119,7 +119,7 @@ func (m *rationed) Take(size int) []byte {
 	return make([]byte, size)
 }
 
-// Without memory, pages are read in parts that are as small as it takes.
+// Without memory, pages are read in the smallest parts possible.
 func TestPartsAreSmallWithoutMemory(t *testing.T) {
 	page := pageOf(3 * large)
 	for name, framing := range framings {
@@ -161,7 +161,7 @@ func TestPartsAreSmallWithoutMemory(t *testing.T) {
 	}
 }
 
-// However much a target says that it is going to send, and has sent the last time: what has not come takes no memory.
+// However much a target announces, or has sent the last time, what has not arrived takes no memory.
 func TestMemoryIsForWhatHasCome(t *testing.T) {
 	page := pageOf(1 << 20)
 	for name, sent := range map[string]int{"nothing": -1, "a head": 0, "a line": 50, "a little": 20_000} {

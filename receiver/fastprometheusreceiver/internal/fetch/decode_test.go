@@ -34,7 +34,7 @@ func TestDecodesEachEncoding(t *testing.T) {
 		f(Identity, page)
 		f(Gzip, gzipped(t, page))
 		f(Gzip, append(gzipped(t, page[:size/3]), gzipped(t, page[size/3:])...))
-		if size > 0 { // an encoder writes no frame for nothing
+		if size > 0 { // an encoder writes no frame for an empty page
 			f(Zstd, zstded(t, page))
 			f(Zstd, zstded(t, page, zstd.WithEncoderLevel(zstd.SpeedBetterCompression)))
 			f(Zstd, whole.EncodeAll(page, nil))
@@ -44,7 +44,7 @@ func TestDecodesEachEncoding(t *testing.T) {
 	require.LessOrEqual(t, cap(d.buf), large+64<<10)
 }
 
-// skippable puts a frame without content in front.
+// skippable prepends a frame without content.
 func skippable(frames []byte) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, 0x184d2a53)
 	b = binary.LittleEndian.AppendUint32(b, 5)
@@ -71,7 +71,7 @@ func TestStreamsLargePages(t *testing.T) {
 	}
 }
 
-// A page of as many bytes as the limit is too large, as in Prometheus.
+// A page as large as the limit is too large, as in Prometheus.
 func TestStopsAtTheBodySizeLimit(t *testing.T) {
 	racetest.Sequential(t)
 	d := &Decoder{}
@@ -107,14 +107,14 @@ func TestStopsBombs(t *testing.T) {
 			require.LessOrEqual(t, cap(d.buf), large+64<<10)
 		}
 	}
-	// Without a limit, a gibibyte is one.
+	// Without a limit, the maximum is one gibibyte.
 	huge, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	require.NoError(t, err)
 	body := bytes.Repeat(huge.EncodeAll(zeros, nil), DefaultLimit/len(zeros)+1)
 	_, err = (&Decoder{}).Decode(Response{Encoding: Zstd, Body: body}, 0, func([]byte) error { return nil })
 	require.ErrorIs(t, err, ErrBodySize)
 
-	// Many small ones are one, too, whatever the last one says of itself.
+	// The limit also applies to many small members, whatever size the last one declares.
 	small := bytes.Repeat(gzipped(t, make([]byte, 1<<20)), 8)
 	_, err = decode(&Decoder{}, Response{Encoding: Gzip, Body: small}, 4<<20)
 	require.ErrorIs(t, err, ErrBodySize)
@@ -123,7 +123,7 @@ func TestStopsBombs(t *testing.T) {
 	require.Len(t, got, 8<<20)
 }
 
-// zstd may refer back 8 MiB and no more.
+// zstd windows may have 8 MiB at most.
 func TestBoundsTheWindow(t *testing.T) {
 	page := pageOf(1000)
 	f := func(window int, encode func([]byte) []byte) {
@@ -213,7 +213,7 @@ func TestDecodingDoesNotAllocateOnceWarm(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no body panics, and what klauspost's streaming decoders make of one is what we make of it.
+// FuzzDecode checks that no body causes a panic, and that the results equal those of klauspost's streaming decoders.
 func FuzzDecode(f *testing.F) {
 	page := pageOf(3000)
 	for _, body := range [][]byte{page, nil, bytes.Repeat([]byte("a"), 100<<10)} {

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A generated is a response, in the pieces in which it is sent.
+// A generated is a response in the pieces in which it is sent.
 type generated struct {
 	bytes  []byte
 	pieces int
 	closes bool
 }
 
-// generate writes a valid response. Its framing, encoding, headers and how it is cut are drawn.
+// generate returns a valid response with random framing, encoding, headers and pieces.
 func generate(t *testing.T, r *rand.Rand) generated {
 	t.Helper()
 	body := pageOf(1 + r.IntN(20<<10))

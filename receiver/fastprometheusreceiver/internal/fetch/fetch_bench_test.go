@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkExchange fetches and decodes a node exporter's page over the loopback, on each road, from a server that
-// costs as little as it can.
+// BenchmarkExchange fetches and decodes a node exporter's page over loopback, on each road, from a server that costs as
+// little as possible.
 func BenchmarkExchange(b *testing.B) {
 	page := pageOf(57 << 10)
 	for encoding, body := range [][]byte{Identity: page, Gzip: gzipped(b, page), Zstd: zstded(b, page)} {

@@ -18,7 +18,7 @@ import (
 const head200 = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 
 func TestSurvivesHostilePeers(t *testing.T) {
-	// f has each road ask a peer; the reason is the same for both unless two are given.
+	// f fetches from a peer on each road; the reason is the same for both unless two are given.
 	f := func(name string, handle func(conn net.Conn), timeout time.Duration, want string, reasons ...string) {
 		t.Helper()
 		once := func(conn net.Conn, _ int) {
@@ -114,7 +114,8 @@ func TestSurvivesHostilePeers(t *testing.T) {
 	f("redirect loop", send("HTTP/1.1 302 Found\r\nLocation: /metrics\r\nContent-Length: 0\r\n\r\n"), patient, "stopped after 10 redirects", ReasonProtocol)
 }
 
-// A body whose end is said in two ways ends where net/http has it end, and Prometheus with it. The same goes for names with spaces.
+// If the end of a body is given in two ways, it ends as in net/http, and so in Prometheus. The same for names with
+// spaces.
 func TestLeavesOddHeadsToNetHTTP(t *testing.T) {
 	for framing, want := range map[string]string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nup 1\n\r\n0\r\n\r\n": "up 1\n",
@@ -133,7 +134,7 @@ func TestLeavesOddHeadsToNetHTTP(t *testing.T) {
 	}
 }
 
-// Bytes behind a response are not the beginning of the next one.
+// Bytes after a response are not the beginning of the next one.
 func TestDropsWhatFollowsAResponse(t *testing.T) {
 	server := answering(t, page200+"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nup 0\n", false)
 	bothRoads(t, server, func(t *testing.T, target *Target) {
@@ -167,7 +168,7 @@ func TestSaysWhyThereIsNoConnection(t *testing.T) {
 	require.Equal(t, ReasonOther, Reason(io.ErrClosedPipe))
 }
 
-// An error's body is read to keep the connection, but not for long.
+// The body of an error is read to keep the connection, but only for a short time.
 func TestKeepsTheConnectionAfterAnError(t *testing.T) {
 	conns := make(chan struct{}, 100)
 	server := serveRaw(t, func(conn net.Conn, _ int) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serveSocket serves connections of a unix socket, over which nothing is under way once it has been sent.
+// serveSocket serves connections of a Unix socket, where sent bytes are received at once.
 func serveSocket(t *testing.T, handle func(conn net.Conn)) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -38,7 +38,7 @@ func serveSocket(t *testing.T, handle func(conn net.Conn)) (socket string) {
 	return socket
 }
 
-// What comes after a response, in the same piece or later, is not the beginning of the next.
+// Bytes after a response, in the same piece or later, are not the beginning of the next one.
 func TestDropsWhatNobodyAskedFor(t *testing.T) {
 	a := newAuthority(t, t.TempDir(), "ca")
 	node, _, _ := a.pair(t, t.TempDir(), "node.example")

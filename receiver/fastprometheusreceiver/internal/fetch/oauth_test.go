@@ -29,7 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An issuer is a token server. It numbers its tokens.
+// An issuer is a token server that numbers its tokens.
 type issuer struct {
 	*httptest.Server
 
@@ -63,7 +63,7 @@ func newIssuer(t *testing.T, start func(*httptest.Server)) *issuer {
 	return i
 }
 
-// job is what makes a target of a job ask the issuer.
+// job configures a job to use the issuer.
 func (i *issuer) job(edit ...func(*promcommon.OAuth2)) func(*promconfig.ScrapeConfig) {
 	o := &promcommon.OAuth2{ClientID: "goose", ClientSecret: "honk", TokenURL: i.URL + "/token"}
 	for _, f := range edit {
@@ -72,7 +72,7 @@ func (i *issuer) job(edit ...func(*promcommon.OAuth2)) func(*promconfig.ScrapeCo
 	return func(c *promconfig.ScrapeConfig) { c.HTTPClientConfig.OAuth2 = o }
 }
 
-// echo is a target that shows which authorization came.
+// echo starts a target whose page is the authorization of the request.
 func echo(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Header.Get("Authorization")) }))
@@ -87,7 +87,7 @@ func authorized(t *testing.T, want string, target *Target) {
 	require.Equal(t, want, got)
 }
 
-// A token is asked for as the job says, serves for as long as it is good, and is then replaced.
+// A token is requested as the job says, used while it is valid, and then replaced.
 func TestAsksForTokens(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).StartTLS)
 	authority := filepath.Join(t.TempDir(), "ca")
@@ -111,7 +111,7 @@ func TestAsksForTokens(t *testing.T) {
 	require.Equal(t, ReasonCredentials, Reason(err), "it is not the target's certificate")
 }
 
-// A reload tells by the configuration whether anything has changed.
+// A reload compares configurations to find out whether anything has changed.
 func TestLeavesTheConfigurationAlone(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	proxy, err := url.Parse(i.URL)
@@ -126,7 +126,7 @@ func TestLeavesTheConfigurationAlone(t *testing.T) {
 
 func TestReplacesTokensThatHaveExpired(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
-	i.lifetime.Store(9) // one that is about to expire is not used
+	i.lifetime.Store(9) // a token that is about to expire is not used
 	target := newTarget(t, NetHTTP, echo(t), patient, i.job())
 	authorized(t, "Bearer t1", target)
 	i.lifetime.Store(3600)
@@ -148,7 +148,7 @@ func TestReadsTheSecretForEachToken(t *testing.T) {
 	}
 }
 
-// A key may be in a secret's place.
+// A key may replace a secret.
 func TestAsksForTokensWithAKey(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -168,7 +168,7 @@ func TestAsksForTokensWithAKey(t *testing.T) {
 	require.ErrorContains(t, err, "cannot read `token_url`")
 }
 
-// Who does not get a token says so, and that it is the token server's doing.
+// An error to get a token names the token server.
 func TestSaysWhyThereIsNoToken(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	target := newTarget(t, NetHTTP, echo(t), patient, i.job())
@@ -206,8 +206,7 @@ func TestSaysWhyThereIsNoToken(t *testing.T) {
 	require.Equal(t, ReasonCredentials, Reason(err), "it is not the target that refuses")
 }
 
-// A token server that does not answer keeps no target for longer than its scrape may last, however many wait, and nobody
-// once it answers again.
+// A token server that hangs delays no target beyond its timeout, however many wait, and none once it responds again.
 func TestTokenServersMayHang(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -244,7 +243,7 @@ func TestTokenServersMayHang(t *testing.T) {
 	authorized(t, "Bearer t1", target)
 }
 
-// The targets of a job share its token, also those behind sockets, where there is no token server.
+// The targets of a job share its token, even those at Unix sockets, where there is no token server.
 func TestTargetsShareATokenServer(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	socket := filepath.Join(t.TempDir(), "socket")
@@ -270,7 +269,7 @@ func TestTargetsShareATokenServer(t *testing.T) {
 	require.EqualValues(t, 1, i.issued.Load())
 }
 
-// Another host that a target redirects to gets none of the secrets that the target gets.
+// When a target redirects to another host, that gets none of the target's secrets.
 func TestKeepsSecretsFromOtherHosts(t *testing.T) {
 	i := newIssuer(t, (*httptest.Server).Start)
 	got := make(chan http.Header, 10)
@@ -302,7 +301,7 @@ func TestKeepsSecretsFromOtherHosts(t *testing.T) {
 			header := map[bool]string{true: "Cookie", false: "Authorization"}[name == "cookie"]
 			for path, want := range map[string]bool{"/here": true, "/there": false} {
 				target := newClient(t, jobConfig(edit), Options{}).NewTarget(server.URL+path, "", patient, accept)
-				for range 2 { // found out on the plain road, known afterwards
+				for range 2 { // the first time on the plain road, where the redirect is found, then on the other
 					_, err := get(target)
 					require.NoError(t, err)
 					require.Equal(t, want, (<-got).Get(header) != "", path)

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// framings are the ways to send a body.
+// framings are the ways to frame a body.
 var framings = map[string]func(body []byte) string{
 	"sized": func(body []byte) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) },
 	"chunked": func(body []byte) string {
@@ -38,11 +38,11 @@ var framings = map[string]func(body []byte) string{
 	"until the end": func(body []byte) string { return "\r\n" + string(body) },
 }
 
-// A collector is a page put together from its parts.
+// A collector assembles a page from its parts.
 type collector struct {
 	page  []byte
 	parts int
-	most  int // what a part had
+	most  int // size of the largest part
 }
 
 func (c *collector) take(r Response) error {
@@ -55,7 +55,7 @@ func (c *collector) take(r Response) error {
 	return nil
 }
 
-// A large plain page is never held as a whole, but a piece at a time.
+// A large uncompressed page is never held as a whole, but only one piece at a time.
 func TestGivesLargePlainPagesInParts(t *testing.T) {
 	page := pageOf(3*large - 7)
 	for name, framing := range framings {
@@ -91,7 +91,7 @@ func TestGivesOtherPagesAsAWhole(t *testing.T) {
 	page := pageOf(2 * large)
 	for _, response := range []string{
 		head200 + framings["sized"](page[:piece-2*leastBuffer]), head200 + framings["chunked"](page[:piece-2*leastBuffer]),
-		head200 + "Content-Encoding: zstd\r\n" + framings["chunked"](page), // not really, but nobody looks
+		head200 + "Content-Encoding: zstd\r\n" + framings["chunked"](page), // it is not zstd, but nobody checks
 	} {
 		bothRoads(t, answering(t, response, false), func(t *testing.T, target *Target) {
 			for range 2 {
@@ -104,7 +104,7 @@ func TestGivesOtherPagesAsAWhole(t *testing.T) {
 	}
 }
 
-// However a chunked body is cut, and whatever its trailers: the parts are the body.
+// However a chunked body is cut, and whatever its trailers are, the parts are the body.
 func TestPartsOfWhatIsReadByAndBy(t *testing.T) {
 	page := pageOf(3 * large)
 	trailers := strings.Repeat("X: "+strings.Repeat("x", 500)+"\r\n", 100)
@@ -147,7 +147,7 @@ func TestPartsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// What may go wrong after parts of a page have been given away.
+// Failures after parts of a page were delivered.
 func TestPartsOfBadPages(t *testing.T) {
 	page := pageOf(3 * large)
 	sent := func(conn net.Conn, length int) {
@@ -179,7 +179,7 @@ func TestPartsOfBadPages(t *testing.T) {
 	})
 	f(ReasonTimeout, time.Second, func(conn net.Conn) {
 		sent(conn, len(page)+10)
-		for range 9 { // slowly, but steadily
+		for range 9 { // slowly but steadily
 			if _, err := conn.Write([]byte("x")); err != nil {
 				return
 			}
@@ -221,7 +221,7 @@ func TestPartsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A reader that takes long, since there are many pages to read, does not make its target slow.
+// A slow reader, with many pages to read, does not count against the target's timeout.
 func TestTimeInPartsIsNotTheTargets(t *testing.T) {
 	page := pageOf(3 * large)
 	const timeout = 2 * time.Second

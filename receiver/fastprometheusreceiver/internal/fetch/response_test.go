@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readWire reads a response through a wire, as much at a time as the reader gives.
+// readWire reads a response through a wire, in the pieces that the reader returns.
 func readWire(r io.Reader, most int64) (head, string, error) {
 	var h head
 	w := wire{conn: r, buf: make([]byte, 64), memory: heap{}}
@@ -53,7 +53,7 @@ func TestReadsResponses(t *testing.T) {
 	f("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", true)
 }
 
-// Of several the first counts, as in net/http, and so in Prometheus.
+// Of repeated headers the first one counts, as in net/http, and so in Prometheus.
 func TestReadsRepeatedHeaders(t *testing.T) {
 	h, _, err := readWire(strings.NewReader("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: a\r\nContent-Encoding: br\r\nContent-Type: b\r\n\r\n"), 1000)
 	require.NoError(t, err)
@@ -131,15 +131,16 @@ func TestRefusesResponses(t *testing.T) {
 	f(chunked+"0\r\nno colon\r\n\r\n", "malformed trailer line")
 }
 
-// An error repeats little of what a peer sent.
+// An error quotes little of what a peer sent.
 func TestQuotesLittle(t *testing.T) {
 	_, _, err := readWire(strings.NewReader(strings.Repeat("x", 60<<10)+" \r\n"), 10)
 	require.Error(t, err)
 	require.Less(t, len(err.Error()), 2*maxQuoted)
 }
 
-// FuzzResponse: whatever net/http and we accept, we read alike. What only net/http accepts is meant to differ: HTTP of other versions
-// and codes below 100, folded lines, odd names, several framings at once, and interim responses, which its transport skips.
+// FuzzResponse checks that responses that net/http and we accept are read in the same way. Some are only accepted by
+// net/http, intentionally: other versions of HTTP, codes below 100, folded lines, odd names, several framings at once,
+// and interim responses, which its transport skips.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nup 1\n",

@@ -61,7 +61,7 @@ func TestChoosesTheRoadOncePerTarget(t *testing.T) {
 	})
 }
 
-// Both roads send what Prometheus sends, less the order of headers.
+// Both roads send the same headers as Prometheus, in any order.
 func TestSendsTheSameRequests(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte(" s3cret\n"), 0o600))
@@ -227,7 +227,7 @@ func TestReachesTLSAndHTTP2(t *testing.T) {
 	require.Equal(t, ReasonTLS, Reason(err))
 }
 
-// Targets on this host are asked for plain pages, however large those are.
+// Targets on this host are asked for uncompressed pages of any size.
 func TestAsksTheLocalHostForPlainPages(t *testing.T) {
 	offers := make(chan string, 1)
 	size := 0
@@ -250,7 +250,7 @@ func TestAsksTheLocalHostForPlainPages(t *testing.T) {
 	}
 }
 
-// A placedConn leads from one address to another, or says so.
+// A placedConn reports these addresses for its ends.
 type placedConn struct {
 	net.Conn
 
@@ -260,7 +260,7 @@ type placedConn struct {
 func (c placedConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.ParseIP(c.from), Port: 40_000} }
 func (c placedConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.to), Port: 80} }
 
-// A target at an address of this host is on this host, for as long as its connections end there.
+// A target at an address of this host counts as local while its connections end on this host.
 func TestKnowsTheAddressesOfThisHost(t *testing.T) {
 	offers := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

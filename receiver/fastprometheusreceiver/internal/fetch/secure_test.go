@@ -71,7 +71,7 @@ func newAuthority(tb testing.TB, dir, name string) *authority {
 	return a
 }
 
-// pair writes a certificate and its key, and returns it as well.
+// pair writes a certificate and its key, and also returns them.
 func (a *authority) pair(tb testing.TB, dir, name string, edit ...func(*x509.Certificate)) (pair tls.Certificate, certificate, key string) {
 	tb.Helper()
 	template := &x509.Certificate{
@@ -97,7 +97,7 @@ func writePEM(tb testing.TB, path, kind string, der []byte) {
 	require.NoError(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
-// serveTLS serves pages that say who asked, and by which protocol.
+// serveTLS serves pages that contain the client's certificate or the protocol.
 func serveTLS(tb testing.TB, config *tls.Config, edit ...func(*httptest.Server)) *httptest.Server {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ func tlsJob(edit func(*promcommon.TLSConfig)) func(*promconfig.ScrapeConfig) {
 	return func(c *promconfig.ScrapeConfig) { edit(&c.HTTPClientConfig.TLSConfig) }
 }
 
-// Whatever TLS makes of a target, our exchange and net/http make the same of it, in the same words.
+// TLS with a target has the same result, and the same error, in our exchange and in net/http.
 func TestBothRoadsSpeakTLSAlike(t *testing.T) {
 	dir := t.TempDir()
 	ours, theirs := newAuthority(t, dir, "ours"), newAuthority(t, dir, "theirs")
@@ -143,7 +143,7 @@ func TestBothRoadsSpeakTLSAlike(t *testing.T) {
 	for name, test := range map[string]struct {
 		url  string
 		edit func(*promcommon.TLSConfig)
-		want string // of the page, or of the error
+		want string // in the page or the error
 	}{
 		"an authority in a file":         {server.URL, trusting(), " HTTP/1.1"},
 		"an authority in the settings":   {server.URL, func(c *promcommon.TLSConfig) { text, _ := os.ReadFile(ours.path); c.CA = string(text) }, " HTTP/1.1"},
@@ -171,7 +171,7 @@ func TestBothRoadsSpeakTLSAlike(t *testing.T) {
 				for range 2 { // the second time over the same connection
 					page, err := get(target)
 					if reasons[road] = Reason(err); err != nil {
-						page = strings.Replace(err.Error(), "readLoopPeekFailLocked: ", "", 1) // net/http says so where the answer overtakes the request
+						page = strings.Replace(err.Error(), "readLoopPeekFailLocked: ", "", 1) // net/http may add this
 					}
 					assert.Contains(t, page, test.want)
 					said[road] = page
@@ -184,7 +184,7 @@ func TestBothRoadsSpeakTLSAlike(t *testing.T) {
 	}
 }
 
-// As in Prometheus, what is in files may change at any time, and a file that is missing is an error for as long as it is.
+// As in Prometheus, files may change at any time, and a missing file is an error while it is missing.
 func TestFollowsTheFilesOfTLS(t *testing.T) {
 	dir := t.TempDir()
 	first, second := newAuthority(t, dir, "first"), newAuthority(t, dir, "second")
@@ -210,7 +210,7 @@ func TestFollowsTheFilesOfTLS(t *testing.T) {
 			require.NoError(t, err)
 		}
 		works()
-		trust(first) // the same again, at another time
+		trust(first) // the same content with another modification time
 		works()
 		require.EqualValues(t, 1, dials.Load(), "what is the same is no reason to begin anew")
 		trust(second)
@@ -234,7 +234,7 @@ func TestFollowsTheFilesOfTLS(t *testing.T) {
 	}
 }
 
-// A file whose time says nothing is read; one that was left alone for a while is not.
+// A file with a recent modification time is read again; one that has not changed for a while is not.
 func TestReadsFilesThatMayHaveChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca")
 	write := func(text string, age time.Duration) {
@@ -270,7 +270,7 @@ func TestReadsFilesThatMayHaveChanged(t *testing.T) {
 	changed(false, "a time in the future is no reason to begin anew")
 }
 
-// Who speaks HTTP/2 alone is talked to by net/http, unless the job says that it is not to be used.
+// A server that only speaks HTTP/2 is scraped through net/http, unless the job disables HTTP/2.
 func TestLeavesHTTP2ToNetHTTP(t *testing.T) {
 	dir := t.TempDir()
 	a := newAuthority(t, dir, "ca")
@@ -285,7 +285,7 @@ func TestLeavesHTTP2ToNetHTTP(t *testing.T) {
 		}
 		return &tls.Config{Certificates: []tls.Certificate{node}, NextProtos: []string{spoken}}, nil
 	}}, h2)
-	// One that does not look at what is offered, and answers with frames of HTTP/2: a GOAWAY.
+	// A server that ignores the offered protocols, and responds with an HTTP/2 frame: a GOAWAY.
 	frames := &net.ListenConfig{}
 	l, err := frames.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestLeavesHTTP2ToNetHTTP(t *testing.T) {
 	f("https://"+l.Addr().String(), Plain, "EOF", never)
 }
 
-// A peer that never ends its handshake has ten seconds, and no more than the timeout.
+// A TLS handshake may take ten seconds, and no longer than the timeout.
 func TestHandshakesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, string, string) (net.Conn, error) {
@@ -349,7 +349,7 @@ func TestHandshakesEnd(t *testing.T) {
 	})
 }
 
-// A target that redirects late, to one that never answers, has the timeout once, and not once again.
+// After a late redirect to a server that never responds, the timeout still applies to the whole scrape.
 func TestRedirectsTakeNoMoreTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, string, string) (net.Conn, error) {
@@ -362,7 +362,7 @@ func TestRedirectsTakeNoMoreTime(t *testing.T) {
 						_, err := io.WriteString(there, "HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\n\r\n")
 						return err == nil
 					}
-					_, _ = io.Copy(io.Discard, there) // until the other side has had enough
+					_, _ = io.Copy(io.Discard, there) // until the other side closes the connection
 					return false
 				})
 			}()

@@ -27,19 +27,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // where net/http tells of the peers that are hostile on purpose
+	log.SetOutput(io.Discard) // net/http logs errors of the peers that are hostile on purpose
 	goleak.VerifyTestMain(m)
 }
 
 const (
 	accept = "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 	agent  = "godwit/1.0"
-	// patient is a timeout that nothing reaches on any machine, and hasty one that is meant to be reached.
+	// patient is a timeout that is never reached, and hasty one that tests reach.
 	patient = time.Minute
 	hasty   = 150 * time.Millisecond
 )
 
-// serveRaw listens and has each connection handled by handle, whose n counts them. The connection is closed after it.
+// serveRaw listens and passes each connection to handle with its number. It closes the connection when handle returns.
 func serveRaw(tb testing.TB, handle func(conn net.Conn, n int)) (url string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +74,7 @@ func serveRaw(tb testing.TB, handle func(conn net.Conn, n int)) (url string) {
 	return "http://" + l.Addr().String() + "/metrics"
 }
 
-// requests calls answer for each request on conn until it returns false.
+// requests calls answer for each request on conn until that returns false.
 func requests(conn net.Conn, answer func(r *http.Request) bool) {
 	br := bufio.NewReader(conn)
 	for {
@@ -85,7 +85,7 @@ func requests(conn net.Conn, answer func(r *http.Request) bool) {
 	}
 }
 
-// throughTLS has a handler of plain connections serve ones of TLS.
+// throughTLS wraps a handler of plain connections for TLS.
 func throughTLS(tb testing.TB, handle func(conn net.Conn, n int)) (url string, trust func(*promconfig.ScrapeConfig)) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -99,7 +99,7 @@ func throughTLS(tb testing.TB, handle func(conn net.Conn, n int)) (url string, t
 	return "https" + plain[len("http"):], tlsJob(func(c *promcommon.TLSConfig) { c.CAFile = a.path })
 }
 
-// answering serves the same bytes to each request. It closes the connection after them if told to.
+// answering serves the same bytes for each request. If closing is set, it closes the connection after them.
 func answering(tb testing.TB, response string, closing bool) string {
 	tb.Helper()
 	return serveRaw(tb, func(conn net.Conn, _ int) {
@@ -110,7 +110,7 @@ func answering(tb testing.TB, response string, closing bool) string {
 	})
 }
 
-// serveFast serves the same bytes to each request, and allocates nothing for it.
+// serveFast serves the same bytes for each request, without allocations.
 func serveFast(tb testing.TB, response []byte) string {
 	tb.Helper()
 	return serveRaw(tb, func(conn net.Conn, _ int) {
@@ -131,12 +131,12 @@ func serveFast(tb testing.TB, response []byte) string {
 	})
 }
 
-// reset has a connection end without a word once it is closed.
+// reset makes closing a connection send RST.
 func reset(conn net.Conn) {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
-	_ = conn.(*net.TCPConn).SetLinger(0) // the test says if it did not
+	_ = conn.(*net.TCPConn).SetLinger(0) // if it fails, the test shows that
 }
 
 // hold keeps a connection open until the peer closes it.
@@ -161,7 +161,7 @@ func newClient(tb testing.TB, cfg *promconfig.ScrapeConfig, options Options) *Cl
 	return c
 }
 
-// newTarget makes a target of a job of its own, on the given road.
+// newTarget returns a target of a new job on the given road.
 func newTarget(tb testing.TB, road Road, url string, timeout time.Duration, edit ...func(*promconfig.ScrapeConfig)) *Target {
 	tb.Helper()
 	target := newClient(tb, jobConfig(edit...), Options{NetHTTP: road == NetHTTP}).NewTarget(url, "", timeout, accept)
@@ -170,7 +170,7 @@ func newTarget(tb testing.TB, road Road, url string, timeout time.Duration, edit
 	return target
 }
 
-// bothRoads runs f for a target of each road.
+// bothRoads runs f for a target on each road.
 func bothRoads(t *testing.T, url string, f func(t *testing.T, target *Target)) {
 	t.Helper()
 	for _, road := range []Road{Plain, NetHTTP} {
@@ -205,7 +205,7 @@ func gzipped(tb testing.TB, body []byte) []byte {
 	return b.Bytes()
 }
 
-// zstded compresses as a stream, which does not tell its size in front.
+// zstded compresses as a stream, whose frame has no content size.
 func zstded(tb testing.TB, body []byte, options ...zstd.EOption) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -221,7 +221,7 @@ func zstded(tb testing.TB, body []byte, options ...zstd.EOption) []byte {
 	return b.Bytes()
 }
 
-// pageOf is the beginning of a page: the same bytes for everyone, made once.
+// pageOf returns the beginning of a page that is made once and shared.
 func pageOf(size int) []byte { return slices.Clip(longPage()[:size]) }
 
 var longPage = sync.OnceValue(func() []byte {

@@ -51,7 +51,7 @@ func TestKeepsTheConnection(t *testing.T) {
 	})
 }
 
-// A connection that was idle for long may be dead without a word of it.
+// A connection that was idle for long may be dead without any notice.
 func TestMistrustsOldConnections(t *testing.T) {
 	conns := make(chan struct{}, 10)
 	server := serveRaw(t, func(conn net.Conn, _ int) {
@@ -83,7 +83,7 @@ func TestTimesOutWhileItConnects(t *testing.T) {
 	}
 }
 
-// A connection that the peer closed while it was idle is replaced, once and without a word.
+// A connection that the peer closed while it was idle is replaced once, without an error.
 func TestReplacesStaleConnections(t *testing.T) {
 	var conns atomic.Int32
 	f := func(leave func(conn net.Conn)) {
@@ -119,7 +119,7 @@ func TestReplacesStaleConnections(t *testing.T) {
 	})
 }
 
-// Only an idle connection may fail without a word: a peer that never answers is not asked again and again.
+// Only an idle connection is replaced silently: a peer that never responds is not asked again.
 func TestAsksOnceWhoNeverAnswers(t *testing.T) {
 	var asked atomic.Int32
 	server := serveRaw(t, func(conn net.Conn, _ int) {
@@ -187,7 +187,7 @@ func TestIdleTargetsHaveNoGoroutines(t *testing.T) {
 		buf = r.Body
 	}
 	served.Wait()
-	// One per connection is the server's.
+	// One goroutine per connection belongs to the server.
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+n+10 }, 30*time.Second, 10*time.Millisecond)
 	require.LessOrEqual(t, unsafe.Sizeof(Target{}), uintptr(320))
 }
@@ -206,7 +206,7 @@ func TestSteadyExchangesHardlyAllocate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	require.LessOrEqual(t, n, 2.0) // both of them context.AfterFunc's
+	require.LessOrEqual(t, n, 2.0) // both are in context.AfterFunc
 }
 
 func TestReadsLargeBodies(t *testing.T) {

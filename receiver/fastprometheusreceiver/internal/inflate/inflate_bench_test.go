@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page of 57 kB is what a node exporter answers, one of 2 MB what kube-state-metrics does.
+// 57 kB is the size of a node exporter's page, 2 MB that of kube-state-metrics.
 func BenchmarkGunzip(b *testing.B) {
 	for _, size := range []int{57 << 10, 2 << 20} {
 		want := page(size, 1)
@@ -66,7 +66,7 @@ func BenchmarkGunzip(b *testing.B) {
 	}
 }
 
-// readAll reads r, which fits into buf.
+// readAll reads all of r, which fits into buf.
 func readAll(buf []byte, r io.Reader) ([]byte, error) {
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])

@@ -24,14 +24,14 @@ import (
 
 const plenty = 64 << 20
 
-// bodies are what the encoders of the tests compress: each makes them choose other blocks, codes or matches.
+// bodies returns inputs for the encoders: each leads to other blocks, codes or matches.
 func bodies() map[string][]byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 100<<10)
 	for i := range noise {
 		noise[i] = byte(r.Uint32())
 	}
-	skewed := make([]byte, 80<<10) // code lengths up to the longest
+	skewed := make([]byte, 80<<10) // code lengths up to the maximum
 	for i := range skewed {
 		skewed[i] = byte(r.ExpFloat64() * 6)
 	}
@@ -57,7 +57,7 @@ func deflated(tb testing.TB, body []byte, level int) []byte {
 	return b.Bytes()
 }
 
-// stream collects what Stream yields through the smallest window.
+// stream collects the output of Stream through the smallest window.
 func stream(d *Decoder, src []byte, limit int64) ([]byte, error) {
 	var out []byte
 	n, err := d.Stream(make([]byte, MinWindow), src, limit, func(chunk []byte) error {
@@ -91,7 +91,7 @@ func TestDecodesWhatEachLevelWrites(t *testing.T) {
 	}
 }
 
-// A fixed block is what a compressor writes for input too short to pay for a code of its own.
+// A compressor writes a fixed block for input that is too short for a code of its own.
 func TestDecodesFixedBlocks(t *testing.T) {
 	raw := deflated(t, []byte("up 1\nup 1\nup 1\n"), 9)
 	require.Equal(t, byte(1), raw[0]>>1&3, "the block is not fixed")
@@ -113,7 +113,7 @@ func TestReadsEveryHeaderField(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "up 1\n", string(out))
 
-	// The header's own checksum, which few write.
+	// With the header's own checksum, which is rare.
 	end := headerLen + 2 + len("extra") + len("metrics\x00") + len("a page\x00")
 	summed := bytes.Clone(full[:end])
 	summed[3] |= flagHeaderSum
@@ -140,7 +140,7 @@ func TestJoinsMembers(t *testing.T) {
 	require.True(t, bytes.Equal(want, out))
 }
 
-// A match reaches back to the beginning of its own stream and not into what stands before it.
+// A match may reach back to the beginning of its own stream, but not to bytes before it in the buffer.
 func TestKeepsToItsOwnHistory(t *testing.T) {
 	var b bytes.Buffer
 	w, err := flate.NewWriterDict(&b, 9, []byte("a dictionary that nobody sent"))
@@ -174,7 +174,7 @@ func TestStopsAtTheLimit(t *testing.T) {
 	f(members, 1001*1000, nil)
 }
 
-// What a body claims of its size sizes the buffer at most as far as its own size allows.
+// The declared size of a body determines the buffer only up to a multiple of its compressed size.
 func TestMistrustsTheSizeHint(t *testing.T) {
 	src := gzipped(t, []byte("up 1\n"), 6)
 	for i := range 4 {
@@ -249,8 +249,8 @@ func TestDoesNotAllocateOnceWarm(t *testing.T) {
 	}))
 }
 
-// oracle is what klauspost makes of src. It takes a stream cut off within a fixed block for a whole one; so where the
-// standard decoder fails, src is invalid. A deflate stream may have something left behind it.
+// oracle returns klauspost's result for src. It takes a stream cut off within a fixed block for a complete one, so src
+// also counts as invalid if the standard decoder fails. Bytes may follow a deflate stream.
 func oracle(src []byte, gzipped bool) (out []byte, left int, err error) {
 	in, again := bytes.NewReader(src), bytes.NewReader(src)
 	fast, std := io.Reader(flate.NewReader(in)), io.Reader(stdflate.NewReader(again))
@@ -292,7 +292,7 @@ func FuzzInflate(f *testing.F) {
 	})
 }
 
-// FuzzMutated damages valid bodies behind their header: nearly valid input goes further than random bytes do.
+// FuzzMutated damages valid bodies after their header: nearly valid input gets further than random bytes.
 func FuzzMutated(f *testing.F) {
 	f.Add(uint64(1), int8(6), uint16(100), byte(1))
 	f.Add(uint64(2), int8(-2), uint16(0), byte(0))

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page writes a text exposition of about size bytes that resembles an exporter's: few names, many labels, and values
-// of all kinds. The same seed writes the same page.
+// page returns a text exposition of about size bytes that resembles an exporter's: few names, many labels, and values
+// of all kinds. It depends only on the seed.
 func page(size int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer

@@ -16,14 +16,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// inParts decodes src in parts of the sizes that cut says, through the smallest window.
+// inParts decodes src in parts of the sizes that cut returns, through the smallest window.
 func inParts(p *Parts, src []byte, limit int64, cut func() int) ([]byte, error) {
 	p.Reset()
 	var out, scratch []byte
 	buf := make([]byte, MinWindow)
 	for {
 		n := min(cut(), len(src))
-		part := bytes.Clone(src[:n]) // nothing of it may be needed later
+		part := bytes.Clone(src[:n]) // a copy, because the decoder must not keep it
 		last := n == len(src)
 		total, err := p.Decode(buf, &scratch, part, last, limit, func(chunk []byte) error {
 			out = append(out, chunk...)
@@ -63,7 +63,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// Wherever the input is cut, in a header, a code, a symbol or a footer, nothing of it is lost.
+// Wherever the input is cut, in a header, a code, a symbol or a footer, no byte is lost.
 func TestPartsOfAByte(t *testing.T) {
 	p := &Parts{}
 	for _, level := range []int{flate.HuffmanOnly, 0, 1, 9} {
@@ -91,7 +91,7 @@ func TestPartsStopAtTheLimit(t *testing.T) {
 	require.Len(t, out, 8<<20)
 }
 
-// A header that does not end is given up.
+// A header that does not end is rejected.
 func TestEndlessHeaderInParts(t *testing.T) {
 	p := &Parts{}
 	src := append([]byte{0x1f, 0x8b, 8, flagName, 0, 0, 0, 0, 0, 0}, strings.Repeat("x", 2*maxHeader)...)
@@ -131,7 +131,7 @@ func TestPartsDoNotAllocateOnceWarm(t *testing.T) {
 	require.Zero(t, alloctest.PerRun(decode))
 }
 
-// FuzzParts damages valid bodies and cuts them: what comes in parts is what comes as a whole.
+// FuzzParts damages valid bodies and cuts them: in parts, they decode as they do as a whole.
 func FuzzParts(f *testing.F) {
 	f.Add(uint64(1), int8(6), uint16(100), byte(1), uint16(1000))
 	f.Add(uint64(2), int8(-2), uint16(0), byte(0), uint16(1))

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a page was read with is where the next one like it looks, on either side of the size from which pages are large: else each makes it anew. And
-// what large pages have made does not come to small ones, when a large page has become small.
+// A scrape's memory goes back to the pool in which the next page of its size looks, for large and small pages. A page
+// that has become small does not put a large page's memory into the pool of small ones.
 func TestScrapesOfLargePagesStayApart(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true}), 1)
 	at := start
@@ -29,7 +29,7 @@ func TestScrapesOfLargePagesStayApart(t *testing.T) {
 		s := target.begin(at, textFormat)
 		require.Equal(t, samples >= manySamples, s.large)
 		require.NoError(t, s.Feed([]byte(b.String())))
-		e := ending{Scrape: s} // as End, which lets go of it
+		e := ending{Scrape: s} // the same steps as End, without releasing the memory
 		r := e.decide()
 		require.NoError(t, r.Err)
 		began, left = scrapesOf(samples), s.pool()

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// Metrics that a batch brings to an exporter come back from there, many at once, and are filled again. What is in a batch is what would be
-// made anew, whatever was filled meanwhile.
+// With batches, an exporter hands back the metrics of many scrapes at once, and they are reused. A batch has the same
+// content as new metrics, whatever was reused in between.
 func TestMetricsComeBackOutOfBatches(t *testing.T) {
 	for _, poison := range []bool{false, true} {
 		t.Cleanup(handback.Poison(poison))
@@ -60,7 +60,7 @@ func TestMetricsComeBackOutOfBatches(t *testing.T) {
 	}
 }
 
-// Parts of large pages, and what no tree is kept for, do not come back: they are made anew.
+// Parts of large pages, and pages for which no tree is kept, are not handed back, but made anew.
 func TestOnlyTreesAreSent(t *testing.T) {
 	for _, kind := range []string{"passing", "large"} {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Later: true})

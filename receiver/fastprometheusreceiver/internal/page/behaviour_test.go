@@ -56,14 +56,14 @@ func TestAVanishedBucketLeavesTheHistogramAlive(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, dp.BucketCounts().AsRaw())
 }
 
-// A histogram that becomes something else ends as a histogram, so that each of its series does.
+// A histogram whose metric gets another type ends as a histogram, so that each of its series ends.
 func TestAHistogramThatBecomesAGaugeEnds(t *testing.T) {
 	for _, becomes := range []string{"# TYPE h gauge\nh 7\n", "# TYPE h counter\nh 7\n", "# TYPE h gauge\nh{a=\"b\"} 7\n", "# TYPE h gauge\n"} {
 		for before, kind := range map[string]pmetric.MetricType{
 			histogram3: pmetric.MetricTypeHistogram, "# TYPE h summary\nh{quantile=\"0.5\"} 1\nh_sum 3\nh_count 3\n": pmetric.MetricTypeSummary,
 		} {
 			job := newTestJob(t, Config{Scrape: testScrapeConfig()})
-			for i := range 3 { // that share lines
+			for i := range 3 { // targets that share lines
 				target := testTarget(job, i)
 				show(target, start, typeText, before, 100)
 				r := show(target, start, typeText, becomes, 100)
@@ -81,7 +81,7 @@ func TestAHistogramThatBecomesAGaugeEnds(t *testing.T) {
 								ended++
 							case m.Type() == pmetric.MetricTypeGauge:
 								for _, dp := range m.Gauge().DataPoints().All() {
-									_, isQuantile := dp.Attributes().Get(model.QuantileLabel) // whose series has the name of the gauge
+									_, isQuantile := dp.Attributes().Get(model.QuantileLabel) // its series has the name of the gauge
 									require.Equal(t, isQuantile, dp.Flags().NoRecordedValue(), "%v", canon(r.Metrics))
 								}
 							}
@@ -288,7 +288,7 @@ func TestReportedErrorFailsTheScrape(t *testing.T) {
 	require.False(t, has(r.Metrics, "a"))
 }
 
-// Hostile pages cost what they weigh, not more.
+// The cost of hostile pages is in proportion to their size.
 func TestHugeLines(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	quote := "a{x=\"" + strings.Repeat("\n", 4<<20)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// canon tells what is in metrics, a line for each point, in an order that depends on nothing but the content.
+// canon formats metrics with one line per point, in an order that depends only on the content.
 func canon(md pmetric.Metrics) []string {
 	var all []string
 	for _, rm := range md.ResourceMetrics().All() {
@@ -55,7 +55,7 @@ type common interface {
 
 func canonPoint(p common, rest string, xs pmetric.ExemplarSlice) string {
 	started := p.StartTimestamp()
-	if started == 1<<63 { // the stock receiver's, of a stale _created
+	if started == 1<<63 { // of a stale _created in the stock receiver
 		started = 0
 	}
 	s := fmt.Sprintf(" %s at %d from %d flags %d: %s", canonMap(p.Attributes()), p.Timestamp(), started, p.Flags(), rest)

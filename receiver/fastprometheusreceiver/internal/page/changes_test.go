@@ -18,10 +18,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// both are all changes that are put back.
+// both are all changes that can be undone.
 var both = handback.Changes{Points: true, Resources: true}
 
-// changeAttributes does to some lists what actions of processors do.
+// changeAttributes changes some lists of attributes as actions of processors do.
 func changeAttributes(r *rand.Rand, what handback.Changes, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		if what.Resources {
@@ -58,7 +58,7 @@ func changeList(r *rand.Rand, list pcommon.Map) {
 	}
 }
 
-// listChangers change a list of attributes, beside that of the point before and that of the resource.
+// listChangers change a list of attributes; before is that of the previous point, resource that of the resource.
 var listChangers = map[string]func(list, before, resource pcommon.Map){
 	"inserts": func(list, _, _ pcommon.Map) { list.PutStr("region", "north") },
 	"inserts many": func(list, _, _ pcommon.Map) {
@@ -110,7 +110,7 @@ func copyAll(from, to pcommon.Map) {
 	}
 }
 
-// Whatever is done to lists of attributes is put back, of points and of resources, and nobody is said to have broken a promise.
+// Any change to attributes of points and resources is undone, and not reported as a broken promise.
 func TestNeighboursThatChangeAttributes(t *testing.T) {
 	racetest.Sequential(t)
 	for _, poison := range []bool{false, true} {
@@ -136,8 +136,8 @@ func TestNeighboursThatChangeAttributes(t *testing.T) {
 
 const noTrees = -1
 
-// What a road changes is put back, of small pages and of large ones, and of those of which no tree is kept, without a word; what it was
-// not to change is found.
+// Changes that a pipeline declares are undone without a message, for small pages, large pages, and pages for which no
+// tree is kept. Changes that it does not declare are detected.
 func TestChangesArePutBack(t *testing.T) {
 	const text = "# TYPE a gauge\na{b=\"1\"} 1\na{b=\"2\",c=\"3\"} 2\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 1\n"
 	for _, part := range []int{0, 2, noTrees} {
@@ -186,7 +186,7 @@ func TestChangesArePutBack(t *testing.T) {
 				slices.Sort(got)
 				requireSamePoints(t, want, got, about)
 			}
-			// Resources of parts are made each time, and those that are overwritten are put right.
+			// Resources of parts are made for each scrape, and overwritten ones are restored.
 			isFound := c.told != c.done && (c.done.Points || part == 0 && !handback.Poisons())
 			require.Equal(t, isFound, j.tree.Changed.Load(), about)
 			require.Equal(t, part == 0 && !isFound, kept, "the same memory again: %s", about)
@@ -194,7 +194,7 @@ func TestChangesArePutBack(t *testing.T) {
 	}
 }
 
-// What was changed and then refused is its holder's: it stays as it is, whatever comes next.
+// Metrics that were changed and then refused belong to their holder: they stay as they are, whatever comes next.
 func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: both})
@@ -216,10 +216,10 @@ func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Notes are about points as they were handed out: behind who changes their attributes they are about others. Who changes resources is no
-// matter, for notes are not about those.
+// A note refers to points as they were handed out, so it does not last if attributes of points may be changed. Changes
+// of resources do not matter, because notes are not about those.
 func TestNotesDoNotLastWherePointsChange(t *testing.T) {
-	t.Cleanup(handback.Poison(false)) // no note lasts where all is overwritten
+	t.Cleanup(handback.Poison(false)) // no note lasts if everything is overwritten
 	for _, told := range []handback.Changes{{}, {Resources: true}, {Points: true}, both} {
 		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: told}), 1)
 		owner := new(int)
@@ -227,7 +227,7 @@ func TestNotesDoNotLastWherePointsChange(t *testing.T) {
 			res := show(target, start.Add(time.Duration(n)*time.Second), typeText, mixedPage(0, false), 1<<20)
 			loan := res.Loan()
 			handback.Lend(t.Context(), loan, res.Metrics)
-			if n > 1 || told.Points { // the first scrape need not be like the second
+			if n > 1 || told.Points { // the first scrape may differ from the second
 				require.Equal(t, !told.Points, loan.Lasts() && loan.Note(owner) != nil, "%s, scrape %d", told, n)
 			}
 			loan.Leave(owner, n)

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// A crowd is the pages of targets of one shape, some lines of which give way to new ones from scrape to scrape.
+// A crowd is the pages of targets of one shape, in which new lines replace some of the lines from scrape to scrape.
 type crowd struct {
 	*rand.Rand
 
 	share float64
 	where string
-	pages [][]string // lines, by target
+	pages [][]string // lines by target
 	made  int
 }
 
 const (
 	atEnd     = "end"       // the last lines live for one scrape
-	inPlace   = "scattered" // lines live for one scrape, all over the page but in the same places
-	driftAway = "drift"     // new lines stay, until they are replaced by chance
-	shuffled  = "shuffled"  // none is new, but the order of families and of their lines is
+	inPlace   = "scattered" // lines all over the page live for one scrape, always in the same places
+	driftAway = "drift"     // new lines stay until a random replacement
+	shuffled  = "shuffled"  // no line is new, but families and their lines change their order
 )
 
 func newCrowd(targets int, lines []string, share float64, where string) *crowd {
@@ -35,7 +35,7 @@ func newCrowd(targets int, lines []string, share float64, where string) *crowd {
 	return c
 }
 
-// exporterLines has samples families of ten and their metadata.
+// exporterLines returns this many samples in families of ten, with metadata.
 func exporterLines(samples, perFamily int) (lines []string) {
 	for i := range samples {
 		f := i / perFamily
@@ -47,7 +47,7 @@ func exporterLines(samples, perFamily int) (lines []string) {
 	return lines
 }
 
-// next returns the page that a target shows now.
+// next returns the next page of a target.
 func (c *crowd) next(target int, dst []byte) []byte {
 	lines := c.pages[target]
 	n := int(c.share * float64(len(lines)))
@@ -84,7 +84,7 @@ func cutName(line string) (name, rest string, found bool) {
 	return line[:i], line[i:], true
 }
 
-// shuffle puts families in another order, and the lines of each.
+// shuffle changes the order of families and of the lines in each.
 func shuffle(r *rand.Rand, lines []string) []string {
 	var families [][]string
 	for i, l := range lines {
@@ -138,7 +138,7 @@ func benchmarkCrowd(b *testing.B, c *crowd, samples int, reuse bool) {
 			showBytes(t, start, typeText, page).Release()
 		}
 	}
-	// Pages are made in batches, outside the time that counts.
+	// Pages are made in batches, outside of the measured time.
 	batch := min(len(targets), 50)
 	pages := make([][]byte, batch)
 	b.ReportAllocs()

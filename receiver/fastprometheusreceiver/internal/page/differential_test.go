@@ -35,16 +35,16 @@ const (
 	typeOM   = "application/openmetrics-text; version=1.0.0"
 )
 
-// A sequence is pages that a target shows one after another, and how its job is configured.
+// A sequence is the successive pages of a target, with its job's configuration.
 type sequence struct {
 	name   string
 	media  string
 	pages  []string // "!404" is a failure
-	job    string   // YAML, of the scrape configuration
+	job    string   // YAML of the scrape configuration
 	labels map[string]string
 }
 
-// A stock is what the stock receiver made of a sequence.
+// A stock is the stock receiver's result for a sequence.
 type stock struct {
 	config  *promconfig.ScrapeConfig
 	address string
@@ -59,7 +59,7 @@ type receiverOptions struct {
 
 const errorPage = "!404"
 
-// stockReceiver shows sequences to the stock receiver, all at once, a job for each.
+// stockReceiver runs the stock receiver for all sequences at once, with one job for each.
 func stockReceiver(t *testing.T, o receiverOptions, seqs []sequence) []stock {
 	var (
 		mu    sync.Mutex
@@ -170,7 +170,7 @@ func stockReceiver(t *testing.T, o receiverOptions, seqs []sequence) []stock {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, e := range logs.All() { // a busy machine is no difference
+	for _, e := range logs.All() { // timeouts on a busy machine do not count as differences
 		m := e.ContextMap()
 		if !strings.Contains(fmt.Sprint(m["error"]), "deadline") {
 			continue
@@ -204,12 +204,12 @@ func reportTime(t *testing.T, md pmetric.Metrics) time.Time {
 func newTestJob(t testing.TB, cfg Config) *Job {
 	j, err := NewJob(cfg)
 	require.NoError(t, err)
-	j.book.Sharing = 2    // so that tests of a few targets see what many do
-	j.tree.Idle = 1 << 17 // whatever other tests have left behind
+	j.book.Sharing = 2    // so that tests with few targets behave as with many
+	j.tree.Idle = 1 << 17 // independent of what other tests have left
 	return j
 }
 
-// show feeds a page in chunks of a size and ends the scrape.
+// show feeds a page in chunks of this size and ends the scrape.
 func show(target *Target, at time.Time, media, page string, size int) Result {
 	if page == errorPage {
 		return target.Fail(at, Report{Err: errors.New("server returned HTTP status 404 Not Found")})

@@ -11,7 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Exemplars that have ids and nothing else go a short way; all others, and what looks like ids and is not, come out the same.
+// Exemplars with only trace and span IDs take a fast path. All others, and those that only look like IDs, have the same
+// result.
 func TestExemplarsOfIDsAndOthers(t *testing.T) {
 	const id = "0123456789abcdef0123456789ABCDEF"
 	for _, k := range []struct {

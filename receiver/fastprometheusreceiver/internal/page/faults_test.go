@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// gauges is a family of forty gauges, numbered, without some, of which some have a NaN with a payload.
+// gauges returns a family of forty numbered gauges without some, and with a NaN that has this payload for others.
 func gauges(without, odd func(i int) bool, payload uint64) string {
 	f := &dto.MetricFamily{Name: "g", Type: dto.MetricType_GAUGE}
 	for i := range 40 {
@@ -42,13 +42,14 @@ func none(int) bool { return false }
 
 func only(i int) func(int) bool { return func(j int) bool { return i == j } }
 
-// notANumber are NaNs that a page in protobuf may have: the one of the text formats, stale markers, their neighbours, others.
+// notANumber are NaNs that a page in protobuf may have: that of the text formats, staleness markers, their neighbours,
+// and others.
 var notANumber = []uint64{
 	0x7ff8000000000001, 0x7ff0000000000002, 0x7ff0000000000001, 0x7ff0000000000003, 0x7ff0000000000004, 0xfff0000000000003, 0x7fffffffffffffff,
 }
 
-// What a value says about its line is nothing that the page could not say: whatever the payload of a NaN, the target's metrics come
-// to an end, and are those of a target that is shown the page after the same last one.
+// A value must not be mistaken for the state of its line: whatever the payload of a NaN, a scrape ends, and its metrics
+// are those of a target with the same previous page.
 func TestNoValueMeansThatThereIsNone(t *testing.T) {
 	for _, payload := range notANumber {
 		for _, reuse := range []bool{false, true} {
@@ -73,7 +74,7 @@ func TestNoValueMeansThatThereIsNone(t *testing.T) {
 	}
 }
 
-// Each part of a large page has points, or it is the last, whatever was counted.
+// Each part of a large page has points, or is the last one, even if the count was wrong.
 func TestPartsComeToAnEnd(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	setParts(j, 3, 4)
@@ -113,8 +114,8 @@ func TestNaNsOfProtobufAgainstStock(t *testing.T) {
 	compareWithStock(t, receiverOptions{}, seqs)
 }
 
-// A page is beyond the sample limit or it is not, the first time and any other, as it is for Prometheus: lines without a timestamp
-// that are there again are not taken; with one, each is.
+// Whether a page exceeds the sample limit is the same on every scrape, and as in Prometheus: repeated lines without a
+// timestamp do not count, those with one do.
 func TestSampleLimitAgainstStock(t *testing.T) {
 	racetest.Sequential(t)
 	repeat := func(page string) []string { return []string{page, page, page, page} }
@@ -130,7 +131,8 @@ func TestSampleLimitAgainstStock(t *testing.T) {
 		{name: "never fits", media: typeText, job: "sample_limit: 2", pages: repeat("a 1\nb 2\nc 3\n")},
 		{name: "many at the limit", media: typeText, job: "sample_limit: 3", pages: repeat("a 1\na 2\na 3\nb 1\nb 2\nc 1\n")},
 	})
-	// What is beyond the limit has no points. The Collector's receiver keeps but one point of these, and so does not mind.
+	// A page over the limit has no points. The Collector's receiver keeps only one point for these, so its result
+	// differs.
 	for limit, fits := range map[uint]bool{999: false, 1000: true} {
 		cfg := testScrapeConfig()
 		cfg.SampleLimit = limit
@@ -143,7 +145,8 @@ func TestSampleLimitAgainstStock(t *testing.T) {
 	}
 }
 
-// What a target's page means is not what another target knew: a TYPE behind its samples is known from the second scrape on.
+// A target's page does not depend on what other targets know: a TYPE after its samples is known from the second scrape
+// on.
 func TestLateTypesOfSharedPages(t *testing.T) {
 	for _, page := range []string{"foo 1\n# TYPE foo counter\n", "a 1\nfoo 1\n# TYPE foo counter\n# HELP a Some.\n", "foo_count 1\nfoo_sum 1\n# TYPE foo summary\n"} {
 		for _, reuse := range []bool{false, true} {
@@ -155,7 +158,7 @@ func TestLateTypesOfSharedPages(t *testing.T) {
 				alone = append(alone, testTarget(newTestJob(t, cfg), n))
 			}
 			for i := range 15 {
-				for n := range min(i+2, len(shared)) { // two begin together, the others a scrape later each
+				for n := range min(i+2, len(shared)) { // two start together, each of the others a scrape later
 					at := start.Add(time.Duration(i) * time.Second)
 					want := show(alone[n], at, typeText, page, 100)
 					got := show(shared[n], at, typeText, page, 100)
@@ -192,7 +195,7 @@ func TestEndsAgainstStock(t *testing.T) {
 	})
 }
 
-// A series is new once, on whichever page it comes first, be that one that fails behind it.
+// A series is new only once, on the first page with it, even if that fails after it.
 func TestSeriesOfFailedPagesAreNewOnce(t *testing.T) {
 	type scrape struct {
 		page  string
@@ -231,7 +234,7 @@ func TestSeriesOfFailedPagesAreNewOnce(t *testing.T) {
 			}
 		})
 	}
-	// What is remembered of failed pages is no more than a page, or a few times what the last good one had.
+	// What is remembered of failed pages is limited to the size of a page, or a few times that of the last good one.
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	for i := range 50 {
 		show(target, start, typeText, times(100, func(j int) string { return fmt.Sprintf("m%d_%d 1\n", i, j) })+"!\n", 100)
@@ -241,7 +244,7 @@ func TestSeriesOfFailedPagesAreNewOnce(t *testing.T) {
 	require.Empty(t, target.Failed)
 }
 
-// Of two histograms that relabelling makes one, the last counts, and its bounds are there once.
+// If relabelling merges two histograms, the last one counts, and each bound occurs once.
 func TestDoubledHistograms(t *testing.T) {
 	cfg := scrapeConfig(t, "  metric_relabel_configs: [{regex: x, action: labeldrop}]\n")
 	h := func(x string, n int) string {
@@ -274,7 +277,7 @@ func TestABoundThatIsNoNumberIsNone(t *testing.T) {
 	}
 }
 
-// Histograms that are left out are counted, and logged when they begin to be and when they cease.
+// Histograms that are omitted are counted, and logged when that begins and when it ends.
 func TestBrokenHistogramsAreCounted(t *testing.T) {
 	falling := strings.Replace(histogram3, "le=\"1\"} 1", "le=\"1\"} 9", 1)
 	for _, kind := range []string{"fresh", "reuse", "parts", "passing"} {
@@ -310,7 +313,7 @@ func TestBrokenHistogramsAreCounted(t *testing.T) {
 	}
 }
 
-// Empty buckets are taken out of large histograms as Prometheus' parser does it.
+// Empty buckets are removed from large histograms as in Prometheus' parser.
 func TestLargeHistogramsAreCompacted(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {
@@ -352,7 +355,8 @@ func TestLargeHistogramsAreCompacted(t *testing.T) {
 	}
 }
 
-// Prometheus' decoder gives an untyped metric whose value is left out, being zero, the value of the one before.
+// If an untyped metric in protobuf omits its value, because that is zero, Prometheus' decoder uses the value of the
+// previous one.
 func TestUntypedZeros(t *testing.T) {
 	untyped := func(name string, values ...float64) string {
 		f := &dto.MetricFamily{Name: name, Type: dto.MetricType_UNTYPED}
@@ -370,7 +374,7 @@ func TestUntypedZeros(t *testing.T) {
 	}
 }
 
-// A page of which large histograms are a part is the page.
+// A page with large histograms is read completely.
 func TestLargeHistogramsAmongOthers(t *testing.T) {
 	large := &dto.Histogram{SampleCount: 3000, SampleSum: 1, Schema: 8, ZeroThreshold: 1, PositiveSpan: []dto.BucketSpan{{Length: 6000}}}
 	for range 3000 {

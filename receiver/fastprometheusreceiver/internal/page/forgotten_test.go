@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pieces that no line has any more are forgotten with the lines.
+// Pieces of texts that no line uses are removed with the lines.
 func TestPiecesAreSwept(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	j.rules.MostWhole = 0
@@ -23,7 +23,7 @@ func TestPiecesAreSwept(t *testing.T) {
 	require.Less(t, target.cohort.Counts().Points, 2000)
 }
 
-// Nor does a target that never shows a whole page pile up lines.
+// Lines do not accumulate even for a target that never has a complete page.
 func TestFailingPagesAreForgotten(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	j.rules.MostWhole = 0

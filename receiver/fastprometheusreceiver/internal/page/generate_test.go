@@ -15,7 +15,7 @@ type generator struct {
 	*rand.Rand
 
 	openMetrics bool
-	whole       bool // only whole families and points come and go
+	whole       bool // only whole families and points are added and removed
 	families    []generated
 	made        int
 }
@@ -71,7 +71,7 @@ func (g *generator) labels() string {
 	return s.String()
 }
 
-// change makes the next page differ.
+// change modifies the next page.
 func (g *generator) change() {
 	switch g.IntN(9) {
 	case 0:

@@ -55,7 +55,7 @@ func testScrapeConfig() *promconfig.ScrapeConfig {
 	return &c
 }
 
-// setParts makes pages of few points large ones.
+// setParts lowers the limits from which pages are large.
 func setParts(j *Job, part, round int) {
 	j.tree.Part, j.tree.Round, j.book.Round = part, round, round
 }
@@ -74,7 +74,8 @@ func media(openMetrics bool) string {
 
 var start = time.UnixMilli(1_700_000_000_000)
 
-// What a plan makes of a page is what the page is, whatever came before, however it was cut, and whoever shares the plan.
+// The result of a page is the same with a plan, whatever came before, however it was cut, and whatever targets share
+// the plan.
 func TestPlansChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(60) {
@@ -109,7 +110,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 		at := start.Add(time.Duration(n) * time.Second)
 		for i := range targets {
 			if r.IntN(5) == 0 {
-				continue // a page not seen by this one
+				continue // this target skips a page
 			}
 			fresh := testTarget(newTestJob(t, cfg), i, "zone", fmt.Sprint("z", i))
 			if last[i] != "" {
@@ -139,7 +140,7 @@ func checkSequence(t *testing.T, seed uint64, pages int) {
 	require.False(t, trees.tree.Changed.Load() || cut.tree.Changed.Load() || passing.tree.Changed.Load(), "nobody changed what was handed out")
 }
 
-// mutate spoils a page a little.
+// mutate damages a page a little.
 func mutate(r *rand.Rand, page string) string {
 	b := []byte(page)
 	for range 1 + r.IntN(4) {
@@ -181,12 +182,12 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// checkPair shows a page after another, in chunks, and compares with what the page means alone.
+// checkPair scrapes a page after another, in chunks, and compares the result with that of the page alone.
 func checkPair(t *testing.T, one, two string, size uint16, openMetrics bool) {
 	cfg := Config{Scrape: testScrapeConfig()}
 	cfg.Scrape.HonorTimestamps = false
 	m := media(openMetrics)
-	// What comes after what: the second page as the target's second, and as another target's first after the first.
+	// The second page as the same target's next page, and as another target's first page.
 	j := newTestJob(t, cfg)
 	j.rules.MostWhole = int(size % 4)
 	a := testTarget(j, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// least returns the least time that something takes in some attempts, each prepared anew.
+// least returns the shortest time of several attempts, each with new preparations.
 func least(prepare func() func()) time.Duration {
 	least := time.Hour
 	for range 5 {
@@ -29,8 +29,8 @@ func least(prepare func() func()) time.Duration {
 	return least
 }
 
-// A page whose lines are in another order, group by group, makes a scrape look ahead in vain again and again. That is no
-// more work than to read the page.
+// A page whose lines have another order, group by group, makes a scrape search ahead in vain repeatedly. That takes no
+// longer than reading the page.
 func TestSearchesAreBounded(t *testing.T) {
 	racetest.Sequential(t)
 	const lines = 16_000
@@ -57,7 +57,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 }
 
-// What is far ahead is found all the same.
+// A line far ahead is still found.
 func TestSearchesReachFar(t *testing.T) {
 	const lines = 20_000
 	var b strings.Builder
@@ -77,8 +77,7 @@ func TestSearchesReachFar(t *testing.T) {
 	require.Equal(t, 5000, s.End(Report{}).Samples)
 }
 
-// A large page may say as many things as it has samples. Its parts take no longer than those of one that says a few things about
-// many.
+// A large page may have as many metrics as samples. Its parts take no longer than those of a page with few metrics.
 func TestPartsOfManyMetrics(t *testing.T) {
 	racetest.Sequential(t)
 	const points = 40_000
@@ -102,7 +101,7 @@ func TestPartsOfManyMetrics(t *testing.T) {
 	require.Less(t, many, 40*few, "%v for a few metrics", few)
 }
 
-// What a large page says of one thing after the other is put together in rounds, of however many metrics.
+// The parts of a large page are assembled in rounds, however many metrics there are.
 func TestRoundsOfManyMetrics(t *testing.T) {
 	racetest.Sequential(t)
 	growthtest.RequireLinear(t, 1000, func(n int) func() {

@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// A hostileGenerator makes pages whose lines need not fit together: types that change or come late, families in two pieces,
-// duplicates, parts of histograms that are missing or make no sense, timestamps, labels that many or that rules remove.
+// A hostileGenerator makes pages whose lines need not be consistent: types that change or come late, families in two
+// pieces, duplicates, histograms with missing or wrong parts, timestamps, and labels that are many or that rules
+// remove.
 type hostileGenerator struct {
 	*rand.Rand
 
 	media string
-	helps bool // a help text keeps a type that was said long ago
+	helps bool // a help text keeps the earlier type
 	lines []hostileLine
-	round int // of values
+	round int // number of the round, from which values are derived
 }
 
 type hostileLine struct {
 	text string // without the value
 	time string
-	rest string // behind the value and the time: an exemplar
+	rest string // after the value and the timestamp: an exemplar
 }
 
 func newHostileGenerator(seed uint64, media string) *hostileGenerator {
@@ -41,7 +42,7 @@ func (g *hostileGenerator) family() string {
 	return one(g.Rand, "a", "b", "c", "c_total", "h", "h", "s", "s", "i", `"é.x"`)
 }
 
-// insert adds lines that belong together, or one that belongs nowhere.
+// insert adds a group of lines, or a single line without context.
 func (g *hostileGenerator) insert() {
 	var lines []hostileLine
 	add := func(text string) { lines = append(lines, hostileLine{text: text}) }
@@ -104,7 +105,7 @@ func (g *hostileGenerator) metadata() string {
 	if g.media == typeOM {
 		types = []string{"counter", "gauge", "histogram", "summary", "unknown", "info", "stateset", "gaugehistogram"}
 	}
-	switch f { // mostly what its name says
+	switch f { // mostly as the name says
 	case "h":
 		types = append(types, "histogram", "histogram", "histogram", "histogram", "histogram", "histogram")
 	case "s":
@@ -131,7 +132,7 @@ func (g *hostileGenerator) labels() (ls []string) {
 		}
 	}
 	switch g.IntN(60) {
-	case 0: // more than are treated one by one
+	case 0: // more than are handled individually
 		for i := range 128 {
 			ls = append(ls, fmt.Sprintf("l%d=\"v%d\"", i, i%7))
 		}
@@ -153,7 +154,7 @@ func series(name string, labels []string) string {
 	return name + "{" + strings.Join(labels, ",") + "}"
 }
 
-// change makes the next page differ.
+// change modifies the next page.
 func (g *hostileGenerator) change() {
 	for range 1 + g.IntN(3) {
 		n := len(g.lines)
@@ -186,7 +187,7 @@ func (g *hostileGenerator) change() {
 	}
 }
 
-// page renders the lines with values that are others each time.
+// page renders the lines with new values.
 func (g *hostileGenerator) page() string {
 	g.round++
 	var b strings.Builder

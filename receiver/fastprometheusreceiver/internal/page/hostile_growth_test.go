@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/growthtest"
 )
 
-// times repeats a text that is made anew each time.
+// times concatenates n generated texts.
 func times(n int, f func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -37,8 +37,8 @@ func protoHistogram(h *dto.Histogram, ls ...dto.LabelPair) string {
 	return framed(&dto.MetricFamily{Name: "h", Type: dto.MetricType_HISTOGRAM, Metric: []dto.Metric{{Label: ls, Histogram: h}}})
 }
 
-// Reading a page, the first time and again, takes as long as it is long, whatever there is much of: labels of a series,
-// families, what is said of them, exemplars and their labels, buckets and spans.
+// Reading a page, the first time and later, takes time in proportion to its length, whatever there is much of: labels
+// of a series, families, metadata, exemplars and their labels, buckets and spans.
 func TestPagesTakeAsLongAsTheyAreLong(t *testing.T) {
 	racetest.Sequential(t)
 	const labelRules = "  metric_relabel_configs:\n  - {regex: 'l.*[05]', action: labeldrop}\n  - {regex: 'l.*[16]', action: labeldrop}\n" +
@@ -182,7 +182,7 @@ func TestPagesTakeAsLongAsTheyAreLong(t *testing.T) {
 	}
 }
 
-// scrapeConfig reads a job's configuration, as indented as in a file.
+// scrapeConfig parses a job's configuration, indented as in a file.
 func scrapeConfig(t testing.TB, text string) *promconfig.ScrapeConfig {
 	t.Helper()
 	c, err := promconfig.Load("scrape_configs:\n- job_name: j\n"+text, nil)

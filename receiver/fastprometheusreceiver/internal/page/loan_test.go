@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// A note that is left with a loan is there as long as each point is where it was, with the attributes that it had. Whatever
-// else it finds, who left it may be wrong about series.
+// A note on a loan lasts as long as each point stays in its place with its attributes. If it lasted longer, its owner
+// would assign points to the wrong series.
 func TestNotesLastAsLongAsPoints(t *testing.T) {
 	const (
 		page  = "# TYPE a gauge\na{b=\"1\"} 1\na{b=\"2\"} 2\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n"
@@ -24,9 +24,9 @@ func TestNotesLastAsLongAsPoints(t *testing.T) {
 		page, other, page, // the same series
 		"# TYPE a gauge\na{b=\"2\"} 2\na{b=\"1\"} 1\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // in another order
 		page,
-		"# TYPE a gauge\na{b=\"1\"} 1\na{b=\"3\"} 2\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // one takes the place of another
+		"# TYPE a gauge\na{b=\"1\"} 1\na{b=\"3\"} 2\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // one series replaces another
 		page,
-		"# TYPE a gauge\na{b=\"1\"} 1\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // one is gone
+		"# TYPE a gauge\na{b=\"1\"} 1\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // one series is missing
 		page,
 		"# TYPE a gauge\na{b=\"1\"} 1\na{b=\"2\"} 2\na{b=\"3\"} 2\n# TYPE h_total counter\nh_total{b=\"1\"} 3\n", // there is one more
 		page, other, page, other,

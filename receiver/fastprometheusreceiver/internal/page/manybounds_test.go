@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A histogram may have more bounds than there are numbers for. They are forgotten with their lines.
+// A histogram may have more bounds than there are numbers for bounds. They are removed with their lines.
 func TestManyBounds(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	const (
-		common  = 255 // bounds that lines have the numbers of
+		common  = 255 // bounds that have a number
 		buckets = 2 * common
 	)
 	var page strings.Builder

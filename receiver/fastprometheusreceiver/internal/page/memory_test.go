@@ -19,18 +19,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// The default limits, scaled down alike.
+// The default limits, divided by the same factor.
 const (
 	hostileBody   = 256 << 20 / 128
 	hostileMemory = 2 << 30 / 128
 )
 
-// A worst is a kind of page that costs much for its length. Its lines are numbered, across pages.
+// A worst is a kind of page with a high cost for its length. Its lines are numbered across pages.
 type worst struct {
 	name, media string
 	head, tail  string
 	line        func(i int) string
-	passes      bool // it costs less than it may
+	passes      bool // it stays below the limit
 }
 
 func (w worst) page(first, length int) []byte {
@@ -49,10 +49,10 @@ func framed(f *dto.MetricFamily) string {
 	return string(append(binary.AppendUvarint(nil, uint64(len(b))), b...))
 }
 
-// nativeOf is a histogram with so many buckets, one behind the other, and one far away.
+// nativeOf returns a histogram with this many adjacent buckets, and one at a distance.
 func nativeOf(name string, buckets int, gap int32) string {
 	deltas := make([]int64, buckets+1)
-	deltas[0] = 1 // in all of them
+	deltas[0] = 1 // the same count in all of them
 	h := &dto.Histogram{
 		SampleCount: uint64(buckets), SampleSum: 1, Schema: 1, ZeroThreshold: 1,
 		PositiveSpan:  []dto.BucketSpan{{Length: uint32(buckets)}, {Offset: gap, Length: 1}},
@@ -61,7 +61,7 @@ func nativeOf(name string, buckets int, gap int32) string {
 	return framed(&dto.MetricFamily{Name: name, Type: dto.MetricType_HISTOGRAM, Metric: []dto.Metric{{Histogram: h}}})
 }
 
-// counters are a family of so many, each with a label.
+// counters returns a family of n counters with a label.
 func counters(name string, n int) string {
 	f := &dto.MetricFamily{Name: name, Type: dto.MetricType_COUNTER}
 	for i := range n {
@@ -122,7 +122,7 @@ var worsts = func() []worst {
 	}
 }()
 
-// highest runs f and returns how much more heap there was in use meanwhile than before, about.
+// highest runs f and returns about how much more heap was in use meanwhile than before.
 func highest(f func()) int64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	before := heap()
@@ -145,12 +145,12 @@ func highest(f func()) int64 {
 	return <-peak
 }
 
-// Whatever is on a page, a target takes no more memory than a page may; nor, if the page is within the limit and the next is
-// other, than both. What a page had that takes too much is forgotten.
+// Whatever is on a page, a target takes no more memory than a page may; or twice that, if the page is within the limit
+// and the next one is different. After a page that takes too much, its memory is freed.
 func TestWorstPagesTakeNoMoreThanTheyMay(t *testing.T) {
 	racetest.Sequential(t)
-	const slack = 4 << 20                                // of garbage that waits for its collection
-	defer debug.SetMaxStack(debug.SetMaxStack(64 << 20)) // more ends the process
+	const slack = 4 << 20                                // for garbage that is not collected yet
+	defer debug.SetMaxStack(debug.SetMaxStack(64 << 20)) // a larger stack ends the process
 	for _, w := range worsts {
 		t.Run(w.name, func(t *testing.T) {
 			if w.media == "" {
@@ -199,7 +199,7 @@ func TestWorstPagesTakeNoMoreThanTheyMay(t *testing.T) {
 	}
 }
 
-// A native histogram that is known, and the last of its page, may have become one with billions of buckets.
+// A known native histogram, the last one on its page, may change to one with billions of buckets.
 func TestKnownHistogramThatGrowsIsWithinTheLimit(t *testing.T) {
 	native := true
 	cfg := testScrapeConfig()

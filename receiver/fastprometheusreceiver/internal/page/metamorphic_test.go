@@ -29,20 +29,20 @@ var hostileJobs = []string{
 	"  always_scrape_classic_histograms: true\n", "  convert_classic_histograms_to_nhcb: true\n",
 }
 
-// A witness is a target that is shown everything that another is, but alone in its job, with no part of a page known beforehand.
+// A witness is a target with the same pages as another one, but alone in its job, and without a parse cache.
 type witness struct {
 	target *Target
 	last   []string // pages
 }
 
-// memory is how many pages back a page can matter: that far goes what was said of metrics, when not many fail.
+// memory is the number of previous pages that can affect the result, through their metadata, if few fail.
 const memory = plan.MetadataScrapes + 8
 
 func (w *witness) show(at time.Time, media, page string) Result {
 	w.last = append(w.last, page)
 	w.last = w.last[max(0, len(w.last)-memory):]
 	t := w.target
-	t.Settled = false // so that all is decided anew
+	t.Settled = false // so that everything is decided anew
 	if page == errorPage {
 		return t.Fail(at, Report{Err: errStatus})
 	}
@@ -50,14 +50,14 @@ func (w *witness) show(at time.Time, media, page string) Result {
 	if err != nil {
 		return t.Fail(at, Report{Err: err})
 	}
-	s.expected, s.search = nil, plan.Search{} // and each line is read
+	s.expected, s.search = nil, plan.Search{} // so that every line is parsed
 	_ = s.Feed([]byte(page))
 	return s.End(Report{BodyBytes: int64(len(page))})
 }
 
 var errStatus = fmt.Errorf("server returned HTTP status %d", 404)
 
-// requireSamePoints shows only what is different: pages have many points.
+// requireSamePoints prints only the differences: pages have many points.
 func requireSamePoints(t *testing.T, want, got []string, all string) {
 	t.Helper()
 	if slices.Equal(want, got) {
@@ -76,8 +76,9 @@ func requireSame(t *testing.T, want, got Result, all string) {
 	require.Equal(t, [...]int{want.Samples, want.PostRelabel, want.Added, want.Late}, [...]int{got.Samples, got.PostRelabel, got.Added, got.Late}, all)
 }
 
-// checkHostileSequence shows pages to targets of a job which share what they may, in metrics that are used again, in chunks and in parts,
-// some pages to some. Each time the metrics are those of a witness, and of a target that has seen nothing but the last few pages.
+// checkHostileSequence scrapes pages for targets that share all they can, with reused metrics, in chunks and in parts;
+// each target skips some pages. The metrics must equal those of a witness, and those of a target that has only seen the
+// last few pages.
 func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 13))
@@ -116,7 +117,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 		at := start.Add(time.Duration(n) * time.Second)
 		for i, target := range targets {
 			if r.IntN(4) == 0 {
-				continue // not seen by this one
+				continue // this target skips the page
 			}
 			about := fmt.Sprintf("seed %d page %d target %d\n%s", seed, n, i, strings.ToValidUTF8(page, "."))
 			want := witnesses[i].show(at, media, page)
@@ -134,7 +135,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 				for _, page := range witnesses[i].last {
 					last = show(fresh, at, media, page, 1<<20)
 				}
-				if len(fresh.Failed) == 0 || len(witnesses[i].last) < memory { // what failed before the last few pages counts, too
+				if len(fresh.Failed) == 0 || len(witnesses[i].last) < memory { // otherwise failures before the last few pages also count
 					requireSame(t, want, last, "after the last few pages: "+about)
 				}
 			}
@@ -170,12 +171,12 @@ func FuzzHostileSequences(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, pages uint8) { checkHostileSequence(t, seed, int(pages)) })
 }
 
-// withoutAdded leaves out how many series are new: a series that is written otherwise is a new one, for Prometheus too.
+// withoutAdded omits the number of new series: a series that is written differently is new, in Prometheus too.
 func withoutAdded(points []string) []string {
 	return slices.DeleteFunc(points, func(s string) bool { return strings.Contains(s, "| scrape_series_added ") })
 }
 
-// A page means what it means in whichever format it comes, and in whatever order, on each scrape anew.
+// A page has the same meaning in each format and in any order of lines, on every scrape.
 func TestFormatsAndOrderMeanNothing(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(60) {
@@ -184,7 +185,7 @@ func TestFormatsAndOrderMeanNothing(t *testing.T) {
 		scrape := scrapeConfig(t, []string{"", "  honor_labels: true\n", "  metric_relabel_configs: [{regex: zone, action: labeldrop}]\n"}[seed%3])
 		newTarget := func() *Target { return testTarget(newTestJob(t, Config{Scrape: scrape, Reuse: true}), 1) }
 		formats := []string{typeText, typeOM, typeProto}
-		var own []*Target // each in its format
+		var own []*Target // one for each format
 		for range formats {
 			own = append(own, newTarget())
 		}
@@ -216,7 +217,7 @@ func TestFormatsAndOrderMeanNothing(t *testing.T) {
 	}
 }
 
-// withoutEnds leaves out points without a value.
+// withoutEnds omits points without a value.
 func withoutEnds(points []string) []string {
 	return slices.DeleteFunc(slices.Clone(points), func(s string) bool { return strings.Contains(s, " flags 1:") })
 }
@@ -225,7 +226,8 @@ func isSummary(s string) bool { return strings.Contains(s, " Summary {") }
 
 func isEndedSummary(s string) bool { return isSummary(s) && strings.Contains(s, " flags 1:") }
 
-// Scrapes that fail between two pages change nothing about the second but that what is gone has ended already.
+// Scrapes that fail between two pages do not change the result of the second, except that removed series have ended
+// already.
 func TestFailuresInBetweenChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(150) {
@@ -265,7 +267,7 @@ func TestFailuresInBetweenChangeNothing(t *testing.T) {
 			got := show(target, start, media, second, 1<<20)
 			require.Equal(t, want.Err == nil, got.Err == nil)
 			wanted, has := canon(want.Metrics), canon(got.Metrics)
-			if slices.ContainsFunc(wanted, isEndedSummary) { // for its sum is gone: it has ended once, and goes on without
+			if slices.ContainsFunc(wanted, isEndedSummary) { // its sum is missing: it has ended, and goes on without one
 				wanted, has = slices.DeleteFunc(wanted, isSummary), slices.DeleteFunc(has, isSummary)
 			}
 			requireSamePoints(t, withoutEnds(withoutAdded(wanted)), withoutEnds(withoutAdded(has)), fmt.Sprintf("seed %d, %s\n%s\n%s", seed, name, first, second))
@@ -277,7 +279,7 @@ func TestFailuresInBetweenChangeNothing(t *testing.T) {
 	}
 }
 
-// Targets that scrape at the same time, and share what they may, are none the wiser.
+// Targets that scrape concurrently and share all they can have the same results as alone.
 func TestTargetsAtTheSameTime(t *testing.T) {
 	for seed := range uint64(6) {
 		media := []string{typeText, typeOM, typeProto}[seed%3]
@@ -291,7 +293,7 @@ func TestTargetsAtTheSameTime(t *testing.T) {
 				var g interface {
 					page() string
 					change()
-				} = newHostileGenerator(seed, media) // the same for all: so they meet
+				} = newHostileGenerator(seed, media) // the same for all, so that they share
 				if media == typeProto {
 					g = newProtoGenerator(seed)
 				}

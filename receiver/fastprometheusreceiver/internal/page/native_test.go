@@ -52,7 +52,7 @@ const (
 	protoUntyped = `name: "u" type: UNTYPED metric: < untyped: < value: 2 > >`
 )
 
-var _ = types.Timestamp{} // the text form of an exemplar's timestamp needs it registered
+var _ = types.Timestamp{} // registers the text form of an exemplar's timestamp
 
 func TestProtobufAgainstStock(t *testing.T) {
 	racetest.Sequential(t)
@@ -88,7 +88,8 @@ func TestStaleNativeHistogram(t *testing.T) {
 	require.True(t, n.ExponentialHistogram().DataPoints().At(0).Flags().NoRecordedValue())
 }
 
-// A native histogram with buckets below zero, or that are no numbers, is left out as a classic one is: as a count each would be another.
+// A native histogram with negative or NaN bucket counts is omitted, as a classic one is: converted to an integer, the
+// count would be wrong.
 func TestNativeHistogramsThatAreBroken(t *testing.T) {
 	on := true
 	cfg := testScrapeConfig()
@@ -124,7 +125,7 @@ func TestNativeHistogramsThatAreBroken(t *testing.T) {
 	}
 }
 
-// A native histogram that rules drop takes no exemplars from the one behind it.
+// A native histogram that rules drop does not take the exemplars of the next one.
 func TestExemplarsBehindADroppedHistogram(t *testing.T) {
 	racetest.Sequential(t)
 	of := func(id string) string {

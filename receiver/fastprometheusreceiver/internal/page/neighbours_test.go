@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// neighbours are consumers that break the promise to leave metrics as they are, in every way that is looked for.
+// neighbours are consumers that break the promise not to change metrics, in every way that is detected.
 var neighbours = map[string]func(pmetric.Metrics){
 	"leaves them": func(pmetric.Metrics) {},
 	"empties":     func(md pmetric.Metrics) { md.MoveTo(pmetric.NewMetrics()) },
@@ -161,7 +161,7 @@ func eachMetric(md pmetric.Metrics, f func(pmetric.Metric)) {
 	}
 }
 
-// points is what the points of every type have in common.
+// points has the operations that points of all types share.
 type points struct {
 	clear, removeFirst, add, reverse func()
 	attributes                       []pcommon.Map
@@ -234,7 +234,7 @@ func eachNumber(md pmetric.Metrics, f func(pmetric.NumberDataPoint)) {
 	})
 }
 
-// mixedPage has every type, several series of each, and series that come and go.
+// mixedPage returns a page with all types, several series of each, and series that come and go.
 func mixedPage(n int, honored bool) string {
 	var b strings.Builder
 	b.WriteString("# HELP g Help.\n# TYPE g gauge\n")
@@ -259,8 +259,8 @@ func mixedPage(n int, honored bool) string {
 	return b.String()
 }
 
-// Whatever a neighbour does to the metrics it was handed, the next ones are what they would be without it, and it is found out. Where
-// attributes are put back, who changes them is as good as who leaves them.
+// Whatever a consumer does to metrics, the next ones are not affected, and the change is detected. If changes of
+// attributes are undone, they count as harmless.
 func TestNeighboursThatBreakTheirPromise(t *testing.T) {
 	racetest.Sequential(t)
 	harmless := []string{"leaves them", "makes them read-only"}
@@ -288,7 +288,8 @@ func TestNeighboursThatBreakTheirPromise(t *testing.T) {
 // neighbourhoods are kinds of pages.
 var neighbourhoods = []string{"one scope", "several", "large"}
 
-// testNeighbour shows pages to two targets, with a neighbour and without any. It returns whether metrics are said to have come back changed.
+// testNeighbour scrapes pages for two targets, with and without a consumer that changes metrics. It returns whether
+// changes were reported.
 func testNeighbour(t *testing.T, kind string, told handback.Changes, touch func(pmetric.Metrics)) (said bool) {
 	t.Helper()
 	var targets [2][2]*Target
@@ -303,7 +304,7 @@ func testNeighbour(t *testing.T, kind string, told handback.Changes, touch func(
 	}
 	for n := range 8 {
 		page, at := mixedPage(n/2, kind == "several"), start.Add(time.Duration(n)*time.Second)
-		for k := range 2 { // both have one plan, and its trees
+		for k := range 2 { // both share a plan and its trees
 			want, is := show(targets[0][k], at, typeText, page, 1<<20), show(targets[1][k], at, typeText, page, 1<<20)
 			require.Equal(t, kind == "large", is.parts != nil)
 			for {
@@ -322,7 +323,7 @@ func testNeighbour(t *testing.T, kind string, told handback.Changes, touch func(
 	return targets[1][0].cohort.job.tree.Changed.Load()
 }
 
-// Metrics that come back as they were are what is handed out next.
+// Metrics that are handed back unchanged are reused for the next scrape.
 func TestMetricsThatComeBackAreFilledAgain(t *testing.T) {
 	for _, poison := range []bool{false, true} {
 		t.Cleanup(handback.Poison(poison))
@@ -340,7 +341,7 @@ func TestMetricsThatComeBackAreFilledAgain(t *testing.T) {
 	}
 }
 
-// Who keeps what it handed back finds poison in it, of large pages and of others.
+// A consumer that keeps metrics after handing them back finds them overwritten, for all kinds of pages.
 func TestKeepersFindPoison(t *testing.T) {
 	t.Cleanup(handback.Poison(true))
 	for _, kind := range []string{"tree", "passing", "large"} {
@@ -374,7 +375,7 @@ func TestKeepersFindPoison(t *testing.T) {
 	}
 }
 
-// What a neighbour moved out of metrics is its own from then on, though it had promised to leave it.
+// What a consumer moved out of metrics belongs to it from then on, although it had promised not to change them.
 func TestWhatWasMovedAwayIsLeftAlone(t *testing.T) {
 	for _, move := range []func(md, mine pmetric.Metrics){
 		func(md, mine pmetric.Metrics) { md.MoveTo(mine) },
@@ -410,7 +411,7 @@ func TestWhatWasMovedAwayIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Trees that are overwritten when they come back, and put right before they are filled, are as others are.
+// Trees that are overwritten when they are handed back, and restored before their reuse, have the same results.
 func TestPoisonChangesNothing(t *testing.T) {
 	racetest.Sequential(t)
 	t.Cleanup(handback.Poison(true))

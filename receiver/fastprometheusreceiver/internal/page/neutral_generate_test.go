@@ -13,7 +13,7 @@ import (
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 )
 
-// A neutralPage is a page of which each format can say all.
+// A neutralPage is a page that can be expressed in every format.
 type neutralPage struct {
 	families []neutralFamily
 }
@@ -48,7 +48,7 @@ func newNeutralPage(r *rand.Rand) (p neutralPage) {
 	return p
 }
 
-// next is the page a scrape later: other values, and some metrics more or less.
+// next returns the next page: other values, and a few metrics more or less.
 func (p neutralPage) next(r *rand.Rand) neutralPage {
 	out := neutralPage{families: slices.Clone(p.families)}
 	for i := range out.families {
@@ -166,7 +166,7 @@ func (f *neutralFamily) write(b *strings.Builder, media string) {
 	}
 }
 
-// reordered has families, the metrics in each and labels in another order.
+// reordered changes the order of families, of the metrics in each, and of labels.
 func (p neutralPage) reordered(r *rand.Rand) neutralPage {
 	out := neutralPage{families: slices.Clone(p.families)}
 	r.Shuffle(len(out.families), func(i, j int) { out.families[i], out.families[j] = out.families[j], out.families[i] })

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// nodePages are those of node exporters which tell of their host in the first label or in the last; in parts of it, a line about
-// each, so that no value is on many lines.
+// nodePages returns pages of node exporters with the host in the first or the last label. Each host has this many
+// parts, to which the lines belong in turn, so that no value is on many lines.
 func nodePages(isFirst bool, parts int) (pages [][]byte) {
 	for i := range 250 {
 		var b strings.Builder
@@ -44,7 +44,8 @@ func nodePages(isFirst bool, parts int) (pages [][]byte) {
 	return pages
 }
 
-// meshPages are those of proxies, whose histograms have more labels than a line has room for: each bucket says all of them again.
+// meshPages returns pages of proxies whose histograms have more labels than a line can share: each bucket repeats all
+// of them.
 func meshPages() (pages [][]byte) {
 	for i := range 20 {
 		var b strings.Builder
@@ -66,7 +67,8 @@ func meshPages() (pages [][]byte) {
 	return pages
 }
 
-// sidecarPages are those of proxies that tell on each line which pod, node and instance they are, and of as many clusters as all others do.
+// sidecarPages returns pages of proxies that name their pod, node and instance on each line, and otherwise have the
+// same clusters.
 func sidecarPages() (pages [][]byte) {
 	for i := range 20 {
 		own := fmt.Sprintf("pod=\"sidecar-%d\",node=\"node-%d.example.org\",instance_id=\"%08x\"", i, i, 12345*i)
@@ -96,7 +98,7 @@ func sidecarPages() (pages [][]byte) {
 	return pages
 }
 
-// textOf returns how many series pages have, and how long their text is.
+// textOf returns the number of series on these pages and the length of their text.
 func textOf(pages [][]byte) (series, length int) {
 	for _, page := range pages {
 		for line := range strings.Lines(string(page)) {
@@ -109,11 +111,11 @@ func textOf(pages [][]byte) (series, length int) {
 	return series, length
 }
 
-// aboutTarget is what a target takes besides what it knows of its pages.
+// aboutTarget is the memory of a target besides that of its pages.
 const aboutTarget = 1000
 
-// A series of a shape not seen before takes its text and 120 B, on large pages as exporters have them. Lines that have little in
-// common with others take more, up to twice that.
+// A series of a new shape takes its text and 120 B, on large pages like those of exporters. Lines that have little in
+// common with others take up to twice that.
 func TestMemoryOfNewSeries(t *testing.T) {
 	racetest.Sequential(t)
 	for _, k := range []struct {
@@ -123,10 +125,10 @@ func TestMemoryOfNewSeries(t *testing.T) {
 	}{
 		{"a page about pods", 120, [][]byte{[]byte(kubeText(100_000))}},
 		{"a larger one", 120, [][]byte{[]byte(kubeText(170_000))}},
-		{"nodes in parts, by the first label", -45, nodePages(true, 20)}, // which have the lines of the others, and few texts of their own
+		{"nodes in parts, by the first label", -45, nodePages(true, 20)}, // they share the lines of others, and have few texts of their own
 		{"nodes in parts, by the last label", -45, nodePages(false, 20)},
 		{"nodes, each line of a part of its own", 170, nodePages(false, 400)},
-		{"histograms with many labels", -460, meshPages()}, // of which a text is there once
+		{"histograms with many labels", -460, meshPages()}, // each text is stored once
 		{"histograms with many labels, some of the target alone", -350, sidecarPages()},
 		{"one metric", 155, [][]byte{[]byte(bigText(100_000))}},
 	} {
@@ -160,10 +162,10 @@ func TestMemoryOfNewSeries(t *testing.T) {
 	}
 }
 
-// What series leave that are seen once is their text, and little more than what was kept of them.
+// Series that are seen only once leave their text and little more than what was kept of them.
 func TestGarbageOfSeriesThatAreSeenOnce(t *testing.T) {
 	racetest.Sequential(t)
-	t.Cleanup(handback.Poison(false)) // which loses what is kept
+	t.Cleanup(handback.Poison(false)) // it loses what is kept
 	const targets, series, rounds = 20, 250, 20
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	of := make([]*Target, targets)
@@ -202,7 +204,7 @@ func TestGarbageOfSeriesThatAreSeenOnce(t *testing.T) {
 	require.LessOrEqual(t, float64(garbage)/seen-float64(text/seen), 185.0)
 }
 
-// What targets tell of themselves on every line takes next to nothing: the lines are the same for all.
+// Labels that identify the target on every line take almost no memory: all targets share the lines.
 func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
 	racetest.Sequential(t)
 	pages := nodePages(false, 1)
@@ -226,7 +228,8 @@ func TestMemoryOfLinesThatTellOfTheirTarget(t *testing.T) {
 	runtime.KeepAlive(pages)
 }
 
-// Nor does what rules make of a target's labels: lines and plans are shared, and a target adds the few values that are its own.
+// Nor do labels that rules derive from the target's labels: lines and plans are shared, and a target adds only its few
+// own values.
 func TestMemoryOfRelabelledSeries(t *testing.T) {
 	racetest.Sequential(t)
 	const targets = 250

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A part has what all metrics say of a few pods, in the order of the page, and no pod is in two.
+// A part has all metrics of a few pods, in the order of the page, and no pod is in two parts.
 func TestPartsAreAboutTheSame(t *testing.T) {
 	const pods, perPod = 100, 5
 	var b strings.Builder
@@ -55,7 +55,7 @@ func TestPartsAreAboutTheSame(t *testing.T) {
 	}
 }
 
-// Where all is about the same, the page's order is kept.
+// If all series are about the same thing, the order of the page is kept.
 func TestPartsAboutOneThing(t *testing.T) {
 	var names []string
 	for i := range 30 {

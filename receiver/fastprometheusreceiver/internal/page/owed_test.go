@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// said is what tells the points of metrics apart, in their order.
+// said returns the identities of the points, in order.
 func said(md pmetric.Metrics) (all []string) {
 	note := func(name string, m pcommon.Map) { all = append(all, fmt.Sprint(name, m.AsRaw())) }
 	for _, rm := range md.ResourceMetrics().All() {
@@ -52,8 +52,9 @@ func said(md pmetric.Metrics) (all []string) {
 	return all
 }
 
-// Targets with values of their own fill each other's trees, and these values are owed to who asks for them. He finds the metrics that are built
-// anew, and what he has noted of a wording is what they would say, whatever came and went meanwhile and whoever did not ask.
+// Targets with values of their own reuse each other's trees, and these values are owed to the consumer. If it asks, it
+// gets the same metrics as new ones; and what it has noted about a wording stays right, whatever changes in between,
+// and whether or not others ask.
 func TestValuesOfTheirOwnAreOwed(t *testing.T) {
 	racetest.Sequential(t)
 	owed, known := 0, 0
@@ -86,7 +87,7 @@ func TestValuesOfTheirOwnAreOwed(t *testing.T) {
 						loan = handback.LoanOf(handback.Lend(t.Context(), got.Loan(), got.Metrics), got.Metrics)
 					}
 					points, owes := 0, false
-					if r.IntN(12) > 0 { // else nobody has asked
+					if r.IntN(12) > 0 { // otherwise nobody has asked
 						points, owes = loan.Owes()
 					}
 					if owes {
@@ -94,7 +95,7 @@ func TestValuesOfTheirOwnAreOwed(t *testing.T) {
 						require.NotNil(t, loan.Wording())
 						require.Equal(t, got.Metrics.DataPointCount(), points)
 					}
-					if owes && r.IntN(3) == 0 { // he knows the points already, or so he believes
+					if owes && r.IntN(3) == 0 { // the consumer believes that it knows the points already
 						got.Release()
 						continue
 					}

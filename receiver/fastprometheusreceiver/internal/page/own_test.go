@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// routes is a page of which half is about one code, and all about an application, if one is named.
+// routes returns a page on which half of the lines have one code, and all have the application, if one is given.
 func routes(app string, scrape int) string {
 	var b strings.Builder
 	if app != "" {
@@ -24,8 +24,8 @@ func routes(app string, scrape int) string {
 	return b.String()
 }
 
-// A code that half of a page's lines have is not its target's own where others have it, too. Of the first page of a kind nobody can tell: it is
-// left as it is, so that all twins share it.
+// A code on half of a page's lines is not the target's own value if other targets have it, too. On the first page of a
+// kind that cannot be known: it stays as it is, so that all similar targets share it.
 func TestTwinsShareWhatTheFirstHas(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
@@ -33,7 +33,7 @@ func TestTwinsShareWhatTheFirstHas(t *testing.T) {
 	for i := range 6 {
 		targets = append(targets, testTarget(j, i))
 	}
-	for range 3 { // the first has been scraped before, too
+	for range 3 { // the first target was scraped before
 		show(targets[0], start, typeText, routes("", 0), 1<<20)
 	}
 	for n := range 2 {
@@ -45,7 +45,8 @@ func TestTwinsShareWhatTheFirstHas(t *testing.T) {
 	require.Less(t, j.Stats().Lines, 70, "60 of the page, and the report's")
 }
 
-// The first target of a kind that tells of something of its own has the lines of those that came after it from its next page on. Nothing ends with that.
+// The first target with a value of its own gets the shared lines of later targets with its next page. No series ends
+// because of that.
 func TestTheFirstOfItsKindJoinsOthers(t *testing.T) {
 	t.Parallel()
 	oracle, j := newTestJob(t, Config{Scrape: testScrapeConfig()}), newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
@@ -68,8 +69,8 @@ func TestTheFirstOfItsKindJoinsOthers(t *testing.T) {
 	require.False(t, targets[0].IsFirst())
 }
 
-// Where page after page has new lines that tell of nothing that is a target's own, most are not looked at; but from time to time
-// one is, and all are again once one told of something, or had few new lines.
+// If page after page has new lines without a value of the target's own, most are not searched; but one is from time to
+// time, and all are again after a search that found something, or after a page with few new lines.
 func TestMostSearchesInVainAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var r search

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// nodePage looks like a node exporter's: 507 samples in 230 families.
+// nodePage resembles a node exporter's page: 507 samples in 230 families.
 func nodePage(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 3))
 	var b strings.Builder
@@ -170,7 +170,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// fleetPage is the page of a program of its own kind: counters, histograms and summaries.
+// fleetPage returns the page of a distinct kind of program: counters, histograms and summaries.
 func fleetPage(kind, samples int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 3))
 	var b bytes.Buffer
@@ -207,7 +207,7 @@ func fleetPage(kind, samples int, seed uint64) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkFleet is pages of many kinds in turn: of what is known of them, more than caches hold.
+// BenchmarkFleet reads pages of many kinds in turn, whose parse caches exceed the CPU's caches.
 func BenchmarkFleet(b *testing.B) {
 	const kinds, samples = 40, 3000
 	j := newTestJob(b, Config{Scrape: testScrapeConfig(), Reuse: true})
@@ -221,7 +221,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 	body := make([]byte, 0, 1<<20)
 	scrape := func(kind int) {
-		body = append(body[:0], pages[kind]...) // where it was just decompressed to
+		body = append(body[:0], pages[kind]...) // in memory that was just written, as after decompression
 		r := showBytes(targets[kind], start, typeText, body)
 		if r.Err != nil {
 			b.Fatal(r.Err)
@@ -242,10 +242,10 @@ func BenchmarkFleet(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(total), "ns/sample")
 }
 
-// Nothing is allocated for a known sample: what a scrape allocates is for the metrics it hands out, and with Reuse but a
-// little, which does not grow with the page. (pdata allocates a changed number anew; so the same page.)
+// A known sample causes no allocation: a scrape allocates only the metrics that it hands out, and with Reuse only a
+// little, which does not grow with the page. (pdata allocates for a changed number, so the page is always the same.)
 func TestKnownPagesAllocateNothing(t *testing.T) {
-	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
+	t.Cleanup(handback.Poison(false)) // it takes memory, and loses what is kept
 	for _, k := range []struct{ media, page string }{
 		{typeText, nodePage(1)}, {typeText, node}, {typeText, nodePage(2) + node},
 	} {
@@ -301,7 +301,7 @@ func TestMemoryFollowsShapes(t *testing.T) {
 	require.LessOrEqual(t, each, int64(1500))
 	require.Equal(t, 1, j.Stats().Plans)
 
-	// One with a few lines of its own shares all others.
+	// A target with a few lines of its own shares all others.
 	more := append(bytes.Clone(page), "own_metric{x=\"1\"} 1\n"...)
 	odd := testTarget(j, 2000)
 	before = heap()

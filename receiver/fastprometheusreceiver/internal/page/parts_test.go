@@ -19,13 +19,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// merged puts the parts of a result together.
+// merged returns the metrics of all parts of a result.
 func merged(t *testing.T, r Result) pmetric.Metrics {
 	md, _ := merge(t, r)
 	return md
 }
 
-// merge returns the parts of a result together, and the result with the last of them.
+// merge returns the metrics of all parts, and the result with the last part.
 func merge(t *testing.T, r Result) (pmetric.Metrics, Result) {
 	if r.parts == nil {
 		return r.Metrics, r
@@ -34,7 +34,7 @@ func merge(t *testing.T, r Result) (pmetric.Metrics, Result) {
 	most := r.parts.Owner.Tree.Part
 	for {
 		require.LessOrEqual(t, r.Metrics.DataPointCount(), most)
-		part := pmetric.NewMetrics() // the points themselves are filled again
+		part := pmetric.NewMetrics() // a copy, because the points are reused
 		r.Metrics.CopyTo(part)
 		part.ResourceMetrics().MoveAndAppendTo(all.ResourceMetrics())
 		if r.Pending() == 0 {
@@ -84,7 +84,7 @@ func TestARetiringLargePageComesInParts(t *testing.T) {
 	require.False(t, slices.ContainsFunc(all, func(s string) bool { return !strings.Contains(s, "flags 1") }))
 }
 
-// A page of many long lines, as of kube-state-metrics.
+// A page of many long lines, like that of kube-state-metrics.
 func kubeText(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -97,10 +97,11 @@ func kubeText(n int) string {
 	return b.String()
 }
 
-// What stays of a large page is its text and what its lines mean; a scrape adds the values, and the points part by part.
+// A large page keeps its text and the meaning of its lines; a scrape adds the values, and the points of one part at a
+// time.
 func TestMemoryOfALargePage(t *testing.T) {
 	racetest.Sequential(t)
-	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
+	t.Cleanup(handback.Poison(false)) // it takes memory, and loses what is kept
 	const series = 100_000
 	page := []byte(kubeText(series))
 	text := float64(len(page)) / series
@@ -133,10 +134,10 @@ func TestMemoryOfALargePage(t *testing.T) {
 	runtime.KeepAlive(target)
 }
 
-// Where the labels of many series come again with every metric, little stays besides their text.
+// If the labels of many series repeat for every metric, little is kept besides their text.
 func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
 	racetest.Sequential(t)
-	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
+	t.Cleanup(handback.Poison(false)) // it takes memory, and loses what is kept
 	const pods, metrics = 2000, 30
 	var b strings.Builder
 	for m := range metrics {
@@ -172,8 +173,8 @@ func TestMemoryOfLabelsThatComeAgain(t *testing.T) {
 	runtime.KeepAlive(target)
 }
 
-// Points that are filled again, and again, with what was another's are as new ones would be: whatever their texts share,
-// wherever values stand in them, and whether they come from the same metric or another.
+// Points that are reused for other series equal new ones: whatever their texts share, wherever values are in them, and
+// whether they belong to the same metric or to another.
 func TestPointsFilledAgainAreAsNew(t *testing.T) {
 	racetest.Sequential(t)
 	podPage := func(r *rand.Rand, pods int) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// kindPage is the page of a kind of program that has little in common with others.
+// kindPage returns the page of a kind of program that has little in common with others.
 func kindPage(kind, series int) []byte {
 	var b strings.Builder
 	for i := 0; i < series; i += 18 {
@@ -36,11 +36,11 @@ func kindPage(kind, series int) []byte {
 	return []byte(b.String())
 }
 
-// Of pages that are seldom shown, whatever they have in common, what stays is what their lines mean. Metrics are made anew, in memory that all
-// take turns in.
+// For pages that are seldom scraped, only the meaning of their lines is kept, whatever they share. Metrics are made
+// anew, in memory that all use in turn.
 func TestMemoryOfUnlikePages(t *testing.T) {
 	racetest.Sequential(t)
-	t.Cleanup(handback.Poison(false)) // which loses what is kept
+	t.Cleanup(handback.Poison(false)) // it loses what is kept
 	const kinds, series = 40, 1800
 	kept := func(idle int64) (perSeries, garbage float64) {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
@@ -81,7 +81,7 @@ func TestMemoryOfUnlikePages(t *testing.T) {
 	t.Logf("kept %.0f B a series without trees, %.0f B where there is room for few, %.0f B where for all; garbage of a scrape without %.0f B", none, few, all, garbage)
 	require.LessOrEqual(t, none, 345.0)
 	require.LessOrEqual(t, few, none+10, "there is no room for all")
-	if !racetest.Enabled { // which makes pools forget
+	if !racetest.Enabled { // with the race detector, pools drop their content
 		require.LessOrEqual(t, garbage, 30.0)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// BenchmarkPods has targets scraped in turn that tell of pods which are on no other. Some are replaced from scrape to scrape.
+// BenchmarkPods scrapes targets in turn whose pods are on no other target. Some pods are replaced from scrape to
+// scrape.
 func BenchmarkPods(b *testing.B) {
 	const nodes, pods, scrapes = 64, 14, 8
 	for _, replaced := range []int{0, 50} { // one in so many

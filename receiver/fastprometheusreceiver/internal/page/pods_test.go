@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// A kubelet is what a kubelet tells of: pods that are on no other node, each with the same metrics.
+// A kubelet serves the metrics of pods that are on no other node, the same metrics for each.
 type kubelet struct {
 	*rand.Rand
 
@@ -36,7 +36,7 @@ func (n *kubelet) pod() string { return fmt.Sprintf("%016x", n.Uint64()) }
 
 const podMetrics = 20
 
-// page has all metrics of all pods: of a container, and of a sandbox that says little.
+// page returns all metrics of all pods: each with a container, and a sandbox with few labels.
 func (n *kubelet) page() string {
 	var b strings.Builder
 	for m := range n.metrics {
@@ -51,8 +51,8 @@ func (n *kubelet) page() string {
 	return b.String()
 }
 
-// Nodes whose pods are on no other have the same lines: what a target has for itself are the names of its pods. What comes and goes
-// leaves nothing behind.
+// Nodes with different pods share their lines: a target's own values are the names of its pods. Pods that come and go
+// leave nothing behind.
 func TestPodsOfNodesShareLines(t *testing.T) {
 	racetest.Sequential(t)
 	const nodes, pods, watched = 40, 8, 1
@@ -65,7 +65,7 @@ func TestPodsOfNodesShareLines(t *testing.T) {
 	var all []*kubelet
 	for i := range nodes {
 		targets, all = append(targets, testTarget(j, i)), append(all, newKubelet(uint64(i), pods))
-		if i < watched || i >= nodes-watched { // the first share less
+		if i < watched || i >= nodes-watched { // the first ones share less
 			watchedAt[i] = testTarget(oracle, i)
 		}
 	}
@@ -76,7 +76,7 @@ func TestPodsOfNodesShareLines(t *testing.T) {
 				at := k.IntN(pods)
 				if k.IntN(2) == 0 {
 					k.pods[at] = k.pod()
-				} else { // it is elsewhere on the page
+				} else { // it moves to another place on the page
 					k.pods = append(append(k.pods[:at], k.pods[at+1:]...), k.pod())
 				}
 			}
@@ -101,7 +101,7 @@ func TestPodsOfNodesShareLines(t *testing.T) {
 	require.Less(t, j.Stats().Lines, series/2)
 }
 
-// move has something become of the pods: one is replaced, or is elsewhere, comes, goes, comes back, or has the name of one that is gone.
+// move changes the pods: one is replaced, moves, is added, is removed, comes back, or gets the name of a removed one.
 func (n *kubelet) move(gone *[]string) {
 	at := n.IntN(len(n.pods))
 	switch n.IntN(8) {
@@ -127,7 +127,8 @@ func (n *kubelet) move(gone *[]string) {
 	}
 }
 
-// Whatever becomes of pods, and whatever rules make of their labels, targets that share lines come to what each comes to alone.
+// Whatever happens to pods, and whatever rules do to their labels, targets that share lines have the same results as
+// alone.
 func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 	racetest.Sequential(t)
 	const nodes, scrapes = 8, 40
@@ -141,7 +142,7 @@ func TestPodsThatMoveAreWhatTheyAreAlone(t *testing.T) {
 		shared := cfg
 		shared.Reuse = seed%2 == 0
 		j := newTestJob(t, shared)
-		if seed%2 > 0 { // texts are in pieces
+		if seed%2 > 0 { // split texts into pieces
 			j.rules.MostWhole = 20 * int(seed%5)
 		}
 		every := time.Second

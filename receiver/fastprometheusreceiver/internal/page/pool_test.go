@@ -23,8 +23,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/tree"
 )
 
-// ofItsOwn gives a page that is like another's values of its own, and leaves out some of its lines. Many of the lines tell of an
-// application.
+// ofItsOwn returns a page with values of its own, and without some of its lines. Many of the lines have the application
+// as a label.
 func ofItsOwn(page string, target int, app string, r *rand.Rand) string {
 	var b strings.Builder
 	skip := ""
@@ -39,7 +39,7 @@ func ofItsOwn(page string, target int, app string, r *rand.Rand) string {
 		if name, rest, ok := strings.Cut(line, "{"); ok && line[0] != '#' && strings.Contains(rest, "id=") && app != "" {
 			line = name + `{app="` + app + `",` + rest
 		}
-		if target%2 == 0 { // half of the targets have all lines for themselves
+		if target%2 == 0 { // half of the targets share no lines with others
 			line = strings.ReplaceAll(line, `id="`, fmt.Sprintf(`id="target %d's `, target))
 		}
 		b.WriteString(line)
@@ -47,7 +47,7 @@ func ofItsOwn(page string, target int, app string, r *rand.Rand) string {
 	return b.String()
 }
 
-// Targets that show the same metrics about things of their own fill each other's trees.
+// Targets with the same metrics about different things reuse each other's trees.
 func TestTargetsOfTheirOwnShareTrees(t *testing.T) {
 	racetest.Sequential(t)
 	waiting := 0
@@ -135,7 +135,7 @@ func TestTargetsOfTheirOwnAtTheSameTime(t *testing.T) {
 	require.Equal(t, Stats{}, shared.Stats())
 }
 
-// What a target keeps besides its lines is short, whatever its page says of it.
+// A target keeps only short values besides its lines, whatever its page contains.
 func TestLongValuesAreNoTargetsOwn(t *testing.T) {
 	for length, isOwn := range map[int]bool{catalog.LongestOwn: true, catalog.LongestOwn + 1: false} {
 		j := newTestJob(t, Config{Scrape: testScrapeConfig()})
@@ -145,7 +145,7 @@ func TestLongValuesAreNoTargetsOwn(t *testing.T) {
 		}
 		for i, target := range targets {
 			app := strings.Repeat(fmt.Sprint(i), length)
-			if i == 3 { // nor is it learned from a plan of others
+			if i == 3 { // nor is a long one learned from others' plans
 				app, isOwn = strings.Repeat("3", catalog.LongestOwn+1), false
 			}
 			var page strings.Builder
@@ -158,7 +158,7 @@ func TestLongValuesAreNoTargetsOwn(t *testing.T) {
 	}
 }
 
-// A limit counts series as the target shows them, whatever of their lines is in slots.
+// A series limit counts the series that the target has, however much of their lines is in slots.
 func TestSeriesLimitCountsLinesWithSlots(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), SeriesLimit: 20})
 	var targets []*Target
@@ -179,9 +179,9 @@ func TestSeriesLimitCountsLinesWithSlots(t *testing.T) {
 	}
 }
 
-// A scrape of a page that is like no other allocates one value for each label that other targets have not.
+// Reading a page with values of its own allocates one value for each label that differs from other targets.
 func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
-	t.Cleanup(handback.Poison(false)) // which takes memory
+	t.Cleanup(handback.Poison(false)) // it takes memory
 	const points = 500
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var targets []*Target
@@ -207,8 +207,8 @@ func TestScrapesOfTheirOwnAllocateLittle(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(4*len(targets), scrape), 1.2*points)
 }
 
-// Pages of the same metrics and of all sizes, such as those of one program, take turns in a few trees. What a larger one needs is still
-// there from the last.
+// Pages with the same metrics and any sizes, such as those of one program, use a few trees in turn. What a larger page
+// needs is still there from the last time.
 func TestPagesOfAllSizesShareTrees(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var targets []*Target

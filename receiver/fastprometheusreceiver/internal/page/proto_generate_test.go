@@ -13,8 +13,8 @@ import (
 	dto "github.com/prometheus/prometheus/prompb/io/prometheus/client"
 )
 
-// A protoGenerator makes pages in protobuf: native histograms and classic ones, NaNs of any payload, and families that come twice or
-// change their type.
+// A protoGenerator makes pages in protobuf: native and classic histograms, NaNs of any payload, and families that are
+// repeated or change their type.
 type protoGenerator struct {
 	*rand.Rand
 

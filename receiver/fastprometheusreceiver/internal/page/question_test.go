@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// randomRules returns rules of every action, most of which read labels of targets.
+// randomRules returns rules with all actions, most of which read labels of targets.
 func randomRules(r *rand.Rand, cfg *promconfig.ScrapeConfig) (rules []*relabel.Config) {
 	read := []string{"instance", "zone", "pod", "job", "node", "a", "exported_zone", "__name__", "absent"}
 	for range 1 + r.IntN(4) {
@@ -70,7 +70,7 @@ func randomRules(r *rand.Rand, cfg *promconfig.ScrapeConfig) (rules []*relabel.C
 
 func isIdentity(label string) bool { return label == model.JobLabel || label == model.InstanceLabel }
 
-// prometheusLabels returns what Prometheus makes of the labels of a sample, as its scrape loop does; nil of one that is dropped.
+// prometheusLabels returns the final labels of a sample as computed by Prometheus' scrape loop, nil if it is dropped.
 func prometheusLabels(cfg *promconfig.ScrapeConfig, target, exposed labels.Labels) (labels.Labels, bool) {
 	b := labels.NewBuilder(exposed)
 	if cfg.HonorLabels {
@@ -107,7 +107,7 @@ func prometheusLabels(cfg *promconfig.ScrapeConfig, target, exposed labels.Label
 	return set, ok
 }
 
-// seriesOf returns the label sets of gauges, those that end apart, without the report's.
+// seriesOf returns the label sets of gauges, without those of the report; those that end are separate.
 func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		job, _ := rm.Resource().Attributes().Get("service.name")
@@ -140,7 +140,7 @@ func seriesOf(t *testing.T, md pmetric.Metrics) (live, ended []string) {
 	return live, ended
 }
 
-// Rules that read targets' labels mean what they mean to Prometheus, whatever targets share.
+// Rules that read targets' labels have the same result as in Prometheus, whatever targets share.
 func TestRulesThatReadTargetsAgainstPrometheus(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(700) {
@@ -156,7 +156,8 @@ func FuzzRulesThatReadTargets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, questions uint16) { checkRules(t, seed, int(questions)) })
 }
 
-// Where rules ask too much targets have lines of their own, from one page to the next, and no series ends by that.
+// If rules depend on too many labels, targets get lines of their own from one page to the next, and no series ends
+// because of that.
 func TestRulesThatAskTooMuchAgainstPrometheus(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(700) {
@@ -180,7 +181,7 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 
 		app    string // on most of its lines
 		labels labels.Labels
-		series []string // of its last page, which was good; nil after another
+		series []string // of its last page, nil if that failed
 	}
 	var targets []*shown
 	for i := range 5 {
@@ -201,7 +202,7 @@ func checkRules(t *testing.T, seed uint64, questions int) {
 		}
 		return b.Labels()
 	}
-	// Lines that tell of their target do so by a label that rules read, or do not, or that the target has, too.
+	// Lines may identify their target by a label that rules read, that they do not read, or that the target has, too.
 	app := one(r, "app", "app", "app", "a", "exported_app", "pod", "c")
 	told := r.IntN(5)
 	page := make([]labels.Labels, 12+r.IntN(20))

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// nastySeries draws the text of a series with what labels may be.
+// nastySeries returns a random series with any labels that are possible.
 func nastySeries(r *rand.Rand, media string) string {
 	name := one(r, "a", "b", "c", "g_total", "d_seconds", `é.x`, "target_info")
 	if name == "target_info" && r.IntN(3) > 0 {
@@ -225,8 +225,8 @@ func nastySequence(seed uint64) sequence {
 	return seq
 }
 
-// Pages at random, under rules, limits and switches at random, mean what they mean to the Collector's receiver. They have nothing of what is
-// different on purpose: a page that fails ends the comparison, as do stale markers of custom buckets.
+// Random pages, with random rules, limits and options, have the same result as in the Collector's receiver. They avoid
+// intended differences: a failed page ends the comparison, and so do staleness markers of custom buckets.
 func TestRandomPagesAgainstStock(t *testing.T) {
 	racetest.Sequential(t)
 	var seqs []sequence
@@ -268,7 +268,7 @@ func checkNasty(t *testing.T, i int, seq sequence, got stock) {
 	}
 }
 
-// isUp reports whether the metrics of a scrape say that it went well.
+// isUp reports whether the metrics of a scrape say that it succeeded.
 func isUp(md pmetric.Metrics) bool {
 	return slices.ContainsFunc(canon(md), func(s string) bool {
 		return strings.Contains(s, ` | up "The scraping`) && strings.Contains(s, fmt.Sprintf("flags 0: Double %x", math.Float64bits(1)))

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// A page of the same samples again and again fails before it takes memory; one that has as many others does not, nor one
-// whose samples have times of their own.
+// A page that repeats the same samples fails before it takes memory; a page with as many different samples does not,
+// nor one whose samples have timestamps.
 func TestPagesThatRepeatThemselves(t *testing.T) {
 	racetest.Sequential(t)
 	const n = 1 << 14
@@ -68,7 +68,7 @@ func TestPagesThatRepeatThemselves(t *testing.T) {
 	})
 }
 
-// A line without an end is not held, and fails its page once that has come.
+// A line without an end is not held, and fails its page when the end of the page has come.
 func TestLinesWithoutAnEnd(t *testing.T) {
 	target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1)
 	s, err := target.Begin(time.Now(), "text/plain")

@@ -16,12 +16,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// A host is what a page tells of that is on no other: pods, with metrics of all kinds.
+// A host is a page about pods that are on no other host, with metrics of all kinds.
 type host struct {
 	*rand.Rand
 
 	pods  []string
-	other string // a pod that is told of once, and so has no slot
+	other string // a pod that occurs only once, and so has no slot
 }
 
 func newHost(seed uint64, pods int) *host {
@@ -36,7 +36,7 @@ func (h *host) pod() string {
 	return fmt.Sprintf("app-%0*x", 4+h.IntN(12), h.Uint64()>>32)
 }
 
-// page has gauges, histograms and summaries of all pods, in either format.
+// page returns gauges, histograms and summaries of all pods, in either format.
 func (h *host) page(media string) string {
 	isOpen := media == typeOM
 	var b strings.Builder
@@ -78,31 +78,31 @@ func (h *host) page(media string) string {
 	return b.String()
 }
 
-// spoil makes a page another than the last one with pods in the place of others.
+// spoil returns the page with something on it that differs from the last page by more than pods that replace others.
 func (h *host) spoil(page string) string {
 	at := strings.LastIndex(page, "last 2")
 	switch h.IntN(12) {
 	case 0:
 		return page[:len(page)/2]
-	case 1: // a line less, far behind
+	case 1: // one line less, far behind
 		return page[:at] + page[at+len("last 2\n"):]
-	case 2: // one more
+	case 2: // one line more
 		return page[:at] + "last{pod=\"app-new\"} 3\n" + page[at:]
-	case 3: // a time
+	case 3: // a timestamp
 		return page[:at] + "last 2 1700000000\n" + page[at+len("last 2\n"):]
-	case 4: // a line that cannot be read, once all pods have been told of
+	case 4: // a line that cannot be parsed, after all pods have appeared
 		return page[:at] + "last{ 2\n" + page[at+len("last 2\n"):]
-	case 5: // a pod that is told of twice
+	case 5: // a pod that appears twice
 		return strings.Replace(page, "last{", "last{zone=\"z\",", 1)
 	case 6: // a name that has to be escaped
 		return strings.ReplaceAll(page, h.pods[0], `app-\\x`)
-	case 7: // one that is too long for a slot
+	case 7: // a name that is too long for a slot
 		return strings.ReplaceAll(page, h.pods[0], "app-"+strings.Repeat("x", 300))
-	case 8: // no UTF-8
+	case 8: // invalid UTF-8
 		return strings.ReplaceAll(page, h.pods[0], "app-\xff")
-	case 9: // a break in a name, which one of the formats has
+	case 9: // a line break in a name, which only one of the formats has
 		return strings.ReplaceAll(page, h.pods[0], "app\n"+h.pods[0])
-	case 10: // no name
+	case 10: // an empty name
 		return strings.ReplaceAll(page, h.pods[0], "")
 	default: // a name that is not the same everywhere
 		first := strings.Index(page, h.pods[0]) + len(h.pods[0])
@@ -110,21 +110,21 @@ func (h *host) spoil(page string) string {
 	}
 }
 
-// change has something become of the pods. Mostly one takes the place of another.
+// change changes the pods. Mostly, one replaces another.
 func (h *host) change() {
 	at, other := h.IntN(len(h.pods)), h.IntN(len(h.pods))
 	switch h.IntN(12) {
-	case 0: // two have each other's names
+	case 0: // two pods swap their names
 		h.pods[at], h.pods[other] = h.pods[other], h.pods[at]
-	case 1: // one has another's, which has a new one
+	case 1: // one gets the name of another, which gets a new one
 		h.pods[at], h.pods[other] = h.pods[other], h.pod()
-	case 2: // the name that another line has
+	case 2: // one gets the name of another line
 		h.other, h.pods[at] = h.pods[at], h.other
-	case 3: // one is there that is told of elsewhere
+	case 3: // the other line gets the name of a pod
 		h.other = h.pods[at]
-	case 4: // a name that begins as the one before
+	case 4: // a name that begins with the previous one
 		h.pods[at] += "x"
-	case 5: // and one that the one before began with
+	case 5: // a name that the previous one began with
 		h.pods[at] = h.pods[at][:len(h.pods[at])-1]
 	case 6:
 		h.pods[at], h.pods[other] = h.pod(), h.pod()
@@ -133,7 +133,7 @@ func (h *host) change() {
 	}
 }
 
-// Pages with pods in the place of others come out as they do where nothing is shared, whatever else is on them.
+// Pages on which pods replace others have the same results as without sharing, whatever else is on them.
 func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 	racetest.Sequential(t)
 	const hosts, scrapes = 8, 30
@@ -150,13 +150,13 @@ func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 			defer handback.Poison(seed%4 == 0)()
 			media := []string{typeText, typeOM}[seed/2%2]
 			j := newTestJob(t, shared)
-			if seed%4 > 1 { // texts are in pieces
+			if seed%4 > 1 { // texts have several pieces
 				j.rules.MostWhole = 20 * int(seed%5)
 			}
 			switch seed % 16 {
-			case 6, 8: // no tree is kept
+			case 6, 8: // no trees are kept
 				j.tree.Idle = noTrees
-			case 10, 12: // nor are metrics made as a whole
+			case 10, 12: // and metrics are not built in one go either
 				j.tree.Idle, j.tree.Part = noTrees, 3
 			}
 			var all []*host
@@ -201,7 +201,7 @@ func TestPodsInThePlaceOfOthersAreWhatTheyAreAlone(t *testing.T) {
 	require.Greater(t, spoilt, 50)
 }
 
-// A pod that takes the place of another adds no line, and nothing on its page is looked up.
+// A pod that replaces another adds no line, and nothing on its page is looked up.
 func TestPodsInThePlaceOfOthersAreNotLookedUp(t *testing.T) {
 	racetest.Sequential(t)
 	const hosts, pods = 10, 6

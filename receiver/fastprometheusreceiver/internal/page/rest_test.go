@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// unlikePage is a page of an exporter that has no metric in common with another one: of most of its metrics there are few series.
+// unlikePage returns a page of an exporter that shares no metric with any other. Most of its metrics have few series.
 func unlikePage(exporter, metrics int) []byte {
 	var b strings.Builder
 	r := rand.New(rand.NewPCG(uint64(exporter), 31))
@@ -34,7 +34,8 @@ func unlikePage(exporter, metrics int) []byte {
 	return []byte(b.String())
 }
 
-// What serves to add lines is not kept for those that come no more: a minute later pages take less memory, and it is known how much.
+// What is needed only for adding lines is freed when no more lines arrive: a minute later pages take less memory, and
+// the counts say so.
 func TestMemoryOfPagesThatRest(t *testing.T) {
 	racetest.Sequential(t)
 	const exporters, metrics = 60, 150
@@ -72,7 +73,7 @@ func TestMemoryOfPagesThatRest(t *testing.T) {
 	runtime.KeepAlive(pages)
 }
 
-// A cohort rests only once no page has had a new line for long, and again after the next one.
+// A cohort rests only when no page has had a new line for a long time, and again after the next new line.
 func TestLinesAreAddedAfterARest(t *testing.T) {
 	j, oracle := newTestJob(t, Config{Scrape: testScrapeConfig()}), newTestJob(t, Config{Scrape: testScrapeConfig()})
 	target, alone := testTarget(j, 0), testTarget(oracle, 0)
@@ -93,7 +94,7 @@ func TestLinesAreAddedAfterARest(t *testing.T) {
 		require.NoError(t, got.Err)
 		require.Equal(t, canon(want.Metrics), canon(got.Metrics))
 		require.Equal(t, want.Added, got.Added)
-		alone.cohort.learned.Store(0) // so that it keeps all
+		alone.cohort.learned.Store(0) // so that it keeps everything
 		require.Equal(t, k.resting, c.learned.Load() == 0, "page %d", n)
 		require.Equal(t, k.resting, c.Counts().Shapes == 0, "page %d", n)
 	}

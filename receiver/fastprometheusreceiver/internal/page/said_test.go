@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// Targets whose series are their own have plans of their own. What their pages say of the metrics is there once all the same.
+// Targets with series of their own have plans of their own. The metadata on their pages is stored only once
+// nevertheless.
 func TestPlansShareWhatPagesSay(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
 	page := func(target, series int, help string) string {
@@ -42,7 +43,7 @@ func TestPlansShareWhatPagesSay(t *testing.T) {
 	require.Equal(t, said(all[0]), said(all[1]))
 }
 
-// What very many pages say, or very large ones, is not kept for others beyond them.
+// The metadata of very many pages, or of very large ones, is not kept for other pages.
 func TestWhatIsSharedIsBounded(t *testing.T) {
 	c := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 1).cohort
 	said := func(name string, n int) map[string]catalog.Metadata {

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// shapedLines come in threes of one shape, or of what looks like one.
+// shapedLines has three or more lines of each shape, or of what looks like one shape.
 var shapedLines = []string{
 	`plain 1`,
 	`one{a="1"} 1`, `one{a="2"} 2`, `one{a="x y"} 3`, `one{a=""} 4`, `one{a="\"q\\"} 5`,
@@ -35,7 +35,7 @@ var shapedLines = []string{
 	`ends_total{a="1"} 1`, `ends_total{a="2"} 2`, `ends_total{a="3"} 3`,
 }
 
-// distribution has points of one shape, with le where it is a bound and where it is not.
+// distribution returns points of one shape, with le both as a bound and as an ordinary label.
 func distribution(kind string) []string {
 	lines := []string{"# TYPE lat " + kind}
 	for _, path := range []string{"/a", "/b", "/c", "/d"} {
@@ -47,7 +47,7 @@ func distribution(kind string) []string {
 	return lines
 }
 
-// A line means what it means alone, however many of its shape came before it.
+// A line has the same meaning as alone, no matter how many lines of its shape come before it.
 func TestShapesMeanWhatLinesMean(t *testing.T) {
 	racetest.Sequential(t)
 	rule := func(r relabel.Config) *relabel.Config {
@@ -98,7 +98,7 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 					}
 					for _, lines := range [][]string{shapedLines, distribution("histogram"), distribution("summary"), distribution("gauge"), distribution("counter")} {
 						shared := job()
-						for n := range 3 { // by the third target, all shapes that there are are known
+						for n := range 3 { // by the third target, all shapes are known
 							page := strings.Join(lines, "\n") + "\n"
 							if n > 0 {
 								page = strings.ReplaceAll(page, `a="`, fmt.Sprintf(`a="%d`, n))
@@ -118,7 +118,7 @@ func TestShapesMeanWhatLinesMean(t *testing.T) {
 }
 
 func TestNewSeriesOfAKnownShapeAllocateLittle(t *testing.T) {
-	t.Cleanup(handback.Poison(false)) // which takes memory, and loses what is kept
+	t.Cleanup(handback.Poison(false)) // poisoning takes memory, and loses what is kept
 	const n = 200
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	target := testTarget(j, 1)

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweep while another target reads a page leaves the lines alone that are new on it, and those of a plan that only it
-// has still: they are known when they come again.
+// A sweep while another target reads a page keeps the lines that are new on that page, and those of a plan that only
+// this target
+// still has: they are known when they come again.
 func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
 	const (
 		head      = "# HELP m Help of m.\n# TYPE m counter\nm{x=\"1\"} 1\n"
@@ -34,7 +35,7 @@ func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
 	}
 }
 
-// Nor does the sweep of a target that begins with a plan of others forget what it has besides.
+// The sweep of a target that begins with the plan of others does not forget its additional lines either.
 func TestSweepsSpareWhatIsBeside(t *testing.T) {
 	const page = "# TYPE m counter\nm{x=\"1\"} 1\nm{x=\"2\"} 1\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 2\n"
 	const buckets = "h_bucket{x=\"own\",le=\"1\"} 1\nh_bucket{x=\"own\",le=\"+Inf\"} 2\n"

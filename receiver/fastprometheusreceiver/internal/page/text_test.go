@@ -16,7 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// ownPage has lines that tell of the target and lines that do not, in families of one line and of several.
+// ownPage returns a page of which some lines contain the target's name and others do not, in families of one and of
+// several lines.
 func ownPage(r *rand.Rand, lines int, own string) string {
 	var b strings.Builder
 	for i := 0; i < lines; {
@@ -41,7 +42,7 @@ func ownPage(r *rand.Rand, lines int, own string) string {
 	return b.String()
 }
 
-// A plan's text matches what its lines match, and nothing else.
+// A plan's text matches exactly what its lines match.
 func TestTextMatchesWhatLinesMatch(t *testing.T) {
 	matched, slotted, alike := 0, 0, 0
 	for seed := range uint64(20) {
@@ -107,7 +108,7 @@ func TestTextMatchesWhatLinesMatch(t *testing.T) {
 	require.Positive(t, alike)
 }
 
-// Pages that are compared with a text come out as those that are compared with lines.
+// Pages that are compared with a text have the same results as those that are compared with lines.
 func TestPagesReadByTextAreTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	followed := 0
@@ -129,11 +130,11 @@ func TestPagesReadByTextAreTheSame(t *testing.T) {
 				case 0: // one line less
 					at := strings.Index(page, "\nm") + 1
 					page = page[:at] + page[at+strings.IndexByte(page[at:], '\n')+1:]
-				case 1: // one that is not known
+				case 1: // an unknown line
 					page += "another{pod=\"p\"} 1\n"
-				case 2: // a time
+				case 2: // a timestamp
 					page = strings.Replace(page, "} 1", "} 1 "+fmt.Sprint(start.UnixMilli())+"\n# ", 1)
-				case 3: // something else in a line
+				case 3: // a change within a line
 					at := strings.LastIndex(page, "z=")
 					page = page[:at] + "y" + page[at+1:]
 				}

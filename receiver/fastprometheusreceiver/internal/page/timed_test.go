@@ -13,7 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What a point has of another time than its own is not part of it, on the first page and on those that are as planned.
+// Samples whose timestamp differs from that of their point are not part of it, both on the first page and on pages that
+// follow the plan.
 func TestPartsOfAPointHaveItsTime(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[string]string{
@@ -37,7 +38,7 @@ func TestPartsOfAPointHaveItsTime(t *testing.T) {
 	}
 }
 
-// A series that came beside a plan and goes again gets a stale marker, unless it had a time of its own.
+// A series that appeared in addition to a plan and disappears gets a stale marker, unless it had timestamps of its own.
 func TestWhatCameWithATimeEndsWithoutAMarker(t *testing.T) {
 	t.Parallel()
 	for _, timed := range []bool{false, true} {

@@ -18,13 +18,14 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// A fleet shows pages of one shape. Points come and go, lines move, exemplars hang on some, and now and then a page lacks
+// A fleet has targets with pages of one shape. Points come and go, lines move, some have exemplars, and now and then a
+// page lacks
 // a line that its point needs.
 type fleet struct {
 	*rand.Rand
 
 	openMetrics bool
-	stamped     bool    // samples have times of their own
+	stamped     bool    // samples have timestamps
 	ids         [][]int // by family
 	made        int
 	shown       int64 // pages
@@ -53,7 +54,7 @@ func (f *fleet) change() {
 	i := f.IntN(len(f.ids))
 	ids := f.ids[i]
 	switch f.IntN(8) {
-	case 0, 1, 2: // a new one instead of another
+	case 0, 1, 2: // a new one replaces another
 		f.made++
 		ids[f.IntN(len(ids))] = f.made
 	case 3:
@@ -74,7 +75,9 @@ func (f *fleet) change() {
 	}
 }
 
-// when returns the time that a sample has behind its value: some have none, or none now and then, and few another than what they belong to.
+// when returns the timestamp of a sample, as text to follow its value. Some samples have none, or none now and then,
+// and a few have one that differs
+// from that of their point.
 func (f *fleet) when(id int) string {
 	if !f.stamped || id%4 == 0 || id%5 == 1 && f.shown%6 == 0 {
 		return ""
@@ -86,7 +89,7 @@ func (f *fleet) when(id int) string {
 	case 1:
 		return ""
 	case 2:
-		at *= 3 // too far ahead
+		at *= 3 // too far in the future
 	default:
 	}
 	if f.openMetrics {
@@ -147,7 +150,8 @@ func (f *fleet) page() string {
 	return b.String()
 }
 
-// A page that is told from what it lacks and has besides a plan that others share comes out as one that is read alone.
+// A page that is derived from a shared plan by its missing and additional lines has the same result as one that is
+// parsed alone.
 func TestVariationsChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	varied, scrapes := 0, 0
@@ -159,7 +163,7 @@ func TestVariationsChangeNothing(t *testing.T) {
 	require.Greater(t, 3*varied, scrapes)
 }
 
-// So does one whose samples have times of their own, which end with a marker or, as is the default, without.
+// The same holds for pages whose samples have timestamps, whether they end with a stale marker or, by default, without.
 func TestVariationsOfTimedSamplesChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	varied, scrapes := 0, 0
@@ -171,7 +175,7 @@ func TestVariationsOfTimedSamplesChangeNothing(t *testing.T) {
 	require.Greater(t, 4*varied, scrapes)
 }
 
-// However many lines a page has, one whose samples have times of their own is seen to be the last one.
+// However many lines a page with timestamps has, it is recognized as equal to the previous one.
 func TestPagesOfTimedSamplesAreKnown(t *testing.T) {
 	for lines := 1; lines <= 130; lines++ {
 		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig()}), 0)
@@ -224,7 +228,7 @@ func checkFleet(t *testing.T, seed uint64, pages int, stamped bool) (varied, scr
 			fresh := testTarget(newTestJob(t, plain), i, zone(i)...)
 			if s.last != "" {
 				show(fresh, at, m, s.last, 1<<20)
-				fresh.Settled = false // so that it passes the page, and varies nothing
+				fresh.Settled = false // so that it parses the page, and derives nothing
 			}
 			page := s.fleet.page()
 			if r.IntN(25) == 0 {
@@ -247,7 +251,7 @@ func checkFleet(t *testing.T, seed uint64, pages int, stamped bool) (varied, scr
 				}
 			}
 			if s.last = page; want.Err != nil {
-				s.last = "" // what it ended is not the next page's to end
+				s.last = "" // what it ended is not for the next page to end
 				for _, target := range []*Target{s.target, s.reused, s.parted} {
 					target.Retire(at)
 				}
@@ -276,7 +280,7 @@ func checkFleet(t *testing.T, seed uint64, pages int, stamped bool) (varied, scr
 	return varied, scrapes
 }
 
-// Targets whose pages differ in a few lines share the plan of one, and what is gone is forgotten.
+// Targets whose pages differ in a few lines share one plan, and lines that are gone are forgotten.
 func TestChurnKeepsPlansShared(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	c := newCrowd(20, exporterLines(200, 10), 0.02, atEnd)
@@ -301,7 +305,8 @@ func TestChurnKeepsPlansShared(t *testing.T) {
 	require.Equal(t, Stats{}, j.Stats())
 }
 
-// Nor do targets have plans of their own of whose lines half are others each time. These are forgotten with the page that had them.
+// Targets do not get plans of their own either if half of their lines differ each time. Those lines are forgotten with
+// their page.
 func TestSeriesSeenOnceAreForgottenAtOnce(t *testing.T) {
 	const targets, samples = 20, 200
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
@@ -331,8 +336,9 @@ func TestSeriesSeenOnceAreForgottenAtOnce(t *testing.T) {
 	require.Equal(t, Stats{}, j.Stats())
 }
 
-// passersby is a page half of whose series are seen for a scrape or a few, by its target or by all, in any order, twice, or with their labels
-// the other way round.
+// passersby returns a page on which half of the series appear for one or a few scrapes, at one target or at all of
+// them, in any order, twice, or
+// with their labels in reverse order.
 func passersby(r *rand.Rand, target, scrape int) string {
 	var b strings.Builder
 	for i := range 60 {
@@ -369,7 +375,8 @@ func passersby(r *rand.Rand, target, scrape int) string {
 	return b.String() + strings.Join(lines, "") + "# TYPE z gauge\nz 1\n"
 }
 
-// What is forgotten with the page that had it makes no difference to what comes: it is as if the target had seen its last page alone.
+// Lines that are forgotten with their page do not affect later pages: the result is as if the target had seen only its
+// last page before.
 func TestSeriesSeenOnceMeanTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	cfg := Config{Scrape: testScrapeConfig()}
@@ -382,7 +389,7 @@ func TestSeriesSeenOnceMeanTheSame(t *testing.T) {
 		for i := range 5 {
 			targets = append(targets, testTarget(j, i))
 		}
-		last := make([][]string, len(targets)) // the last page, and failures since
+		last := make([][]string, len(targets)) // the last page, and failures since then
 		for n := range 25 {
 			at := start.Add(time.Duration(n) * time.Second)
 			for i, target := range targets {
@@ -412,7 +419,7 @@ func TestSeriesSeenOnceMeanTheSame(t *testing.T) {
 	}
 }
 
-// Nor do many new series in a row, with metadata behind them, make a plan of their own.
+// Many new series in a row, followed by metadata, do not make a plan of their own either.
 func TestNewSeriesInARowKeepPlansShared(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	var before strings.Builder
@@ -441,7 +448,7 @@ func TestNewSeriesInARowKeepPlansShared(t *testing.T) {
 	}
 }
 
-// A page whose lines come in another order each time is still the page it was.
+// A page whose lines come in a different order each time is still the same page.
 func TestReorderedPagesKeepTheirPlan(t *testing.T) {
 	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true})
 	target := testTarget(j, 1)

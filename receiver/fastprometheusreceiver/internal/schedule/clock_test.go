@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// record collects the timestamps that a task is given.
+// record collects the timestamps that a task gets.
 type record struct {
 	mu sync.Mutex
 	at []time.Time
@@ -56,7 +56,8 @@ func TestEveryRunsAtItsTimes(t *testing.T) {
 	})
 }
 
-// A run ahead of the next tick changes none of those that come. There is one, before that tick, and none of a task that has been canceled.
+// A run ahead of the next tick does not change any of the ticks. It happens at most once, before that tick, and never
+// for a canceled task.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -64,9 +65,9 @@ func TestAhead(t *testing.T) {
 		var r, other, gone record
 		task := c.Every(10*time.Second, start.Add(8*time.Second), r.add, nil)
 		c.Ahead(task, start.Add(2*time.Second))
-		c.Ahead(task, start.Add(time.Second)) // it is to run ahead already
+		c.Ahead(task, start.Add(time.Second)) // has to run ahead already
 		late := c.Every(10*time.Second, start.Add(5*time.Second), other.add, nil)
-		c.Ahead(late, start.Add(6*time.Second)) // it will have run by then
+		c.Ahead(late, start.Add(6*time.Second)) // will have run by then
 		canceled := c.Every(10*time.Second, start.Add(3*time.Second), gone.add, nil)
 		c.Cancel(canceled)
 		c.Ahead(canceled, start.Add(time.Second))
@@ -78,7 +79,8 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// Whoever cancels a task that runs ahead of its tick is told of that tick. A run that lasts beyond it is followed by another, as ever.
+// Cancel returns the next tick of a task that runs ahead of it. A run that lasts beyond the tick is followed by
+// another, as always.
 func TestAheadThatLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -102,7 +104,8 @@ func TestAheadThatLasts(t *testing.T) {
 	})
 }
 
-// A tick that passes while a run is in progress is made up for at once, two are one, and the rhythm stays.
+// A tick that passes while a run is in progress is made up for at once. Several such ticks count as one, and the rhythm
+// stays the same.
 func TestOverrun(t *testing.T) {
 	for name, test := range map[string]struct {
 		lasts time.Duration
@@ -137,7 +140,7 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
-// A run that begins a little late is given the time it was due, one that begins later its own.
+// A run that begins slightly late gets the time it was due. A run that begins later gets the current time.
 func TestAlignment(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{
 		time.Millisecond:        10 * time.Second,
@@ -150,7 +153,7 @@ func TestAlignment(t *testing.T) {
 			var r record
 			c.Every(10*time.Second, start, r.add, nil)
 			time.Sleep(time.Second)
-			c.Once(8*time.Second, func(time.Time) { time.Sleep(time.Second + late) }) // takes the only place
+			c.Once(8*time.Second, func(time.Time) { time.Sleep(time.Second + late) }) // occupies the only slot
 			time.Sleep(15 * time.Second)
 			require.NoError(t, c.Stop(t.Context()))
 			assert.Equal(t, []time.Duration{0, want}, r.since(start)[:2], late)
@@ -158,7 +161,8 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-// A run that begins later than its next tick is that tick's as well: the one after it would be given an earlier time.
+// A run that begins later than its next tick replaces that tick, too: otherwise the run after it would get an earlier
+// time.
 func TestTimesNeverStepBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -166,14 +170,14 @@ func TestTimesNeverStepBack(t *testing.T) {
 		var r record
 		c.Every(10*time.Second, start, r.add, nil)
 		time.Sleep(time.Second)
-		c.Once(8*time.Second, func(time.Time) { time.Sleep(11*time.Second + time.Millisecond) }) // takes the only place
+		c.Once(8*time.Second, func(time.Time) { time.Sleep(11*time.Second + time.Millisecond) }) // occupies the only slot
 		time.Sleep(40 * time.Second)
 		require.NoError(t, c.Stop(t.Context()))
 		assert.Equal(t, []time.Duration{0, 20*time.Second + time.Millisecond, 30 * time.Second, 40 * time.Second}, r.since(start)[:4])
 	})
 }
 
-// Of short intervals only 1 % counts as on time.
+// With short intervals, only a delay of up to 1 % counts as on time.
 func TestAlignmentOfShortIntervals(t *testing.T) {
 	c := &Clock{start: time.Now()}
 	c.offset = time.Duration(c.start.UnixNano())
@@ -182,14 +186,14 @@ func TestAlignmentOfShortIntervals(t *testing.T) {
 	assert.NotEqual(t, c.wall(tick), c.stamp(task))
 }
 
-// step makes the wall clock what it would be to c if it had been set by d since c last looked.
+// step makes the wall clock look to c as if it had been set by d since c last read it.
 func step(c *Clock, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset -= d
 }
 
-// Whoever sets the wall clock changes the timestamps of what runs, and nothing about when it does.
+// Setting the wall clock changes the timestamps of runs, but not when they happen.
 func TestClockStep(t *testing.T) {
 	for _, d := range []time.Duration{-time.Hour, -time.Second, time.Second, 30 * 365 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -237,7 +241,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// Ticks come to nothing while there is no place, too, and while a run lasts that never ends. Both are told of when it happens.
+// Ticks are missed while no slot is free, and during a run that never ends. Both are reported when they happen.
 func TestMissedTicksAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(1)
@@ -260,7 +264,8 @@ func TestMissedTicksAreTold(t *testing.T) {
 	})
 }
 
-// Who waits for a place gets it in turn: none of those that are always late has it more often than the others.
+// Tasks that wait for a slot get it in turn: none of several tasks that are always late gets it more often than the
+// others.
 func TestPlacesAreGivenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(2)
@@ -281,7 +286,7 @@ func TestPlacesAreGivenInTurn(t *testing.T) {
 	})
 }
 
-// A task that is canceled while it waits for a place, or while it runs beyond its next tick, does not run again.
+// A task that is canceled while it waits for a slot, or while it runs beyond its next tick, does not run again.
 func TestCancelOfTasksThatAreLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(1)
@@ -306,8 +311,9 @@ func TestCancelOfTasksThatAreLate(t *testing.T) {
 	})
 }
 
-// When ten thousand runs that were held up end at once, the next do not begin at once: their rate is bounded, and none is
-// left out for it.
+// When ten thousand runs that were blocked end at once, the next runs do not all begin at once: their rate is limited,
+// and none is
+// skipped for it.
 func TestLateRunsBeginInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tasks, interval = 10_000, 10 * time.Second
@@ -330,14 +336,15 @@ func TestLateRunsBeginInTurn(t *testing.T) {
 			assert.LessOrEqual(t, perSecond[second].Load(), int32(3.3*tasks/10), "the late ones and those of the second")
 		}
 		assert.Equal(t, int32(9*tasks), runs.Load()+missed.Load())
-		// Of the six in which they were held up one was made and one made up for, some of those with the tick that followed.
+		// Of the six runs in the blocked time, one ran and one was made up for, for some tasks together with the next
+		// tick.
 		assert.GreaterOrEqual(t, missed.Load(), int32(4*tasks))
 		assert.LessOrEqual(t, missed.Load(), int32(4.5*tasks))
 		require.NoError(t, c.Stop(t.Context()))
 	})
 }
 
-// One task that takes a little more than its interval is always at work.
+// A task that takes slightly longer than its interval runs all the time.
 func TestRunsFollowAtOnce(t *testing.T) {
 	for _, lasts := range []time.Duration{1010 * time.Millisecond, 1500 * time.Millisecond, 1999 * time.Millisecond, 2500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -392,7 +399,7 @@ func TestStopWaitsWithinItsContext(t *testing.T) {
 	})
 }
 
-// Ten thousand tasks have no goroutines while they wait, run evenly over the interval, and go away at once.
+// Ten thousand tasks need no goroutines while they wait, run evenly distributed over the interval, and stop at once.
 func TestManyTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tasks, interval = 10_000, 10 * time.Second
@@ -414,7 +421,7 @@ func TestManyTasks(t *testing.T) {
 	})
 }
 
-// Whatever is added and canceled, tasks run in the order they are due.
+// Tasks run in the order in which they are due, whatever is added and canceled.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(1)
@@ -440,7 +447,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// Goroutines that have run something wait for more, but not all of them.
+// Goroutines that have run a task wait for more, but only a limited number of them.
 func TestParkedGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(0)
@@ -463,8 +470,9 @@ func TestParkedGoroutines(t *testing.T) {
 	})
 }
 
-// working counts the goroutines that run tasks or wait for some. runtime.NumGoroutine counts those that have ended, too,
-// until they are put away.
+// working returns the number of goroutines that run tasks or wait for them. runtime.NumGoroutine also counts goroutines
+// that have
+// ended, until the runtime has removed them.
 func working() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*Clock).work("))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Texts with marks are read as any other, whatever the numbers of the marks.
+// Texts with marks are parsed like others, whatever the numbers of the marks.
 func TestTextsWithMarksAreRead(t *testing.T) {
 	var r reread
 	for number := range ownBase + MostOwn {

@@ -17,10 +17,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/expo"
 )
 
-// ownLabels are those of which targets have a value of their own in the tests below.
+// ownLabels are the labels for which targets have values of their own in the tests below.
 var ownLabels = []string{"pod", "node"}
 
-// ownTarget makes a target with values of its own.
+// ownTarget returns a target with values of its own.
 func ownTarget(c *Catalog, values ...string) *Identity {
 	for _, name := range ownLabels {
 		c.Own.nth(name, 0)
@@ -39,7 +39,7 @@ func entryOf(t *testing.T, series string) *expo.Entry {
 	return &e
 }
 
-// In whatever pieces a text with slots is kept, it is what it says with the values of each target, and is found again.
+// A text with slots, however it is split, reads as the series of each target with its values, and is found again.
 func TestTextsWithSlotsInPieces(t *testing.T) {
 	for _, most := range []int{0, MostWhole} {
 		t.Run(fmt.Sprint("whole up to ", most), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTextsWithSlotsInPieces(t *testing.T) {
 				`a{x="1",y="2",z="3",w="p1",v="n1",u="pod",pod="p1"}`,
 				`a{node="n1",y="2",z="3",w="` + strings.Repeat("long", 100) + `",pod="p1",le="+Inf"}`,
 				`a{node="n1",y="2",z="3",w="` + strings.Repeat("long", 100) + `",pod="p1",le="0.1", }`,
-				`a {pod="p1"}`, // others about the name have another head
+				`a {pod="p1"}`, // the head of texts about the name is another one
 				`a {x="1",y="2",z="3",pod="p1"}`,
 				`{"a b","pod"="p1","x"="1"}`,
 				`{"a b","x"="1","y"="2","z"="3","pod"="p1","le"="1"}`,
@@ -98,7 +98,7 @@ func TestTextsWithSlotsInPieces(t *testing.T) {
 	}
 }
 
-// Lines about one thing have one text of it, also where it says what is the target's own.
+// Lines about the same thing share its text, even if it contains the target's own values.
 func TestTextsWithSlotsShareTheirPieces(t *testing.T) {
 	r := NewRules(Config{Scrape: &promconfig.ScrapeConfig{MetricNameValidationScheme: model.UTF8Validation}})
 	var c Catalog
@@ -118,7 +118,7 @@ func TestTextsWithSlotsShareTheirPieces(t *testing.T) {
 	require.Less(t, one.bytes(), int64(2*LineBytes))
 }
 
-// The values of a point are where the text with slots has them, in whatever pieces, for each target.
+// The values of a point are found in a text with slots, however it is split, for each target.
 func TestPointsOfTextsWithSlotsHaveTheirValues(t *testing.T) {
 	for _, most := range []int{0, MostWhole} {
 		for _, isWhole := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A crowded thing has a hash that many others have.
+// A crowded value has the same hash as many others.
 type crowded int
 
 func (c *crowded) hash() uint64 { return uint64(*c % 7) }
@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A scattered thing has a hash of its own, and says how often that was asked for.
+// A scattered value has a unique hash, and counts how often it was computed.
 type scattered struct{ at, asked int }
 
 func (s *scattered) hash() uint64 {
@@ -72,7 +72,7 @@ func (s *scattered) hash() uint64 {
 	return uint64(s.at) * 0x9e3779b97f4a7c15
 }
 
-// A table that grows asks nobody for his hash once more: what it is made of may be anywhere in the memory.
+// A table does not compute hashes again when it grows, because its elements may be anywhere in memory.
 func TestTablesGrowWithoutALook(t *testing.T) {
 	var table table[scattered, *scattered]
 	for i := range 10_000 {
@@ -86,7 +86,8 @@ func TestTablesGrowWithoutALook(t *testing.T) {
 	}
 }
 
-// Hashes that differ in their last bits alone, as those of lines do that are of one target each and have the same text, are apart.
+// Hashes that differ only in their last bits are well spread. Those are the hashes of equal texts that belong to one
+// target each.
 func TestHashesThatDifferInLastBitsAreApart(t *testing.T) {
 	seen := map[uint32]bool{}
 	for pin := range uint64(10_000) {
@@ -95,7 +96,7 @@ func TestHashesThatDifferInLastBitsAreApart(t *testing.T) {
 	require.Greater(t, len(seen), 9_990)
 }
 
-// What a sweep keeps comes in the order of the hashes. It must not pile up.
+// A sweep inserts what it keeps in the order of hashes, which must not lead to clusters.
 func TestRetainIsLinear(t *testing.T) {
 	var table table[scattered, *scattered]
 	for i := range 10_000 {
@@ -114,7 +115,7 @@ func TestRetainIsLinear(t *testing.T) {
 	require.Less(t, moved, 20*table.count)
 }
 
-// What stays is found, whatever was taken out around it, and the table gets smaller with what it has.
+// What is kept is found, whatever was removed around it, and the table shrinks with its content.
 func TestRemove(t *testing.T) {
 	hashes := map[string]func(at int) uint64{
 		"three have one": func(at int) uint64 { return uint64(at) / 3 * 0x9e3779b97f4a7c15 },

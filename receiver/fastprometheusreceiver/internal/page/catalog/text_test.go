@@ -44,7 +44,7 @@ func TestTextsShareTheirPieces(t *testing.T) {
 		{`a{b="c"}`, []string{`a{`, `b="c"}`, ``}},
 		{`a{b="c",d="e",f="g"}`, []string{`a{`, `b="c",d="e",f="g"}`, ``}},
 		{`a{b="c", d="e\"}" ,f="g",h="",}`, []string{`a{`, `b="c", d="e\"}" ,f="g"`, `,h="",}`}},
-		{`a {b="c"}`, []string{`a {b="c"}`}}, // of the texts about a name, most have the same head
+		{`a {b="c"}`, []string{`a {b="c"}`}}, // most texts about a name have the same head
 		{`{"a b",b="c","d e"="f"}`, []string{`{"a b",`, `b="c","d e"="f"}`, ``}},
 		{`a{a="1",b="2",c="3",d="4",e="5",f="6",g="7"}`, []string{`a{`, `a="1",b="2",c="3"`, `,d="4",e="5",f="6",g="7"}`}},
 	} {
@@ -73,7 +73,7 @@ func TestTextsShareTheirPieces(t *testing.T) {
 	}
 }
 
-// What comes and goes has a text of its own, but for the head, and says what it is about as others do.
+// A short-lived series has its own text apart from the head, and shares the part that says what it is about.
 func TestTextsAloneShareTheirHeads(t *testing.T) {
 	r := NewRules(Config{Scrape: &promconfig.ScrapeConfig{}})
 	var c Catalog
@@ -116,7 +116,7 @@ func TestTextsAloneShareTheirHeads(t *testing.T) {
 	}
 }
 
-// The values of a point are where its line's text has them.
+// The values of a point are found in the text of its line.
 func TestPointsOfTextsAloneHaveTheirValues(t *testing.T) {
 	r := NewRules(Config{Scrape: &promconfig.ScrapeConfig{MetricNameValidationScheme: model.UTF8Validation}})
 	var c Catalog
@@ -144,7 +144,7 @@ func TestPointsOfTextsAloneHaveTheirValues(t *testing.T) {
 			require.Equal(t, want[k], value)
 			at = next
 		}
-		if i == 2 { // what was found is no more its page's alone
+		if i == 2 { // what was found is no longer used by one page only
 			require.Same(t, l, c.Find(target, []byte(series), AnySetting))
 			continue
 		}

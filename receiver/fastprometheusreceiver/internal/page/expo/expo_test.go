@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference reads a page with Prometheus' parser, ours with this package; both tell what they saw.
+// reference parses a page with Prometheus' parser, ours with this package; both return the entries.
 func reference(page []byte, om bool) (seen []string, ok bool) {
 	var p textparse.Parser
 	if om {
@@ -120,8 +120,9 @@ var seeds = []string{
 	"a{b=\"\xff\"} 1\n", "# HELP a \xff\n", "a{b=\"c\"}1\n", "a{b=\"c\"}{} 1\n", "a 1\tb\n", "a\n", "# HELP \n", "a{b=\"c\"", "a{b=\"c", "a{b",
 }
 
-// compare asserts that both accept a page and see the same, or neither does. Prometheus' lexers skip NULs behind quotes,
-// and make them part of the value; that of OpenMetrics skips some in other places, too. Such pages may be refused here.
+// compare asserts that both parsers accept a page with the same entries, or reject it. Prometheus' lexers skip NULs
+// after quotes and make them part of the value; that of OpenMetrics also skips some in other places. Such pages may be
+// rejected here.
 func compare(t *testing.T, page []byte, om bool) {
 	want, wantOK := reference(page, om)
 	got, gotOK := ours(page, om)

@@ -12,7 +12,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// Metrics that change are found in whatever order they come.
+// Changed metrics are found in any order.
 func TestChangesOfManyMetrics(t *testing.T) {
 	growthtest.RequireLinear(t, 1000, func(n int) func() {
 		l, x := &Layout{}, &Variation{Extra: &Layout{}}

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/catalog"
 )
 
-// What a page says is read into a map that the largest page has made room in. What is kept of a small one is small.
+// Metadata are read into a map that has grown with the largest page. What is kept of a small page is small.
 func TestWhatASmallPageSaysIsSmall(t *testing.T) {
 	said := map[string]catalog.Metadata{}
 	for i := range 20_000 {

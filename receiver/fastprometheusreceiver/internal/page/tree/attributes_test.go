@@ -12,8 +12,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Who takes metrics knows a series again by the order of its attributes, so that is the same each time, however many there are. A
-// name that comes twice has its last value.
+// Consumers recognize a series by the order of its attributes, so the order is always the same, however many attributes
+// there are. If a
+// name occurs twice, its last value counts.
 func TestAttributesStayInOrder(t *testing.T) {
 	for _, n := range []int{0, 1, manyAttributes, manyAttributes + 1, 1000} {
 		want := pcommon.NewMap()

@@ -14,8 +14,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// TestExemplarsInUsedMemoryAreWhatNewOnesAre gives a point one list of exemplars after another, in every order, and compares with
-// a new point's.
+// TestExemplarsInUsedMemoryAreWhatNewOnesAre gives a point one list of exemplars after another, in every order, and
+// compares the result with
+// that of a new point.
 func TestExemplarsInUsedMemoryAreWhatNewOnesAre(t *testing.T) {
 	exposed := func(value float64, pairs ...string) exemplar.Exemplar {
 		return exemplar.Exemplar{Value: value, Ts: int64(1000 * value), Labels: labels.FromStrings(pairs...)}

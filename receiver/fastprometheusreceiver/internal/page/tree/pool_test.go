@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// layouts are some that have the same metrics, and a hundred points each.
+// layouts returns n layouts with the same metrics and a hundred points each.
 func layouts(n int) (all []*plan.Layout) {
 	for range n {
 		all = append(all, &plan.Layout{Points: make([]*catalog.Point, 100)})
@@ -25,7 +25,7 @@ func layouts(n int) (all []*plan.Layout) {
 	return all
 }
 
-// pooled are the pools of some layouts, when so many points wait elsewhere.
+// pooled returns the pools of some layouts, with the given number of points waiting elsewhere.
 func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
 	before, idlingBefore := retained.Swap(elsewhere), idling.Swap(elsewhere)
 	t.Cleanup(func() {
@@ -39,8 +39,10 @@ func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
 	return pools
 }
 
-// Pages of the same metrics about other things, such as those of one program at several sites, share a pool. While they are of few plans,
-// each has a tree of its own there, however many points wait: or each scrape would give one the points of another.
+// Pages with the same metrics but different resources, such as those of one program at several sites, share a pool. As
+// long as they have few
+// plans, each has a tree of its own there, however many points wait: otherwise each scrape would give one page the
+// points of another.
 func TestFewPlansKeepATreeEach(t *testing.T) {
 	all := layouts(FewPlans)
 	pools := pooled(t, all, 2*fewRetained)
@@ -72,8 +74,9 @@ func TestTreesOfOthersAreLeftToThem(t *testing.T) {
 	require.Nil(t, pools.Take(all[1]))
 }
 
-// A plan whose tree is being filled leaves the others' to them, however many points wait: they would come to have the points of the largest
-// page, each.
+// A plan whose tree is being filled does not take the trees of other plans, however many points wait: over time, each
+// of them would get as
+// many points as the largest page has.
 func TestTreesOfOthersStaySmall(t *testing.T) {
 	small, large := layouts(1)[0], &plan.Layout{Points: make([]*catalog.Point, 5000)}
 	pools := pooled(t, []*plan.Layout{small, large}, mostRetained/2)
@@ -125,7 +128,7 @@ func TestPoolsAreBounded(t *testing.T) {
 	require.NotNil(t, pools.Take(many[0]))
 }
 
-// Points that no page needs now count as those that one needs.
+// Points that no page needs at the moment count like those that are needed.
 func TestStowedPointsAreCounted(t *testing.T) {
 	all := layouts(1)
 	pools := pooled(t, all, 0)
@@ -140,7 +143,7 @@ func TestStowedPointsAreCounted(t *testing.T) {
 	require.Equal(t, 1, waiting)
 }
 
-// The tree that is taken for other points has room for them, and little more.
+// A tree that is taken for other points has enough room for them, and little more.
 func TestTreesSuitPages(t *testing.T) {
 	sizes := []int{10, 300, 100, 1000}
 	var all []*plan.Layout
@@ -157,7 +160,8 @@ func TestTreesSuitPages(t *testing.T) {
 	}
 }
 
-// A point that is stowed holds nothing that belongs to a target, and comes back as one that is to become another.
+// A stowed point contains nothing that belongs to a target, and comes back like a point that is about to become
+// another.
 func TestStowedPointsForgetTheirTarget(t *testing.T) {
 	stowed := 0
 	c := &cursor{View: &View{}, stowed: &stowed}
@@ -196,7 +200,8 @@ func TestStowedPointsForgetTheirTarget(t *testing.T) {
 	require.True(t, c.mayHaveExemplars(k), "for the exemplars that are there")
 }
 
-// A tree is worth its memory where it is filled again soon. Some wait all the same, as long as that is little in all.
+// A tree is worth its memory only if it is filled again soon. Some trees wait nevertheless, as long as all of them
+// together are small.
 func TestTreesThatAreSeldomFilledAreNotKept(t *testing.T) {
 	all := layouts(1)
 	pools := pooled(t, all, 0)
@@ -227,7 +232,7 @@ func TestTreesThatAreSeldomFilledAreNotKept(t *testing.T) {
 	require.Zero(t, fill(1000, 10*time.Millisecond), "none is to be kept")
 }
 
-// Where there is no room for all trees that are seldom filled, there is none for some of them either.
+// If there is no room for all trees that are seldom filled, none of them is kept.
 func TestNoneOfManyIdleTreesIsKept(t *testing.T) {
 	all := layouts(1)
 	large := &plan.Layout{Metrics: make([]plan.PlacedMetric, 1), Points: make([]*catalog.Point, IdlePoints)}
@@ -261,8 +266,9 @@ func TestNoneOfManyIdleTreesIsKept(t *testing.T) {
 	require.Zero(t, idling.Load())
 }
 
-// What counts is how many points are filled for those that wait: one page that is large and many small ones make no tree of the large one worth
-// its memory, nor do eight fills a second for each of eight trees.
+// What counts is how many points are filled for those that wait: one large page and many small ones do not make a tree
+// of the large one
+// worth its memory, nor do eight fills a second for each of eight trees.
 func TestEachPointOfAPoolIsToBeWorthIt(t *testing.T) {
 	kept := func(all []*plan.Layout, fills int, every time.Duration) (kept int) {
 		pools := pooled(t, all, IdlePoints)
@@ -289,7 +295,7 @@ func TestEachPointOfAPoolIsToBeWorthIt(t *testing.T) {
 	require.Equal(t, 2, kept(unlike, 2000, 50*time.Millisecond))
 }
 
-// A tree that would not be kept with the points of a larger page is not made to have them.
+// A tree that would not be kept with the points of a larger page is not taken for that page.
 func TestTreesDoNotGrowInVain(t *testing.T) {
 	large := &plan.Layout{Points: make([]*catalog.Point, 2*IdlePoints)}
 	all := append(layouts(FewPlans+1), large)
