@@ -25,8 +25,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// clients has a rule add the points of all clients up: 50 series of any number. In a dry run all is done but to remove the
-// points, so the same ones can come again.
+// clients has a rule that sums the points of all clients: 50 series out of any number. A dry run does everything except
+// removing the points, so the same ones can be sent again.
 func clients(c *Config) {
 	c.Mode = policy.ModeDryRun
 	aggregating(AggregateConfig{Without: []string{"client.id"}})(c)
@@ -34,8 +34,8 @@ func clients(c *Config) {
 	c.Memory.AggregateStateMiB = 1024
 }
 
-// later moves the points of counters on, as the next batch has them. Their values stay: to set
-// them would allocate.
+// later gives the points of counters the timestamps of the next batch. Their values stay the same: setting them would
+// allocate.
 func later(md pmetric.Metrics, begin time.Time, round int) {
 	moveOn(md.ResourceMetrics().At(0), begin, round)
 }
@@ -52,7 +52,8 @@ func moveOn(rm pmetric.ResourceMetrics, begin time.Time, round int) {
 	}
 }
 
-// TestKnownSeriesAreAggregatedWithoutAllocation, but one for each batch and rule: to tell how many points it took.
+// TestKnownSeriesAreAggregatedWithoutAllocation, except for one per batch and rule, which counts the points of the
+// rule.
 func TestKnownSeriesAreAggregatedWithoutAllocation(t *testing.T) {
 	r := newRig(t, clients)
 	md, round := workload(1000), 0
@@ -67,8 +68,8 @@ func TestKnownSeriesAreAggregatedWithoutAllocation(t *testing.T) {
 	require.Equal(t, int64(1000), r.Aggregator.States[0].Feeders.Load())
 }
 
-// BenchmarkAggregate is the cost of a counter's point that is added to another series, from fingerprint to sum: with few
-// others in the table and with a million.
+// BenchmarkAggregate measures a counter's point that is added to another series, from fingerprint to sum, with few
+// other series in the table and with a million.
 func BenchmarkAggregate(b *testing.B) {
 	for _, background := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprintf("background=%d", background), func(b *testing.B) {
@@ -88,12 +89,12 @@ func BenchmarkAggregate(b *testing.B) {
 	}
 }
 
-// BenchmarkAggregateParallel shows how that scales, with the same outputs from all sides: run it with -cpu 1,2.
+// BenchmarkAggregateParallel measures how that scales, with the same outputs for all goroutines: run it with -cpu 1,2.
 func BenchmarkAggregateParallel(b *testing.B) {
 	r := newRig(b, clients)
 	b.RunParallel(func(pb *testing.PB) {
 		md, round := workload(10_000), 0
-		md.ResourceMetrics().At(0).Resource().Attributes().PutInt("client.id", rand.Int64()) // each side has clients of its own
+		md.ResourceMetrics().At(0).Resource().Attributes().PutInt("client.id", rand.Int64()) // each goroutine has its own clients
 		for pb.Next() {
 			round++
 			later(md, r.clock, round)
@@ -103,7 +104,8 @@ func BenchmarkAggregateParallel(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
 }
 
-// relay is a sender's requests: the counters of some node exporters, 143 in 60 metrics each, in memory that goes back to the receiver.
+// relay generates a sender's requests: the counters of some node exporters, 143 each in 60 metrics, in memory that the
+// receiver reuses.
 type relay struct {
 	md        pmetric.Metrics
 	loan      handback.Loan
@@ -139,7 +141,7 @@ func newRelay(targets int) *relay {
 	return r
 }
 
-// pointsOf is how many points the metric of a page has.
+// pointsOf returns the number of points of a page's metric.
 func pointsOf(metric int) int {
 	switch {
 	case metric == 0:
@@ -155,7 +157,7 @@ func pointsOf(metric int) int {
 	}
 }
 
-// next makes the request of the next targets, and returns the context to hand it on with.
+// next makes the request of the next targets, and returns the context to send it with.
 func (r *relay) next(ctx context.Context, begin time.Time) context.Context {
 	for i, value := range r.instances {
 		value.SetStr(r.names[(r.round*len(r.instances)+i)%len(r.names)])
@@ -168,8 +170,8 @@ func (r *relay) next(ctx context.Context, begin time.Time) context.Context {
 	return handback.Lend(ctx, &r.loan, r.md)
 }
 
-// BenchmarkAggregateRelay is the cost of a point that comes by remote write, as in `make bench-aggregate`: metrics of few points, of
-// targets by turns.
+// BenchmarkAggregateRelay measures a point that arrives by remote write, as in `make bench-aggregate`: metrics with few
+// points, and targets that alternate.
 func BenchmarkAggregateRelay(b *testing.B) {
 	for _, targets := range []int{4, 1000} {
 		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
@@ -195,10 +197,10 @@ func BenchmarkAggregateRelay(b *testing.B) {
 	}
 }
 
-// feedMany adds n feeders that nobody will hear of again, to 50 aggregates.
+// feedMany adds n feeders that do not occur again, to 50 aggregates.
 func feedMany(a *aggregate.Aggregator, n int) { feedManyFrom(a, n, 0) }
 
-// feedManyFrom has them begin at a time.
+// feedManyFrom is like feedMany, with a start time.
 func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 	if n == 0 {
 		return
@@ -227,8 +229,8 @@ func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 	}
 }
 
-// TestBytesPerFeeder counts all that is on the heap, at sizes on the way: there is none at which the tables have just grown
-// and take more, nor more than is accounted for.
+// TestBytesPerFeeder measures everything on the heap, at various sizes: also right after the tables have grown, they
+// take no more than the limit, nor more than is accounted for.
 func TestBytesPerFeeder(t *testing.T) {
 	racetest.Sequential(t)
 	for name, c := range map[string]struct {

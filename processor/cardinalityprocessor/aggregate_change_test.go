@@ -19,8 +19,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// TestAggregatesAreExactWhateverTheRuleWas: a rule that is changed while the process runs, while it is down, or before it is killed, makes
-// of counters what they have said, all its versions together. While it is gone inputs pass by themselves, with all of their value.
+// TestAggregatesAreExactWhateverTheRuleWas: a rule may change while the process runs, while it is down, or before it is
+// killed: all its versions together have the total of the counters. While there is no rule, inputs pass by themselves,
+// with their whole value.
 func TestAggregatesAreExactWhateverTheRuleWas(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
@@ -32,7 +33,7 @@ func TestAggregatesAreExactWhateverTheRuleWas(t *testing.T) {
 	}
 }
 
-// changing is a life of a rule that is changed.
+// changing is a series of events in the life of a rule that changes.
 type changing struct {
 	*piped
 
@@ -41,10 +42,10 @@ type changing struct {
 	seen   map[string]int
 	host   *memory
 	rule   AggregateConfig
-	gone   bool // the rule is
-	kills  bool // else inputs begin anew: what they said since the last flush is missing after a kill
+	gone   bool // there is no rule
+	kills  bool // otherwise inputs restart: after a kill, their growth since the last flush is missing
 	inputs []*changingInput
-	want   int64 // of those that began anew
+	want   int64 // of inputs that restarted
 	got    int64
 	last   map[string]int64
 }
@@ -66,7 +67,7 @@ func changeLife(t *testing.T, seed uint64, seen map[string]int) {
 	}
 	c.clock = c.clock.Add(time.Second)
 	for _, in := range c.inputs {
-		for accepted := false; !accepted; { // after a kill it has to be said again
+		for accepted := false; !accepted; { // after a kill it has to be sent again
 			accepted = c.say(in)
 		}
 		c.want += in.accepted
@@ -82,7 +83,7 @@ func (c *changing) version() AggregateConfig {
 	if c.gone = c.random.IntN(4) == 0; c.gone {
 		c.seen["gone"]++
 	}
-	return versions[c.random.IntN(len(versions)-1)] // not the one whose series look like those that come in
+	return versions[c.random.IntN(len(versions)-1)] // not the one whose series look like the inputs
 }
 
 func (c *changing) config() func(*Config) {
@@ -129,7 +130,7 @@ func (c *changing) step() {
 	}
 }
 
-// say has an input say something, and reports whether that was accepted.
+// say sends a point of an input, and reports whether it was accepted.
 func (c *changing) say(in *changingInput) bool {
 	if !c.kills && c.random.IntN(15) == 0 {
 		c.seen["reset"]++
@@ -156,7 +157,7 @@ func (c *changing) say(in *changingInput) bool {
 	return true
 }
 
-// ruled has inputs that were not heard of begin now: what began before the rule was in force is missing.
+// ruled restarts inputs that were not sent yet: counters that started before the rule was in force would be missing.
 func (c *changing) ruled() {
 	for _, in := range c.inputs {
 		if in.accepted == 0 && !c.kills {
@@ -165,7 +166,8 @@ func (c *changing) ruled() {
 	}
 }
 
-// pass notes that an input passes by itself: what an aggregate has said of it since it last did is said once more.
+// pass records that an input passes by itself: what an aggregate contains of it since it last passed is counted once
+// more.
 func (c *changing) pass(in *changingInput, before int64, md pmetric.Metrics) {
 	for id, p := range allPoints(md) {
 		switch {
@@ -178,7 +180,7 @@ func (c *changing) pass(in *changingInput, before int64, md pmetric.Metrics) {
 	}
 }
 
-// streamOf tells series of one identity apart that began anew.
+// streamOf distinguishes series of the same identity that restarted.
 func streamOf(id string, p placed) string {
 	return fmt.Sprint(id, " ", uint64(amount.WhenAt(p.metric, p.at).Start))
 }
@@ -202,7 +204,7 @@ func (c *changing) take() {
 	c.sink.Reset()
 }
 
-// restart ends the process as it should end, and begins another one, of another rule perhaps.
+// restart shuts the process down properly, and starts another one, perhaps with another rule.
 func (c *changing) restart() {
 	c.seen["restart"]++
 	c.sink.Reset()

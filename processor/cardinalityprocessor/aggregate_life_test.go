@@ -24,9 +24,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// TestAggregatesAreThoseOfAMap: over batches that are refused and sent again, late points, resets with and without a new
-// start, inputs that fall silent, end and come back, refused flushes, restarts and kills, what a rule makes is what a map of
-// last values says.
+// TestAggregatesAreThoseOfAMap: with batches that are refused and retried, late points, resets with and without a new
+// start, inputs that become silent, end and come back, refused flushes, restarts and kills, the result of a rule is
+// that of a map of last values.
 func TestAggregatesAreThoseOfAMap(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
@@ -43,7 +43,7 @@ func FuzzAggregatesAreThoseOfAMap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { aggregateLife(t, seed, map[string]int{}) })
 }
 
-// plainLife is a life of a rule that aggregates, beside the slow and obvious way to do so.
+// plainLife is a series of events in the life of an aggregation rule, with a slow and obvious model of it.
 type plainLife struct {
 	*piped
 
@@ -52,7 +52,7 @@ type plainLife struct {
 	seen   map[string]int
 	config func(*Config)
 	host   *memory
-	epoch  int // ever
+	epoch  int // since the beginning
 
 	inputs []*plainInput
 	is     lastMap
@@ -60,13 +60,13 @@ type plainLife struct {
 
 	got     map[string]int64 // of counters and deltas, by output
 	last    map[string]int64 // by output and start
-	present map[string]bool  // outputs but of deltas that may have been seen, and whose end was not
+	present map[string]bool  // outputs, except of deltas, that may have been sent and have not ended
 
-	closed     bool            // the ledger is that of a process that ended as it should
+	closed     bool            // the ledger was written by a proper shutdown
 	wasPresent map[string]bool // when the ledger was last written
 }
 
-// plainInput is what sends.
+// plainInput is an input of the rule.
 type plainInput struct {
 	point
 
@@ -81,11 +81,11 @@ type saying struct {
 	value       int64
 }
 
-// lastMap is what is known by the obvious way.
+// lastMap is the state of the obvious model.
 type lastMap struct {
 	inputs map[string]lastOf
-	sums   map[string]int64 // all that was ever added, by output
-	fresh  map[string]bool  // outputs that something was added to since it was last sent
+	sums   map[string]int64 // the total of all that was added, by output
+	fresh  map[string]bool  // outputs that were added to since they were last sent
 }
 
 type lastOf struct {
@@ -147,7 +147,7 @@ func (l *plainLife) step() {
 		l.epochs(n)
 		l.epoch += n
 	case 9:
-		l.inputs = slices.Delete(l.inputs, 0, 1) // it vanishes
+		l.inputs = slices.Delete(l.inputs, 0, 1) // disappears
 	}
 }
 
@@ -158,13 +158,13 @@ func (l *plainLife) add() {
 		resource: attrs{"pod": l.random.Int64()}, name: fmt.Sprint("m", int(k)), kind: k, attrs: attrs{"route": route},
 	}, start: l.clock.Add(-time.Millisecond)}
 	in.key = in.name + " " + route
-	if l.random.IntN(4) == 0 { // it was there long before
+	if l.random.IntN(4) == 0 { // has existed for a long time
 		in.start, in.value = l.clock.Add(-time.Hour), int64(l.random.IntN(1000))
 	}
 	l.inputs = append(l.inputs, in)
 }
 
-// say has an input say something, to a consumer that may refuse.
+// say sends a point of an input, to a consumer that may refuse it.
 func (l *plainLife) say(in *plainInput) {
 	now := saying{in.start, l.clock, 0}
 	ends := l.random.IntN(15) == 0
@@ -175,10 +175,10 @@ func (l *plainLife) say(in *plainInput) {
 		in.value = int64(l.random.IntN(20))
 	default:
 		switch l.random.IntN(15) {
-		case 0: // begins anew
+		case 0: // restarts
 			in.start, in.value = l.clock.Add(-time.Millisecond), 0
 			l.seen["reset"]++
-		case 1: // without saying so
+		case 1: // restarts without a new start
 			in.value = 0
 		}
 		in.value += int64(l.random.IntN(20))
@@ -216,7 +216,7 @@ func (l *plainLife) say(in *plainInput) {
 	l.note(in, now)
 }
 
-// consumeOne passes a batch, of which the input is withheld unless the rule keeps it.
+// consumeOne sends a batch whose input is withheld unless the rule keeps it.
 func (l *plainLife) consumeOne(md pmetric.Metrics, in *plainInput) {
 	var passed pmetric.Metrics
 	l.piped.seen = func(md pmetric.Metrics) { passed = md }
@@ -239,7 +239,7 @@ func (o *lastMap) end(in *plainInput, epoch int) {
 	}
 }
 
-// note adds a point in the obvious way.
+// note adds a point to the model.
 func (l *plainLife) note(in *plainInput, now saying) {
 	o, id := &l.is, in.identity()
 	o.touch(id, l.epoch)
@@ -268,7 +268,7 @@ func (l *plainLife) note(in *plainInput, now saying) {
 	o.fresh[in.key] = true
 }
 
-// age lets inputs rest that are silent, and forgets them.
+// age makes silent inputs rest, and forgets them later.
 func (l *plainLife) age() {
 	for id, last := range l.is.inputs {
 		switch silent := l.epoch - last.seen; {
@@ -283,7 +283,7 @@ func (l *plainLife) age() {
 	}
 }
 
-// pourAndCompare has the rule send what it has made, to a consumer that may refuse, and compares it with what the map says.
+// pourAndCompare sends the outputs of the rule, to a consumer that may refuse them, and compares them with the model.
 func (l *plainLife) pourAndCompare(accept bool) {
 	if l.epoch > 0 {
 		l.age()
@@ -296,13 +296,13 @@ func (l *plainLife) pourAndCompare(accept bool) {
 	l.sink.Reset()
 	l.pour(l.t.Context(), l.Aggregator.All(l.clock))
 	l.was = l.is.clone()
-	for key := range l.was.sums { // what is on its way when a process is killed is lost
+	for key := range l.was.sums { // what is being sent when a process is killed is lost
 		if key[:2] == fmt.Sprint("m", int(delta)) {
 			l.was.sums[key] = math.MinInt64
 		}
 	}
 	for _, key := range append(l.keys(cumulative, histogram), l.keys(gauge, upDown)...) {
-		l.present[key] = l.present[key] || l.lives(key) // as far as anybody knows
+		l.present[key] = l.present[key] || l.lives(key) // as far as is known
 	}
 	l.wasPresent = maps.Clone(l.present)
 	clear(l.was.fresh)
@@ -320,7 +320,7 @@ func (l *plainLife) keys(of ...kind) (all []string) {
 	return all
 }
 
-// lives reports whether an output has something to say.
+// lives reports whether an output has something to send.
 func (l *plainLife) lives(key string) bool {
 	if !strings.HasPrefix(key, l.name(gauge)) && !strings.HasPrefix(key, l.name(upDown)) && l.is.fresh[key] {
 		return true
@@ -393,7 +393,7 @@ func (l *plainLife) compareGauge(key string, all []lastOf, told map[string]float
 	}
 }
 
-// hear records what a point of an output says.
+// hear records a point of an output.
 func (l *plainLife) hear(m pmetric.Metric, i int, told map[string]float64, ended map[string]bool) {
 	name, of := m.Name(), "sum"
 	if at := slices.Index([]byte(name), '.'); at > 0 {
@@ -440,7 +440,7 @@ func (l *plainLife) again(now time.Time) {
 	}
 }
 
-// restart ends the process as it should end. Deltas that it could not send the next one sends.
+// restart shuts the process down properly. Deltas that it could not send are sent by the next process.
 func (l *plainLife) restart() {
 	l.seen["restart"]++
 	l.closed = true
@@ -476,7 +476,7 @@ func (l *plainLife) kill() {
 			l.is.sums[key] = l.got[key]
 		}
 	}
-	if !l.closed { // who knows whether it was sent
+	if !l.closed { // it is unknown whether it was sent
 		for _, last := range l.is.inputs {
 			l.is.fresh[last.output] = true
 		}

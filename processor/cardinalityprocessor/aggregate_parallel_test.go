@@ -24,8 +24,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
-// TestAggregatesAreExactWhileAllGoesOn: senders, flushes that are refused now and then, saves and rules that change,
-// all at the same time.
+// TestAggregatesAreExactWhileAllGoesOn: senders, flushes of which some are refused, saves and rule changes, all at the
+// same time.
 func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 	const senders, series, rounds = 4, 40, 150
 	r := newRig(t, aggregating(AggregateConfig{By: []string{"route"}}))
@@ -141,7 +141,7 @@ func TestAggregatesAreExactWhileAllGoesOn(t *testing.T) {
 	require.Equal(t, int64(senders*series*rounds), sum)
 }
 
-// TestWhatIsMadeIsSentAtMultiples of the interval of each rule, by the clock.
+// TestWhatIsMadeIsSentAtMultiples of each rule's interval, by the clock.
 func TestWhatIsMadeIsSentAtMultiples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
@@ -173,7 +173,7 @@ func TestWhatIsMadeIsSentAtMultiples(t *testing.T) {
 	})
 }
 
-// Exponential histograms come to the lower scale and the wider zero bucket, and what is in them stays.
+// Exponential histograms are merged into the lower scale and the wider zero bucket, and keep all of their counts.
 func TestExponentialHistogramsAreAggregated(t *testing.T) {
 	r := newRig(t, aggregating(AggregateConfig{By: []string{}}))
 	begin := r.clock
@@ -195,8 +195,8 @@ func TestExponentialHistogramsAreAggregated(t *testing.T) {
 		dp.SetSum(float64(n))
 		r.consume(md)
 	}
-	say("a", 1, 1, 2, 0, 2, 1, 2, 3, 4) // from 2 on, two buckets to each power of two
-	say("b", 1, 0, 1, 2.5, 2, 5)        // from 4 to 8; zero up to 2.5, which leaves nothing of the bucket from 2 to 4
+	say("a", 1, 1, 2, 0, 2, 1, 2, 3, 4) // from 2 on, two buckets per power of two
+	say("b", 1, 0, 1, 2.5, 2, 5)        // from 4 to 8; zero up to 2.5, which includes the bucket from 2 to 4
 	dp := onlyMetric(t, r.poured(10*time.Second)).ExponentialHistogram().DataPoints().At(0)
 	require.Equal(t, uint64(18), dp.Count())
 	require.InDelta(t, 18, dp.Sum(), 0)
@@ -207,7 +207,7 @@ func TestExponentialHistogramsAreAggregated(t *testing.T) {
 	require.Equal(t, int32(2), dp.Positive().Offset())
 
 	say("b", 2, 0, 1, 2.5, 2, 9)
-	say("a", 1, -1, 2, 0, 1, 20) // it has lost one half of its scale: from 4 to 16
+	say("a", 1, -1, 2, 0, 1, 20) // with half of the previous scale: from 4 to 16
 	dp = onlyMetric(t, r.poured(10*time.Second)).ExponentialHistogram().DataPoints().At(0)
 	require.Equal(t, int32(-1), dp.Scale())
 	total := dp.ZeroCount()

@@ -24,7 +24,7 @@ func tenantsPod(org string, i int) point {
 	return point{resource: attrs{"org": org}, name: "hits", kind: cumulative, attrs: attrs{"pod": strconv.Itoa(i)}}
 }
 
-// flood sends series of a tenant until one passes as it is, and returns how many were taken.
+// flood sends series of a tenant until one passes unchanged, and returns how many were aggregated.
 func (r *rig) flood(org string, begin time.Time) (taken int) {
 	for r.consume(r.timed(tenantsPod(org, taken), begin, r.at(1), 1)).DataPointCount() == 0 {
 		taken++
@@ -33,7 +33,8 @@ func (r *rig) flood(org string, begin time.Time) (taken int) {
 	return taken
 }
 
-// One tenant has at most seven eighths of the memory, however many series it sends. The next one has as great a part of the rest.
+// One tenant gets at most seven eighths of the memory, however many series it sends. The next one gets the same share
+// of the rest.
 func TestATenantLeavesMemoryForAggregatesOfOthers(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, aggregatingTenants)
@@ -64,7 +65,7 @@ func TestATenantLeavesMemoryForAggregatesOfOthers(t *testing.T) {
 	require.Zero(t, again.consume(again.timed(tenantsPod("quiet", 2), r.clock, again.at(1), 1)).DataPointCount())
 }
 
-// A tenant that finds no room has its own silent series forgotten early, and nobody else's.
+// When a tenant runs out of memory, its own silent series are forgotten early, and those of others are not.
 func TestATenantThatIsShortOfMemoryForgetsItsOwn(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, aggregatingTenants)

@@ -27,7 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// aggregating is a rule that aggregates all that it matches.
+// aggregating returns a rule that aggregates everything that it matches.
 func aggregating(cfg AggregateConfig, change ...func(*RuleConfig)) func(*Config) {
 	return func(c *Config) {
 		rule := RuleConfig{Name: "a", Aggregate: &cfg}
@@ -38,7 +38,7 @@ func aggregating(cfg AggregateConfig, change ...func(*RuleConfig)) func(*Config)
 	}
 }
 
-// poured returns what is sent after the given time, all that is there.
+// poured returns everything that is sent after the given time.
 func (r *rig) poured(after time.Duration) pmetric.Metrics {
 	r.clock = r.clock.Add(after)
 	r.sink.Reset()
@@ -51,7 +51,7 @@ func (r *rig) poured(after time.Duration) pmetric.Metrics {
 	return all
 }
 
-// told spells out each point: name, type, attributes of resource and point, value.
+// told formats each point: name, type, attributes of resource and point, value.
 func told(md pmetric.Metrics) []string {
 	all := []string{}
 	for _, rm := range md.ResourceMetrics().All() {
@@ -79,7 +79,7 @@ func told(md pmetric.Metrics) []string {
 	return all
 }
 
-// at is the rig's time, and some seconds.
+// at returns the rig's time plus some seconds.
 func (r *rig) at(seconds int) time.Time { return r.clock.Add(time.Duration(seconds) * time.Second) }
 
 func pod(k kind, pod, route string) point {
@@ -115,9 +115,9 @@ func TestACounterThatWasThereBeforeBeginsWithWhatItGrowsBy(t *testing.T) {
 	r.consume(r.timed(pod(cumulative, "b", "/"), r.clock, r.at(1), 7))
 	require.Equal(t, []string{"hits{service:s} 7"}, told(r.poured(10*time.Second)))
 	r.consume(r.timed(pod(cumulative, "a", "/"), long, r.at(2), 1003))
-	r.consume(r.timed(pod(cumulative, "a", "/"), long, r.at(1), 1002)) // late: it is in the one before
+	r.consume(r.timed(pod(cumulative, "a", "/"), long, r.at(1), 1002)) // late: included in the previous one
 	require.Equal(t, []string{"hits{service:s} 10"}, told(r.poured(10*time.Second)))
-	r.consume(r.timed(pod(cumulative, "a", "/"), r.at(2), r.at(3), 5)) // it began anew
+	r.consume(r.timed(pod(cumulative, "a", "/"), r.at(2), r.at(3), 5)) // restarted
 	r.consume(r.timed(pod(cumulative, "b", "/"), r.clock.Add(-20*time.Second), r.at(3), 2))
 	require.Equal(t, []string{"hits{service:s} 17"}, told(r.poured(10*time.Second)), "a reset without a new start is one, too")
 }
@@ -287,7 +287,7 @@ func TestBeyondTheMemoryForItSeriesPass(t *testing.T) {
 	require.Equal(t, full, r.Aggregator.Used.Load())
 	require.Equal(t, []string{"hits{route:/ service:s} 6"}, told(r.poured(10*time.Second)))
 
-	r.Aggregator.Budget = 2 * full // the next one has been said: it goes on from there, and says that it does
+	r.Aggregator.Budget = 2 * full // the next value was sent already: the series continues from there, and is said to
 	md := r.consume(r.timed(b, begin, r.at(1), 9))
 	require.Equal(t, []string{"hits{pod:b route:/ service:s} 9", "hits{pod:b route:/ service:s} ends"}, told(md))
 	require.Equal(t, int64(1), r.gauge("series", "total"), "it has given its place back")
@@ -307,7 +307,7 @@ func TestARuleThatComesLaterHasSeriesEnd(t *testing.T) {
 		r.Apply(&cfg)
 		md := r.consume(r.timed(p, begin, r.at(1), 14))
 		switch k {
-		case delta: // it just ends
+		case delta: // just ends
 			require.Zero(t, md.DataPointCount())
 		case gauge, upDown:
 			require.Equal(t, []string{"hits{pod:a route:/ service:s} ends"}, told(md))
@@ -380,8 +380,8 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 	require.Greater(t, damaged, 100)
 }
 
-// Of two rules that would make a series of the same name and attributes the first that has to makes it: there are not two of it, of which
-// nobody could tell whose is the next value.
+// If two rules would create a series with the same name and attributes, only the first of them does: otherwise there
+// would be two series that cannot be told apart.
 func TestTwoRulesDoNotMakeTheSameSeries(t *testing.T) {
 	rules := func(match bool, second AggregateConfig) func(*Config) {
 		return func(c *Config) {
@@ -422,7 +422,7 @@ func TestTwoRulesDoNotMakeTheSameSeries(t *testing.T) {
 	require.Zero(t, refused(r))
 }
 
-// A rule that is called something else from now on makes the same series, which goes on.
+// When a rule is renamed, its series continue.
 func TestARuleThatIsRenamedGoesOn(t *testing.T) {
 	r := newRig(t, aggregating(AggregateConfig{By: []string{"service"}}))
 	begin := r.clock
@@ -440,7 +440,7 @@ func TestARuleThatIsRenamedGoesOn(t *testing.T) {
 	cfg.Rules = []RuleConfig{{Name: "b", Aggregate: &AggregateConfig{By: []string{"service"}}}}
 	r.clock = r.clock.Add(time.Second)
 	r.Apply(&cfg)
-	say(7) // from here on: nobody knows what was said to which rule
+	say(7) // counted from here on: it is unknown which rule has had which values
 	require.Equal(t, []string{"hits{service:s} 12"}, told(r.poured(10*time.Second)))
 	say(9)
 	md = r.poured(10 * time.Second)
@@ -449,7 +449,8 @@ func TestARuleThatIsRenamedGoesOn(t *testing.T) {
 	require.Equal(t, since, start)
 }
 
-// Whoever can write to the storage can write what agrees with its checksum. It may come to strange sums, but to no end.
+// Whoever can write to the storage can also write data with a valid checksum. It may lead to wrong sums, but not to a
+// crash.
 func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
 	racetest.Sequential(t)
 	config := withStorage(aggregating(AggregateConfig{By: []string{}}))

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
-// What is no number is set apart and counted, and the next value of the same input makes up for it.
+// Values that are not finite are excluded and counted, and the next value of the same input makes up for them.
 func TestWhatIsNoNumberIsSetApart(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown} {
 		r := newRig(t, overflowing(1))
@@ -46,15 +46,15 @@ func TestWhatIsNoNumberIsSetApart(t *testing.T) {
 		}
 		require.InDelta(t, 13, total(), 0)
 		send(3, math.MaxFloat64)
-		send(4, math.MaxFloat64) // both are numbers, their sum is none
+		send(4, math.MaxFloat64) // both are finite, their sum is not
 		require.InDelta(t, math.MaxFloat64, total(), 0)
 		require.Equal(t, int64(7), r.unaccounted("not_finite"))
-		send(1, math.Float64frombits(amount.StaleBits)) // as Prometheus says that a series ends
+		send(1, math.Float64frombits(amount.StaleBits)) // Prometheus' stale marker
 		require.Equal(t, int64(1), r.unaccounted("no_value"))
 	}
 }
 
-// Sums of integers that have no room in one become floats.
+// Integer sums that overflow become floats.
 func TestIntegersDoNotWrap(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
@@ -66,10 +66,10 @@ func TestIntegersDoNotWrap(t *testing.T) {
 	require.InEpsilon(t, 3*float64(math.MaxInt64), onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).DoubleValue(), 1e-9)
 }
 
-// One histogram without a sum takes it from nobody, and neither does one whose sum is no number.
+// A histogram without a sum, or with one that is not finite, does not affect the sum of the others.
 func TestSumsOutliveHistogramsWithout(t *testing.T) {
 	for _, k := range []kind{histogram, exponential} {
-		for _, sum := range []float64{math.NaN(), math.Inf(1), -1} { // -1 is none
+		for _, sum := range []float64{math.NaN(), math.Inf(1), -1} { // -1 means none
 			r := newRig(t, overflowing(1))
 			r.send(point{name: "other"})
 			start := r.clock
@@ -147,7 +147,7 @@ func setSum(m pmetric.Metric, sum float64) {
 	m.ExponentialHistogram().DataPoints().At(0).SetSum(sum)
 }
 
-// Two series of different kinds may share a fingerprint. Whoever comes second is set apart, whatever both are.
+// Two series of different kinds may have the same fingerprint. The second one is excluded, for all pairs of kinds.
 func TestKindsAreNotMixed(t *testing.T) {
 	all := map[string]func(*rig, int64) pmetric.Metric{}
 	for k := range kinds {
@@ -168,7 +168,7 @@ func TestKindsAreNotMixed(t *testing.T) {
 	}
 	for a, first := range all {
 		for b, second := range all {
-			for _, other := range []uint64{1, 2} { // of the same series, or of the same output only
+			for _, other := range []uint64{1, 2} { // of the same series, or only of the same output
 				r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = "last" }))
 				send := func(m pmetric.Metric, fp, to uint64) amount.Loss {
 					r.clock = r.clock.Add(time.Second)
@@ -193,13 +193,13 @@ func TestKindsAreNotMixed(t *testing.T) {
 	}
 }
 
-// A point of a series that is a member elsewhere finds that out at the commit, too.
+// That a series is a member of another output is also detected at the commit.
 func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.clock = r.clock.Add(time.Minute)
 	var batches [2]overflow.Staged
 	var lost [amount.Losses]int64
-	for i, k := range []kind{cumulative, histogram} { // two batches at a time, of two series with one fingerprint
+	for i, k := range []kind{cumulative, histogram} { // two batches at the same time, of two series with one fingerprint
 		m := onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, 5))
 		require.Equal(t, amount.LossNone, r.Overflow.Stage(&batches[i], uint64(i), &overflow.Arrival{Metric: m, FP: 9, Limit: r.Policy.Limits[0]}, func() *overflow.Output {
 			out := &overflow.Output{Data: pmetric.NewMetrics(), Cost: overflow.OutputCost}
@@ -216,7 +216,7 @@ func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 	require.Equal(t, pcommon.Timestamp(r.clock.UnixNano()), everybody(r.Overflow)[9].Time)
 }
 
-// One point from the far future does not make all that come after it too old.
+// A point from the far future does not make all later points count as late.
 func TestOnePointAheadOfItsTime(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})

@@ -35,8 +35,8 @@ func TestCumulativeOverflow(t *testing.T) {
 		r.clock = r.clock.Add(time.Minute)
 		start := r.clock.Add(-time.Second)
 		send(1, start, 10)
-		send(2, begin.Add(-time.Hour), 1000) // older than the output: from here on
-		send(3, time.Time{}, 500)            // of unknown beginning: from here on
+		send(2, begin.Add(-time.Hour), 1000) // older than the output: counted from here on
+		send(3, time.Time{}, 500)            // unknown start: counted from here on
 		require.Equal(t, int64(10), total())
 		send(1, start, 15)
 		send(2, begin.Add(-time.Hour), 1001)
@@ -48,10 +48,10 @@ func TestCumulativeOverflow(t *testing.T) {
 		send(1, start, 14) // late: not a reset
 		r.clock = r.clock.Add(2 * time.Minute)
 		require.Equal(t, int64(18), total())
-		send(1, r.clock.Add(-time.Second), 4) // begun anew
-		send(3, time.Time{}, 3)               // the same, without a word
+		send(1, r.clock.Add(-time.Second), 4) // restarted
+		send(3, time.Time{}, 3)               // the same, without a new start
 		anew := r.clock
-		send(2, anew, 1000) // begun anew, nobody knows when
+		send(2, anew, 1000) // restarted at an unknown time
 		require.Equal(t, int64(18+4+3), total())
 		r.clock = r.clock.Add(time.Second)
 		send(2, anew, 1005)
@@ -63,8 +63,8 @@ func TestCumulativeOverflow(t *testing.T) {
 	}
 }
 
-// A cumulative series that overflows stays there as long as there is no room for it, and goes where it belongs at once when
-// it begins anew.
+// A cumulative series that overflows stays there as long as there is no place for it, and gets its place immediately
+// when it restarts.
 func TestCumulativeOverflowIsSticky(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	other := point{name: "other"}
@@ -118,7 +118,7 @@ func TestUpDownOverflowIsTheSumOfTheLiving(t *testing.T) {
 	require.Zero(t, int64(outputs+members)+used)
 }
 
-// The sum of the living is theirs, whatever those that are gone have said.
+// The sum of the living series is not affected by those that are gone.
 func TestUpDownOverflowForgetsNothingForLargeValues(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
@@ -171,8 +171,8 @@ func TestGaugesByChoice(t *testing.T) {
 	f(policy.NameMean, 4)
 }
 
-// Histograms of different bounds come together in those that all have, where each has an exact count. One that has none of
-// them would leave only the count to all: it stays out.
+// Histograms with different bounds are merged into the bounds that all of them have, where each has an exact count. A
+// histogram with none of these bounds would reduce all others to a count: it is excluded.
 func TestHistogramsComeTogetherInCommonBounds(t *testing.T) {
 	for _, temporality := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityDelta, pmetric.AggregationTemporalityCumulative} {
 		r := newRig(t, overflowing(1))
@@ -202,7 +202,8 @@ func TestHistogramsComeTogetherInCommonBounds(t *testing.T) {
 	}
 }
 
-// The last values of inputs are kept in the bounds that there were then: what they grow by is right when there are fewer.
+// The last values of inputs are kept with the bounds of their time: growth is also computed correctly after bounds are
+// removed.
 func TestCumulativeHistogramsGoOnInFewerBounds(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
@@ -230,10 +231,10 @@ func TestCumulativeHistogramsGoOnInFewerBounds(t *testing.T) {
 	total(wider, 3, 1, 1, 1, 1)
 	send(3, wide, 1, 1, 1, 1)
 	total(wide, 4, 2, 2, 3)
-	send(1, wider, 2, 2, 2, 2, 2) // last seen in the wider ones
+	send(1, wider, 2, 2, 2, 2, 2) // last seen with the wider bounds
 	total(wide, 5, 3, 3, 5)
-	send(2, []float64{2, 5}, 2, 1, 0) // its bounds change, and it has not begun anew
+	send(2, []float64{2, 5}, 2, 1, 0) // its bounds change, but it has not restarted
 	total([]float64{2, 5}, 8, 4, 5)
-	send(3, wide, 1, 1, 1, 0) // one is missing: it has begun anew, without a word
+	send(3, wide, 1, 1, 1, 0) // one less: it has restarted, without a new start
 	total([]float64{2, 5}, 10, 5, 5)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// varying are senders that say another beginning each time: one that works it out anew from how long it has been up, two that send the same series,
-// each of which says since when it has known of that, and one that does not always say it.
+// varying are senders whose start time varies: one that computes it from its uptime each time, two that send the same
+// series with start times of their own, and one that does not always send it.
 var varying = map[string]func(begin time.Time, round int) time.Time{
 	"worked out": func(begin time.Time, round int) time.Time {
 		return begin.Add(time.Duration(round*7%5) * 300 * time.Millisecond)
@@ -31,7 +31,7 @@ var varying = map[string]func(begin time.Time, round int) time.Time{
 	},
 }
 
-// sayVarying has a series count to 600, by 100 each minute, and then begin anew with 50. Its clock is ahead.
+// sayVarying sends a series that counts to 600, by 100 each minute, and then restarts with 50. Its clock is ahead.
 func (r *rig) sayVarying(p point, startOf func(time.Time, int) time.Time, ahead time.Duration) {
 	begin := r.clock.Add(ahead)
 	for round := range 6 {
@@ -65,7 +65,7 @@ func TestABeginningThatVariesIsNoReset(t *testing.T) {
 	}
 }
 
-// A series that overflowed, and says by itself what it grows by, goes on with that.
+// A series that overflowed and then passes by itself continues with its growth.
 func TestABeginningThatVariesIsNoResetOfOnesOwn(t *testing.T) {
 	for what, startOf := range varying {
 		for _, k := range []kind{cumulative, histogram} {
@@ -91,7 +91,7 @@ func TestABeginningThatVariesIsNoResetOfOnesOwn(t *testing.T) {
 			require.Equal(t, int64(100), total())
 			r.Limiter.End(fingerprintsOf(metricsOf(other))[0], 0, r.Limiter.Now())
 			r.epochs(1)
-			begin = begin.Add(r.cfg.IdleTimeout / 16) // no more than it has been up
+			begin = begin.Add(r.cfg.IdleTimeout / 16) // no longer than its uptime
 			require.Zero(t, say(110), "it asks")
 			require.Equal(t, int64(110), total(), "it has a place from here on")
 			for n := int64(120); n < 200; n += 10 {
@@ -102,7 +102,7 @@ func TestABeginningThatVariesIsNoResetOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestALateEndIsNone: what has said something later goes on.
+// TestALateEndIsNone: a series continues if it has sent a later value.
 func TestALateEndIsNone(t *testing.T) {
 	end := func(r *rig, p point, at time.Time) pmetric.Metrics {
 		md := r.timed(p, r.clock, at, 0)
@@ -136,8 +136,8 @@ func TestALateEndIsNone(t *testing.T) {
 	require.Zero(t, r.gauge("overflow_members", ""))
 }
 
-// TestWhatPassedMeanwhileHasSaidIt: a rule that was gone for a time, or has left its input until now, has all series that went by themselves say that they
-// end, and adds what they grow by from then on.
+// TestWhatPassedMeanwhileHasSaidIt: if a rule was removed for a time, or did not apply to its input until now, all
+// series that passed by themselves are ended, and their growth from then on is aggregated.
 func TestWhatPassedMeanwhileHasSaidIt(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		for _, k := range []kind{cumulative, histogram, gauge, upDown} {

@@ -27,14 +27,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// threeLimits are in force beside each other: of the total, per metric and per service.
+// threeLimits apply at the same time: in total, per metric and per service.
 func threeLimits(c *Config) {
 	c.Memory.MaxSeries = 2_000_000
 	c.Defaults.MaxSeriesPerMetric = 500_000
 	c.Rules = []RuleConfig{{Name: "service", GroupBy: []string{"service.name"}, MaxSeries: 1_000_000}}
 }
 
-// workload is n points of 50 metrics with six attributes each.
+// workload returns n points of 50 metrics with six attributes each.
 func workload(n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -78,8 +78,9 @@ func TestKnownSeriesPassWithoutAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkKnown is the cost of the pass path; ns/point is what counts, or least-ns/point where the machine has other work. To hash the same
-// attributes as Go's maps do, in turn with it, says how fast the machine is: where that takes 80 ns, a known point takes about 90.
+// BenchmarkKnown measures the path of known series. What counts is ns/point, or least-ns/point on a busy machine. It
+// also hashes the same attributes like Go's maps, in turn, to measure the machine: where that takes 80 ns, a known
+// point takes about 90.
 func BenchmarkKnown(b *testing.B) {
 	for _, told := range []bool{false, true} {
 		for _, background := range []int{0, 1_000_000} {
@@ -112,7 +113,7 @@ func BenchmarkKnown(b *testing.B) {
 
 var hashSeed = maphash.MakeSeed()
 
-// hashAll hashes all attributes of points, which are sums.
+// hashAll hashes all attributes of points of sums.
 func hashAll(md pmetric.Metrics) (sum uint64) {
 	for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		for _, dp := range m.Sum().DataPoints().All() {
@@ -124,8 +125,8 @@ func hashAll(md pmetric.Metrics) (sum uint64) {
 	return sum
 }
 
-// BenchmarkKnownCold is the cost of the pass path when others had the caches since the last batch, as they have at low rates.
-// The data is at hand: it was decoded just before.
+// BenchmarkKnownCold measures the path of known series when the caches were used by others since the last batch, as at
+// low rates. The data is in the cache: it was just decoded.
 func BenchmarkKnownCold(b *testing.B) {
 	r := newRig(b, threeLimits)
 	template, md := workload(1000), pmetric.NewMetrics()
@@ -143,8 +144,8 @@ func BenchmarkKnownCold(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/point")
 }
 
-// podRequest is a thousand points of 50 metrics with eight attributes each, most of which change from point to point, as the benchmark of limits has
-// them (benchmarks/limit).
+// podRequest returns a thousand points of 50 metrics with eight attributes each, most of which differ between points,
+// like in the benchmark of limits (benchmarks/limit).
 func podRequest(n int) pmetric.Metrics {
 	random := rand.New(rand.NewPCG(3, uint64(n)))
 	md := pmetric.NewMetrics()
@@ -176,8 +177,8 @@ func podRequest(n int) pmetric.Metrics {
 	return md
 }
 
-// decoded is what a receiver makes of a request: in new memory, by itself as the Collector's does, or as ours, which gives equal names and values one
-// string.
+// decoded returns a request as a receiver decodes it into new memory: like the Collector's, or like ours, which uses
+// one string for equal names and values.
 func decoded(b *testing.B, request []byte, with *slab.Slabs, texts map[string]*slab.Text) pmetric.Metrics {
 	md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(request)
 	require.NoError(b, err)
@@ -213,8 +214,8 @@ func emptied(points pmetric.NumberDataPointSlice) pmetric.NumberDataPointSlice {
 	return points
 }
 
-// BenchmarkKnownPods is the cost of the pass path where requests of a hundred pods come by turns, each in memory that was made for it just
-// now.
+// BenchmarkKnownPods measures the path of known series with requests of a hundred pods in turn, each in memory that was
+// just allocated.
 func BenchmarkKnownPods(b *testing.B) {
 	for _, shared := range []bool{false, true} {
 		b.Run(fmt.Sprintf("shared=%t", shared), func(b *testing.B) { benchmarkKnownPods(b, shared) })
@@ -251,14 +252,15 @@ func benchmarkKnownPods(b *testing.B, shared bool) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/point")
-	var all time.Duration // neighbours do not come back to the same pods
+	var all time.Duration // other processes do not always disturb the same pods
 	for _, d := range least {
 		all += d
 	}
 	b.ReportMetric(float64(all.Nanoseconds())/pods/1000, "least-ns/point")
 }
 
-// BenchmarkKnownParallel shows how the pass path scales, with the same series from all sides: run it with -cpu 1,2.
+// BenchmarkKnownParallel measures how the path of known series scales, with the same series in all goroutines: run it
+// with -cpu 1,2.
 func BenchmarkKnownParallel(b *testing.B) {
 	r := newRig(b, threeLimits)
 	b.RunParallel(func(pb *testing.PB) {
@@ -271,7 +273,7 @@ func BenchmarkKnownParallel(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
 }
 
-// BenchmarkRejected is the cost of series that find no room: always the same ones, or new ones each time.
+// BenchmarkRejected measures series that get no place: always the same ones, or new ones each time.
 func BenchmarkRejected(b *testing.B) {
 	for _, told := range []bool{false, true} {
 		for _, hostile := range []bool{false, true} {
@@ -296,7 +298,7 @@ func benchmarkRejected(b *testing.B, told, hostile bool) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/point")
 }
 
-// fill admits n series that nobody will ask for.
+// fill admits n series that do not occur again.
 func fill(l *series.Limiter, n int) { fillFirst(l, n, l.Shards()) }
 
 // fillFirst puts them all into the first few shards.
@@ -314,11 +316,11 @@ func fillFirst(l *series.Limiter, n, shards int) {
 	}
 }
 
-// seriesVariable asks TestBytesPerSeries for more series than a test on every change has time for.
+// seriesVariable sets a higher number of series for TestBytesPerSeries than there is time for on every change.
 const seriesVariable = "GODWIT_CARDINALITY_SERIES"
 
-// TestBytesPerSeries counts everything that is on the heap, not only the slots, at sizes on the way: there is none at which
-// the tables have just grown and are half empty. From 700,000 on 20 bytes have room for statistics, too.
+// TestBytesPerSeries measures everything on the heap, not only the slots, at various sizes, also right after the tables
+// have grown and are half empty. From 700,000 series on, 20 bytes include statistics.
 func TestBytesPerSeries(t *testing.T) {
 	racetest.Sequential(t)
 	most := 230_000
@@ -328,7 +330,7 @@ func TestBytesPerSeries(t *testing.T) {
 		require.NoError(t, err)
 	}
 	heap := func() uint64 {
-		for range 3 { // what others left in pools takes two
+		for range 3 { // pools are emptied by the second one
 			runtime.GC()
 		}
 		var mem runtime.MemStats
@@ -350,7 +352,7 @@ func TestBytesPerSeries(t *testing.T) {
 	requireShortPasses(t, l.Series)
 }
 
-// longestPass is how many slots a shard has at most: to go over them, or to move what is in them, takes microseconds.
+// longestPass is the maximum number of slots of a shard: visiting or moving them takes microseconds.
 const longestPass = 2 * series.ShardEntries
 
 func requireShortPasses(t *testing.T, tab *series.Table) {
@@ -359,14 +361,14 @@ func requireShortPasses(t *testing.T, tab *series.Table) {
 	}
 }
 
-// TestPassesAreShort: whoever holds the lock of a shard goes over its slots once, or moves them. However many series there
-// are, these are few, and so are those of the shards that are swept at once.
+// TestPassesAreShort: the lock of a shard is held while its slots are visited or moved once. However many series there
+// are, a shard has few slots, and so do all shards that are swept at once.
 func TestPassesAreShort(t *testing.T) {
-	const room = series.MinShards*series.ShardEntries - 1 // for which there are as few shards as may be
+	const room = series.MinShards*series.ShardEntries - 1 // which has the minimum number of shards
 	random := rand.New(rand.NewPCG(7, 8))
 	tab := series.NewTable(room)
 	for i := range tab.Shards[:3] {
-		for range room / len(tab.Shards) * 5 / 4 { // and a quarter of those who left
+		for range room / len(tab.Shards) * 5 / 4 { // and a quarter of series that left
 			fp := ident.Settled(random.Uint64()>>series.MinShardBits | uint64(i)<<(64-series.MinShardBits))
 			sh := tab.Lock(fp)
 			sh.Insert(fp, 1, moment.In(1, 0, 1))
@@ -381,7 +383,7 @@ func TestPassesAreShort(t *testing.T) {
 	}
 }
 
-// The fuller the shards are, the fewer are swept at a time.
+// The fuller the shards are, the fewer of them are swept at a time.
 func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, threeLimits)
@@ -391,7 +393,7 @@ func TestASweepIsLongEnoughToWakeUpFor(t *testing.T) {
 	require.LessOrEqual(t, r.sweepSome(most), sweptAtOnce/1000+1)
 }
 
-// TestWhatASweepTakesOutIsBounded, however many expire at once: that of a few shards with little in them, or that of one.
+// TestWhatASweepTakesOutIsBounded, however many series expire at once: several nearly empty shards, or one full one.
 func TestWhatASweepTakesOutIsBounded(t *testing.T) {
 	racetest.Sequential(t)
 	const most = sweptAtOnce/series.Leaving + series.ShardEntries
@@ -411,7 +413,7 @@ func TestWhatASweepTakesOutIsBounded(t *testing.T) {
 	}
 }
 
-// TestSweepGoesShardByShard: what a sweep does at a time is a small part of all, however many expire at once.
+// TestSweepGoesShardByShard: a sweep handles a small part at a time, however many series expire at once.
 func TestSweepGoesShardByShard(t *testing.T) {
 	l := series.New(1000, 25_000)
 	fill(l, 25_000)

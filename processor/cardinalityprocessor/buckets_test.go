@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
-// TestNoBucketMakesWhatIsSavedUnreadable: buckets whose numbers cannot be said are refused, and so are all that lie beyond.
+// TestNoBucketMakesWhatIsSavedUnreadable: buckets whose index cannot be represented are refused, and so are all beyond
+// them.
 func TestNoBucketMakesWhatIsSavedUnreadable(t *testing.T) {
 	far := func(r *rig, p point, offset int32, threshold float64, counts ...uint64) pmetric.Metrics {
 		p.kind = exponential

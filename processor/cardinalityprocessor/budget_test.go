@@ -16,9 +16,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// heapAfter is what is on the heap when all garbage is gone.
+// heapAfter returns the size of the heap after garbage collection.
 func heapAfter() int64 {
-	for range 3 { // what others left in pools takes two
+	for range 3 { // pools are emptied by the second one
 		runtime.GC()
 	}
 	var mem runtime.MemStats
@@ -26,7 +26,8 @@ func heapAfter() int64 {
 	return int64(mem.HeapAlloc)
 }
 
-// exponentialOf is a cumulative input of e with so many buckets of each sign, all of them with n, after some that are empty.
+// exponentialOf returns a cumulative input of e with the given number of buckets of each sign, all with a count of n,
+// after some empty ones.
 func (r *rig) exponentialOf(i, empty, buckets int, n uint64, start time.Time) pmetric.Metrics {
 	md := r.timed(point{name: "e", kind: exponential, attrs: attrs{"i": int64(i)}}, start, r.clock, 0)
 	e := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).ExponentialHistogram()
@@ -45,7 +46,7 @@ func (r *rig) exponentialOf(i, empty, buckets int, n uint64, start time.Time) pm
 	return md
 }
 
-// requireBudget holds what is accounted to the budget, and what is on the heap to a little more.
+// requireBudget checks that the accounted memory is within the budget, and the heap not much more.
 func (r *rig) requireBudget(before int64) {
 	r.t.Helper()
 	_, _, used := r.Overflow.Sizes()
@@ -56,7 +57,7 @@ func (r *rig) requireBudget(before int64) {
 	runtime.KeepAlive(r)
 }
 
-// TestMembersThatGrowStayInTheBudget: what an input of an overflow series takes is not what it took when it was new.
+// TestMembersThatGrowStayInTheBudget: an input of an overflow series may take more memory than when it was new.
 func TestMembersThatGrowStayInTheBudget(t *testing.T) {
 	racetest.Sequential(t)
 	const many, mib = 10_000, 4
@@ -75,7 +76,7 @@ func TestMembersThatGrowStayInTheBudget(t *testing.T) {
 	require.Equal(t, many, members, "those that could not grow are still members")
 
 	r.clock = r.clock.Add(time.Second)
-	for i := range many { // of fewer buckets again, and with all that they had not said
+	for i := range many { // with fewer buckets again, and with everything that was not counted yet
 		md := r.exponentialOf(i, 0, 1, 1000, start)
 		r.consume(md)
 	}
@@ -99,7 +100,7 @@ func TestEmptyBucketsTakeNoMemory(t *testing.T) {
 	r.requireBudget(before)
 }
 
-// TestOutputsStayInTheBudget with all that their totals become, whatever they are called.
+// TestOutputsStayInTheBudget, however large their totals become, and whatever their names are.
 func TestOutputsStayInTheBudget(t *testing.T) {
 	const mib = 1
 	for name, send := range map[string]func(*rig, int, time.Time){
@@ -145,7 +146,7 @@ func TestOutputsStayInTheBudget(t *testing.T) {
 			for i := range 600 {
 				send(r, i, start)
 			}
-			r.flush(t.Context()) // which writes the totals out
+			r.flush(t.Context()) // writes the totals
 			r.sink.Reset()
 			r.requireBudget(before)
 		})

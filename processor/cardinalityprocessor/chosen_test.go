@@ -16,8 +16,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// A metric that a limit cuts while it is new is one whose labels are counted from then on. They are counted in the series that had come
-// before, too: at once while there are few in all, and else with their next points, and not only when the window is over.
+// When a metric is limited while it is new, the values of its labels are counted from then on. Series that existed
+// before are counted as well: immediately if there are few series in all, and otherwise with their next points, not
+// only at the end of the window.
 func TestSeriesBeforeTheCutAreCountedInLabels(t *testing.T) {
 	const limit, all, routes = 100, 1000, 20
 	for name, others := range map[string]int{"few": 200, "many": 3000} {
@@ -25,7 +26,7 @@ func TestSeriesBeforeTheCutAreCountedInLabels(t *testing.T) {
 			r := newRig(t, func(c *Config) {
 				c.Rules = []RuleConfig{{Name: "cut", Match: MatchConfig{Metric: "requests"}, MaxSeries: limit}}
 			})
-			for i := range others { // of more metrics than labels are counted of
+			for i := range others { // of more metrics than labels are counted for
 				r.send(point{name: "other" + strconv.Itoa(i%20), attrs: attrs{"user": strconv.Itoa(i)}})
 			}
 			r.epochs(moment.IdleEpochs / 2)
@@ -44,7 +45,7 @@ func TestSeriesBeforeTheCutAreCountedInLabels(t *testing.T) {
 				r.consume(exploding(0, all))
 			}
 			require.InDelta(t, routes, without().Value, 2)
-			for range 2 * moment.IdleEpochs { // nothing is told of too often in what follows
+			for range 2 * moment.IdleEpochs { // nothing is counted too often in the following
 				r.epochs(1)
 				r.consume(exploding(0, all))
 				near(t, routes, without())
@@ -53,10 +54,10 @@ func TestSeriesBeforeTheCutAreCountedInLabels(t *testing.T) {
 	}
 }
 
-// Pages that pass as a whole are looked through for such series, too, and pass as a whole again afterwards.
+// Pages that pass as a whole are searched for such series, too, and pass as a whole again afterwards.
 func TestSeriesOfFamiliarPagesBeforeTheCutAreCountedInLabels(t *testing.T) {
 	l := &lender{piped: newPiped(t, func(*Config) {})}
-	for range 20 { // metrics: more than labels are counted of
+	for range 20 { // more metrics than labels are counted for
 		l.shape.users = append(l.shape.users, []string{"a", "b", "c"})
 	}
 	for i := range 3000 { // and more series than are all in the sample

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// TestAClockThatIsAheadTakesNothingFromOthers: who is forgotten for want of memory, and began half an hour from now by its own clock, adds only what it
-// grows by when it comes back. All others are counted from their beginning meanwhile.
+// TestAClockThatIsAheadTakesNothingFromOthers: a series that is forgotten to save memory, and whose start time is half
+// an hour in the future, only adds its growth when it comes back. All others are counted from their start meanwhile.
 func TestAClockThatIsAheadTakesNothingFromOthers(t *testing.T) {
 	racetest.Sequential(t)
 	a := newAbsent(t, cumulative, func(c *Config) { c.Memory.OverflowStateMiB = 1 })
@@ -37,7 +37,7 @@ func TestAClockThatIsAheadTakesNothingFromOthers(t *testing.T) {
 	}
 	require.Positive(t, a.unaccounted("state_full"))
 	require.Zero(t, a.unaccounted("baseline"))
-	a.leave(1) // who was silent makes room
+	a.leave(1) // silent series make room
 	say(12)
 	require.Equal(t, int64(1), a.unaccounted("baseline"), "it was forgotten")
 	start = a.clock
@@ -51,7 +51,8 @@ func TestAClockThatIsAheadTakesNothingFromOthers(t *testing.T) {
 	require.Equal(t, total+3, a.total())
 }
 
-// TestWhatComesBackIsPaidForByItsOwn: an end that could not be sent takes its memory from the account of its rule, which was closed meanwhile.
+// TestWhatComesBackIsPaidForByItsOwn: an end that could not be sent is charged to the account of its rule, which was
+// closed meanwhile.
 func TestWhatComesBackIsPaidForByItsOwn(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
@@ -77,8 +78,8 @@ func TestWhatComesBackIsPaidForByItsOwn(t *testing.T) {
 	r.next = r.sink
 }
 
-// TestABeginningInTheFutureOutlivesARestart: who said its end, was forgotten for want of memory and comes back soon, with the beginning that it had half an
-// hour from now, adds only what it grows by, to the next process, too.
+// TestABeginningInTheFutureOutlivesARestart: a series that ended, was forgotten to save memory and comes back soon,
+// with its start time half an hour in the future, only adds its growth, also in the next process.
 func TestABeginningInTheFutureOutlivesARestart(t *testing.T) {
 	host, config := newMemory(), withStorage(func(*Config) {})
 	a := newAbsent(t, cumulative, config)
@@ -97,7 +98,7 @@ func TestABeginningInTheFutureOutlivesARestart(t *testing.T) {
 	}
 	a.Overflow.Budget = a.Overflow.All.Used.Load() / 2 // memory is short
 	a.stay(101)
-	for range 2 { // of which the second has not heard of it itself
+	for range 2 { // the second one has not seen it itself
 		a.flush(t.Context())
 		require.NoError(t, a.Save(t.Context()))
 		require.NoError(t, a.SaveLedger(t.Context(), true))

@@ -221,7 +221,7 @@ func TestRulesBelongEitherHereOrInTheFile(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "`rules_file`")
 }
 
-// An empty list is a list.
+// An empty list differs from no list.
 func TestNoAttributeMayStay(t *testing.T) {
 	cfg := defaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{

@@ -24,9 +24,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
-// TestWhatIsAcceptedIsConserved: batches are refused, sent again or given up, held for long and accepted in any order;
-// inputs change their bounds, have no sum for a while, or are no numbers; flushes are refused. What has left in the end is
-// what the last accepted value of each input says, to the count.
+// TestWhatIsAcceptedIsConserved: batches are refused, retried or given up, delayed, and accepted in any order; inputs
+// change their bounds, have no sum for a while, or are not finite; flushes are refused. In the end, exactly the last
+// accepted values of all inputs have been sent.
 func TestWhatIsAcceptedIsConserved(t *testing.T) {
 	for seed := range seeds(t, 12) {
 		conserve(t, seed)
@@ -38,7 +38,7 @@ func FuzzWhatIsAcceptedIsConserved(f *testing.F) {
 	f.Fuzz(conserve)
 }
 
-// traffic is what is sent through a processor, and what is known of it without it.
+// traffic is what is sent through a processor, and what a model knows about it.
 type traffic struct {
 	*rig
 
@@ -50,14 +50,14 @@ type traffic struct {
 	inputs []*input
 	given  map[string]content // by metric
 	got    map[string]content
-	last   map[string]content // of cumulative series that left, by identity and start
+	last   map[string]content // of cumulative series that were sent, by identity and start
 
 	aggregates bool
 	exact      bool
-	version    int // of the rule; any if it is negative
+	version    int // of the rule; any version if negative
 }
 
-// content is what can be told of all kinds of points: a number or a count, a sum, and how many were at most 2.
+// content is what all kinds of points have: a number or a count, a sum, and how many observations were at most 2.
 type content struct{ n, sum, atMost2 int64 }
 
 func (a content) plus(b content) content {
@@ -68,7 +68,7 @@ func (a content) less(b content) content {
 	return content{a.n - b.n, a.sum - b.sum, a.atMost2 - b.atMost2}
 }
 
-// flight is a batch that the next consumer has, or that was refused.
+// flight is a batch that the next consumer has, or has refused.
 type flight struct {
 	md      pmetric.Metrics // as it was sent
 	left    pmetric.Metrics // what was passed on
@@ -77,23 +77,23 @@ type flight struct {
 	said    chan error
 }
 
-// input is a series that comes in.
+// input is an incoming series.
 type input struct {
 	point
 
 	start    time.Time
 	total    content
-	accepted content // of total
-	changes  bool    // its bounds do
+	accepted content // part of total
+	changes  bool    // of its bounds
 	bounds   []float64
 	aloft    bool
 }
 
-// Bounds that inputs have. All have 2.
+// Bounds of inputs. All of them contain 2.
 var someBounds = [][]float64{{1, 2}, {1, 2, 3}, {2, 3, 8}, {0.5, 2}}
 
-// TestWhatIsAggregatedIsConserved: the same, where a rule aggregates what comes in, as far as there is memory. It begins
-// when series have places already, and changes what it makes.
+// TestWhatIsAggregatedIsConserved: the same, with a rule that aggregates the inputs as far as memory allows. The rule
+// is added when series have places already, and changes its outputs.
 func TestWhatIsAggregatedIsConserved(t *testing.T) {
 	lost := map[string]int64{}
 	exact := 0
@@ -115,9 +115,9 @@ func FuzzWhatIsAggregatedIsConserved(f *testing.F) {
 
 func conserveAggregated(t *testing.T, seed uint64, lost map[string]int64) (exact bool) {
 	x := newTraffic(t, seed, true)
-	if seed%2 == 0 { // who was added up before the rule changed, and finds no memory after it, has to wait
+	if seed%2 == 0 { // inputs that were aggregated before a rule change and get no memory after it have to wait
 		x.Aggregator.Budget = 4<<10 + x.random.Int64N(60<<10)
-		x.version = x.random.IntN(len(versions) - 1) // not the one whose series look like those that come in
+		x.version = x.random.IntN(len(versions) - 1) // not the one whose series look like the inputs
 	}
 	x.live()
 	got, err := x.telemetry.GetMetric("otelcol_processor_cardinality_unaggregated_points")
@@ -172,9 +172,9 @@ func (x *traffic) live() {
 		}
 		if x.random.IntN(30) == 0 {
 			x.reload()
-			epochs := 2 // those that ask for a place do so once in one
+			epochs := 2 // series ask for a place once in an epoch
 			if x.aggregates {
-				epochs = 1 // batches are on their way all the time, and must not be so for an idle timeout
+				epochs = 1 // batches are always pending, and must not be so for an idle timeout
 			}
 			for range epochs * x.Limiter.Shards() {
 				x.Sweep()
@@ -197,7 +197,7 @@ func (x *traffic) live() {
 		}
 	}
 	if n := missing[amount.NameBaseline]; x.aggregates && n > 0 {
-		// What was made under an earlier version of the rule had ended before it overflowed: nobody knows that it begins anew.
+		// Outputs of earlier versions of the rule ended before they overflowed: that they restart is unknown.
 		for name, given := range x.given {
 			require.LessOrEqual(t, x.got[name].n, given.n, "seed %d, %s", seed, name)
 		}
@@ -211,7 +211,7 @@ func (x *traffic) live() {
 	require.Zero(t, x.Overflow.All.Staged.Load())
 }
 
-// reload makes room for series that are added up, or leaves less of it.
+// reload changes the number of places for series.
 func (x *traffic) reload() {
 	cfg := *x.cfg
 	cfg.Rules = slices.Clone(cfg.Rules)
@@ -221,11 +221,11 @@ func (x *traffic) reload() {
 	}
 	x.Apply(&cfg)
 	for _, s := range x.Aggregator.States {
-		s.Since = x.Overflow.Begin // or first values would be missing of who had begun when the rule came, and said nothing yet
+		s.Since = x.Overflow.Begin // otherwise first values of series that started before the rule and were not sent yet would be missing
 	}
 }
 
-// aggregate has a rule make series of others than before. It matches all, so that nobody finds out again.
+// aggregate changes the outputs of a rule. It matches everything, so series are not matched again.
 func (x *traffic) aggregate(cfg *Config) {
 	as := versions[x.random.IntN(len(versions))]
 	if x.version >= 0 {
@@ -260,7 +260,7 @@ func (x *traffic) begins(in *input) {
 	in.start, in.total, in.accepted = x.clock.Add(-time.Millisecond), content{}, content{}
 }
 
-// launch sends a batch and leaves it with the next consumer.
+// launch sends a batch and leaves it pending at the next consumer.
 func (x *traffic) launch() {
 	md := metricsOf(point{name: "exempt"})
 	var inputs []*input
@@ -288,8 +288,8 @@ func (x *traffic) send(md pmetric.Metrics, inputs []*input) {
 	x.aloft = append(x.aloft, f)
 }
 
-// say is the next point of an input. One in ten of the counters is no number, and one in ten histograms has no sum: they are
-// made up for by the next, so in is not told of it.
+// say returns the next point of an input. One in ten counters is not finite, and one in ten histograms has no sum: the
+// next point makes up for them, so the input is not updated.
 func (x *traffic) say(in *input) pmetric.Metrics {
 	n := int64(x.random.IntN(20))
 	grown := content{n: n}
@@ -332,7 +332,7 @@ func (x *traffic) say(in *input) pmetric.Metrics {
 	return md
 }
 
-// land has the next consumer accept or refuse a batch. What is refused is sent again, or given up.
+// land makes the next consumer accept or refuse a batch. A refused batch is sent again, or given up.
 func (x *traffic) land(accept bool) {
 	if len(x.aloft) == 0 {
 		return
@@ -391,7 +391,7 @@ func (x *traffic) deliver(accept bool) {
 	}
 }
 
-// amountOf is what a point says.
+// amountOf returns the value of a point.
 func amountOf(m pmetric.Metric, i int) content {
 	v := amount.ValueAt(m, i)
 	a := content{n: int64(v.Count)}

@@ -17,22 +17,23 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// TestSeveralPointsOfASeriesInABatch: senders that gather for a while have several values of a series in one batch, its end and its
-// return, or its beginning anew among them. At a limit, with series that lose places and find some again, are aggregated or not, over
-// refused batches, restarts and kills, nothing counts twice; and where nothing is said to be missing, nothing is.
+// TestSeveralPointsOfASeriesInABatch: senders that collect for a while have several values of a series in one batch,
+// possibly with its end and return, or its restart, in between. At a limit, with series that lose places and get
+// others, with and without aggregation, with refused batches, restarts and kills, nothing is counted twice; and unless
+// something is reported as missing, nothing is.
 func TestSeveralPointsOfASeriesInABatch(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
 	for seed := range seeds(t, 24) {
 		crowdedLife(t, seed, seen)
 	}
-	crowdedLife(t, 152597755775277, seen) // who was silent with all that were added to a series came back to a place, and counted twice
+	crowdedLife(t, 152597755775277, seen) // counted a series twice that came back to a place
 	for _, what := range []string{"exact", "end", "reset", "restart", "kill", "busy", "idle", "promoted"} {
 		require.Positive(t, seen[what], what)
 	}
 }
 
-// crowded is a life of batches with many points.
+// crowded sends batches with many points per series.
 type crowded struct {
 	*piped
 
@@ -42,10 +43,10 @@ type crowded struct {
 	config    func(*Config)
 	host      *memory
 	inputs    []*crowdedInput
-	came      int // of these, ever
+	came      int // of these, since the beginning
 	want, got int64
 	last      map[string]int64
-	missing   bool // something may be
+	missing   bool // something may be missing
 }
 
 type crowdedInput struct {
@@ -101,7 +102,7 @@ func (c *crowded) step() {
 	c.batch()
 	switch c.random.IntN(20) {
 	case 0, 1, 2, 3, 4:
-		c.sink.Reset() // it has what passed, too
+		c.sink.Reset() // it contains what passed, too
 		c.pour(c.t.Context(), c.Aggregator.All(c.clock))
 		c.flush(c.t.Context())
 		c.take()
@@ -112,7 +113,7 @@ func (c *crowded) step() {
 			return
 		}
 		c.seen["kill"]++
-		c.missing = true // what is said of ends since the last flush
+		c.missing = true // ends since the last flush
 		after := c.host.killed()
 		c.Storage = nil
 		c.again(after)
@@ -127,7 +128,7 @@ func (c *crowded) step() {
 	require.LessOrEqual(c.t, c.got, c.want, "seed %d", c.seed)
 }
 
-// batch has some points of some inputs, one after the other in time, in metrics of their own or in one.
+// batch sends some points of some inputs, in order of time, in metrics of their own or in one.
 func (c *crowded) batch() {
 	md := pmetric.NewMetrics()
 	for _, in := range c.inputs {
@@ -159,7 +160,7 @@ func (c *crowded) batch() {
 	c.piped.seen = func(pmetric.Metrics) {}
 }
 
-// nextOf is the next point of an input.
+// nextOf returns the next point of an input.
 func (c *crowded) nextOf(in *crowdedInput) pmetric.Metrics {
 	c.clock = c.clock.Add(time.Duration(1+c.random.IntN(900)) * time.Millisecond)
 	switch c.random.IntN(12) {

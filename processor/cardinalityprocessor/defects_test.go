@@ -25,9 +25,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 )
 
-// Each of these tests is about a way in which limiters are known to fail.
+// Each of these tests is about a known defect of limiters.
 
-// A limiter that forgets to count what it is asked about never limits.
+// A limiter that does not count the series that it is asked about never limits.
 func TestLimitHoldsInSteadyState(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"service"}, MaxSeries: 10}}
@@ -47,7 +47,7 @@ func TestLimitHoldsInSteadyState(t *testing.T) {
 	}
 }
 
-// A key without the metric's name counts two metrics as one; one that reads strings only misses ids that are numbers.
+// A key without the metric's name counts two metrics as one; one that only reads strings misses ids that are numbers.
 func TestSeriesKeyIsWhole(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 4 })
 	a, b := aSeries(1), aSeries(1)
@@ -58,7 +58,7 @@ func TestSeriesKeyIsWhole(t *testing.T) {
 	))
 }
 
-// Points of one metric may belong to different rules and groups: the first does not speak for the rest.
+// Points of one metric may belong to different rules and groups: the first one does not decide for the rest.
 func TestEachPointIsDecidedByItself(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{
@@ -77,7 +77,7 @@ func TestEachPointIsDecidedByItself(t *testing.T) {
 	require.Equal(t, 4+2, r.consume(md).DataPointCount(), "all of no, and one of each group of yes")
 }
 
-// A window that ends with everybody losing their place runs the race for them again and again.
+// If all series lose their place at the end of a window, the race for places starts again and again.
 func TestPlacesOutliveAnyWindow(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 3 })
 	require.Equal(t, []bool{true, true, true}, r.passes(aSeries(1), aSeries(2), aSeries(3)))
@@ -88,14 +88,14 @@ func TestPlacesOutliveAnyWindow(t *testing.T) {
 	}
 }
 
-// One packet must not lose its established points because there is also a new one in it.
+// A request must not lose its established points because it also contains a new one.
 func TestNewcomerDoesNotTakeItsNeighboursDown(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 2 })
 	r.send(aSeries(1), aSeries(2))
 	require.Equal(t, []string{aSeries(1).identity(), aSeries(2).identity()}, r.send(aSeries(1), aSeries(3), aSeries(2)))
 }
 
-// A limit for a rule's groups is one for each group: the example everybody writes first.
+// A limit of a rule with groups applies to each group: the first example that everybody writes.
 func TestQuotaIsPerGroup(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"resource:team"}, MaxSeries: 5}}
@@ -111,7 +111,7 @@ func TestQuotaIsPerGroup(t *testing.T) {
 	}
 }
 
-// A label that is taken away leaves points with the same identity, which must become one.
+// When a label is removed, points with the same identity remain, which must be merged.
 func TestCollapsedPointsBecomeOne(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{
@@ -130,8 +130,8 @@ func TestCollapsedPointsBecomeOne(t *testing.T) {
 	}
 }
 
-// A tenant's quota with one limit only must not read the missing ones as nothing allowed, nor count two orders of the
-// same attributes as two series.
+// A tenant's quota with a single limit must not treat the missing ones as zero, nor count two orders of the same
+// attributes as two series.
 func TestTenantQuotaWithOneLimit(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Tenant.From = []string{"resource:tenant"}
@@ -149,7 +149,7 @@ func TestTenantQuotaWithOneLimit(t *testing.T) {
 	require.Equal(t, int64(1), r.gaugeNow("r"))
 }
 
-// Marks on the data would be identities of their own, and flip.
+// Marks in the data would create new identities, which alternate.
 func TestAdmittedDataIsNotMarked(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Memory.MaxSeries = 20
@@ -166,7 +166,7 @@ func TestAdmittedDataIsNotMarked(t *testing.T) {
 	}
 }
 
-// Unbounded groups with a sketch each are a way to run out of memory, and to fail open.
+// Unlimited groups with a sketch each may exhaust memory, and make the limiter fail open.
 func TestHostileLabelsTakeNoMemory(t *testing.T) {
 	racetest.Sequential(t)
 	for _, onExceed := range [][]string{{"drop"}, {"collapse", "overflow"}, {"collapse_worst", "overflow"}} {
@@ -215,7 +215,7 @@ func testHostileLabels(t *testing.T, onExceed []string) {
 	require.LessOrEqual(t, len(r.Limiter.Groups.Ids), 1003)
 }
 
-// A steady explosion is still seen after hours.
+// A steady explosion is still detected after hours.
 func TestSteadyExplosionIsSeen(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Defaults.MaxSeriesPerMetric = 100 })
 	for i := range 5000 {
@@ -228,13 +228,13 @@ func TestSteadyExplosionIsSeen(t *testing.T) {
 	}
 }
 
-// Readers, newcomers and expiry beside each other: limits hold, and nobody who stays is interrupted.
+// Known series, new series and expiry at the same time: limits hold, and series that stay are not interrupted.
 func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	const writers, own, limit = 3, 40, 200
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{Name: "r", GroupBy: []string{"service"}, MaxSeries: limit}}
 	})
-	for i := range writers * own { // the first come before the race begins
+	for i := range writers * own { // the first ones arrive before the race begins
 		require.Len(t, r.send(aSeries(i)), 1)
 	}
 	var done sync.WaitGroup
@@ -281,7 +281,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	requireWithinLimits(t, r)
 }
 
-// Steps that are only taken beyond a limit come too late: each has a bound of its own, and is taken there.
+// Actions that are only taken beyond a limit come too late: each has a limit of its own, at which it is taken.
 func TestEarlierStepsAreTakenEarlier(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Memory.MaxSeries = 1000
@@ -304,7 +304,7 @@ func TestEarlierStepsAreTakenEarlier(t *testing.T) {
 	require.Positive(t, r.rejected("soft", "max_series", "sample"))
 }
 
-// A key that is parsed and never read promises what nobody does.
+// A key that is parsed but never read promises something that is not done.
 func TestEveryKeyIsRead(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	all(reflect.TypeFor[Config]())
 }
 
-// Rules that are read while they are changed are neither the old nor the new ones.
+// Rules that are read while they change are neither the old nor the new ones.
 func TestRulesChangeWhileBatchesPass(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 500 })
 	stop := make(chan struct{})
@@ -375,7 +375,7 @@ func TestRulesChangeWhileBatchesPass(t *testing.T) {
 	requireWithinLimits(t, r)
 }
 
-// A clock that jumps takes nobody's place, lets nobody wait for its return, and nothing end before it began.
+// When the clock jumps, no series loses its place or waits for the clock to return, and nothing ends before its start.
 func TestClockJumps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 14))
 	r := newRig(t, func(c *Config) {

@@ -64,7 +64,8 @@ func TestRejectedSeriesAreEstimated(t *testing.T) {
 	require.Zero(t, r.gauge("rejected_series", "r"))
 }
 
-// Most rules reject nothing, and have nothing to count it in. One that begins to while a time ends loses none.
+// Most rules reject nothing, and have no memory for counting it. A rule that begins to reject while a period ends loses
+// no counts.
 func TestDemandOfRulesThatRejectNothing(t *testing.T) {
 	var d fair.Demand
 	d.Turn()

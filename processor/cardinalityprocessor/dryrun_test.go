@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// A dry run counts what enforcing would do: whatever comes, both say the same of it in metrics and in what is shown.
+// A dry run counts what enforcing would do: both report the same in metrics and in what is displayed, for any input.
 func TestADryRunCountsWhatEnforcingRejects(t *testing.T) {
 	racetest.Sequential(t)
 	rejected := 0
@@ -107,7 +107,7 @@ func dryRun(t *testing.T, seed uint64) (rejected int) {
 	return rejected
 }
 
-// counted is all that a processor says of what it counted, less what only one that changes data has to say.
+// counted returns everything that a processor reports about its counts, except what only one that changes data reports.
 func counted(t *testing.T, r *rig) map[string]any {
 	all := map[string]any{}
 	for _, name := range []string{
@@ -136,12 +136,12 @@ func counted(t *testing.T, r *rig) map[string]any {
 	o := i.Overview()
 	all["overview"] = []any{o.Series, o.Metrics, o.Admitted, o.Expired, o.Groups, o.Rejected, len(o.Rejects), len(o.Overflow), o.Events}
 	for _, l := range o.Limits {
-		l.Fullest = nil // those that are equally full are in no order
+		l.Fullest = nil // equally full groups have no order
 		all["limit "+l.Rule+l.Label] = fmt.Sprint(l.Used, l.Groups, l.Rejected, l.Points, l.Last)
 	}
 	for _, of := range []string{inspect.TopMetrics, inspect.TopLabels, inspect.TopPairs, inspect.TopGroups} {
 		for _, row := range i.Top(inspect.TopQuery{Of: of, N: 1000}).Rows {
-			row.WorstLabel = "" // of those that have as many values, any
+			row.WorstLabel = "" // any of those with the same number of values
 			text, err := json.Marshal(row)
 			require.NoError(t, err)
 			all[of+row.Name+row.Value] = string(text)

@@ -21,20 +21,20 @@ import (
 
 const (
 	knownSeries = 64_000
-	comings     = 4 // of each of them in an epoch: every 10 s with the usual idle timeout
+	comings     = 4 // of each of them in an epoch: every 10 s with the default idle timeout
 	churnEpochs = moment.IdleEpochs
 )
 
-// BenchmarkKnownWhileExpiring has senders take turns whose series are known, while others' expire in every epoch as new
-// ones come, and reports how long the longest in a thousand batches take beside half of them: by the CPU time of the thread
-// and by the clock on the wall. Sweeps go on beside the batches, on a processor of their own, or within them: each batch is
-// timed together with its part of the sweep then, as if there were one processor only. By its CPU time, that is: a sweep
-// offers to step aside now and then, for which a thread that is locked has to wait. Newcomers are not timed, and garbage is
-// not collected meanwhile.
+// BenchmarkKnownWhileExpiring sends batches of known series in turn, while other series expire in every epoch as new
+// ones arrive. It reports how long the longest in a thousand batches take compared with half of them: by the CPU time
+// of the thread and by the wall clock. Sweeps run at the same time as the batches, on another CPU, or within them: then
+// each batch is timed together with its part of the sweep, as if there were only one CPU. That time is CPU time: a
+// sweep yields now and then, for which a locked thread has to wait. New series are not timed, and garbage is not
+// collected meanwhile.
 //
-// Interrupts, neighbours and cold caches lengthen single batches by either clock, as they do plain computing. They do not
-// come back: the schedule is the same in each run (of which -benchtime 5x has five), and "least" is of the least CPU time
-// that each of its batches ever took. What the limiter does to a batch is in that, and little else is.
+// Interrupts, other processes and cold caches delay single batches by either clock, as they delay plain computing. They
+// do not recur: the schedule is the same in each run (-benchtime 5x has five), and "least" is the least CPU time that
+// each of its batches took in any run. It includes what the limiter does to a batch, and little else.
 func BenchmarkKnownWhileExpiring(b *testing.B) {
 	for _, points := range []int{1000, 8000} {
 		for _, sweeps := range []string{"beside", "within"} {
@@ -82,7 +82,7 @@ func compute(b *testing.B, points int) (took []timing) {
 	return took
 }
 
-// churning is a processor in which as many series expire in an epoch as come.
+// churning is a processor in which as many series expire in an epoch as new ones arrive.
 type churning struct {
 	*rig
 
@@ -107,12 +107,12 @@ func newChurning(b *testing.B, points, churn int) *churning {
 	return c
 }
 
-// newcomers admits one of as many parts of those who come in an epoch.
+// newcomers admits one of the given number of parts of an epoch's new series.
 func (c *churning) newcomers(part, parts int) {
 	fill(c.Limiter, c.churn*(part+1)/parts-c.churn*part/parts)
 }
 
-// pass passes the batches of some epochs.
+// pass sends the batches of some epochs.
 func (c *churning) pass(b *testing.B, beside bool) (took []timing) {
 	clock := newThreadClock(b)
 	runtime.GC()
@@ -125,7 +125,7 @@ func (c *churning) pass(b *testing.B, beside bool) (took []timing) {
 			c.Sweep()
 		}
 	}
-	for _, md := range c.senders { // after the garbage collector had the caches
+	for _, md := range c.senders { // after the garbage collector used the caches
 		c.consume(md)
 	}
 	for range churnEpochs {
@@ -162,7 +162,7 @@ func (c *churning) pass(b *testing.B, beside bool) (took []timing) {
 	return took
 }
 
-// tails collects what the batches of all runs took.
+// tails collects the times of the batches of all runs.
 type tails struct {
 	cpu, wall []time.Duration
 	least     []time.Duration // of the CPU time of each batch in all runs
@@ -196,13 +196,13 @@ func (t *tails) report(b *testing.B, wall bool) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// timing is what something took, and how often it waited for others.
+// timing is how long something took, and how often it waited for others.
 type timing struct {
 	cpu, wall time.Duration
 	slept     int64
 }
 
-// A threadClock times what its thread does.
+// A threadClock times its thread.
 type threadClock struct {
 	b     *testing.B
 	begun time.Time

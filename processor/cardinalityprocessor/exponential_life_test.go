@@ -20,9 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestExponentialHistogramsAreThoseOfAMap: cumulative exponential histograms whose inputs lower their scales, widen their zero buckets,
-// begin anew with and without saying so, come late, and are refused, over restarts and kills, come to what a map of all observations
-// says, bucket by bucket: aggregated as well as added up for want of a place.
+// TestExponentialHistogramsAreThoseOfAMap: cumulative exponential histograms whose inputs reduce their scales, widen
+// their zero buckets, restart with and without a new start, arrive late, and are refused, with restarts and kills, have
+// the same result as a map of all observations, bucket by bucket: both aggregated and in overflow series.
 func TestExponentialHistogramsAreThoseOfAMap(t *testing.T) {
 	racetest.Sequential(t)
 	seen := map[string]int{}
@@ -34,10 +34,10 @@ func TestExponentialHistogramsAreThoseOfAMap(t *testing.T) {
 	}
 }
 
-// finest is the scale that observations are known at.
+// finest is the scale of the observations.
 const finest = 6
 
-// observations are how often each bucket of the finest scale was seen, by its sign and index.
+// observations has the count of each bucket of the finest scale, by its sign and index.
 type observations struct {
 	sides [2]map[int64]uint64
 	zero  uint64
@@ -52,7 +52,7 @@ func (o *observations) clone() observations {
 	return observations{[2]map[int64]uint64{maps.Clone(o.sides[0]), maps.Clone(o.sides[1])}, o.zero, o.count}
 }
 
-// add adds what there is in n and was not in last.
+// add adds what n has in addition to last.
 func (o *observations) add(n, last observations) {
 	o.zero += n.zero - last.zero
 	o.count += n.count - last.count
@@ -63,10 +63,10 @@ func (o *observations) add(n, last observations) {
 	}
 }
 
-// upper is where a bucket of the finest scale ends.
+// upper returns the upper bound of a bucket of the finest scale.
 func upper(at int64) float64 { return math.Exp2(float64(at+1) / (1 << finest)) }
 
-// said is what a point of a scale and a threshold says of them.
+// said returns the observations as a point with the given scale and threshold contains them.
 func (o *observations) said(scale int32, threshold float64) (zero uint64, sides [2]map[int64]uint64) {
 	zero = o.zero
 	for side := range o.sides {
@@ -91,7 +91,7 @@ type recorder struct {
 	now       observations // since then
 	scale     int32
 	threshold float64
-	anew      int // times, without saying so
+	anew      int // restarts without a new start
 	said      []pmetric.Metrics
 }
 
@@ -101,7 +101,7 @@ type recorded struct {
 	last  observations
 }
 
-// bucketWorld is what is known of them.
+// bucketWorld is the state of the model.
 type bucketWorld struct {
 	sum    observations
 	inputs map[int]recorded
@@ -126,8 +126,8 @@ type bucketing struct {
 	host       *memory
 	recorders  []*recorder
 	is, was    bucketWorld // now, and when the ledger was last written
-	certain    time.Time   // what began before may have been counted
-	scale      int32       // the lowest that came
+	certain    time.Time   // what started before may have been counted
+	scale      int32       // the lowest so far
 }
 
 func bucketLife(t *testing.T, seed uint64, seen map[string]int) {
@@ -160,7 +160,7 @@ func (b *bucketing) step() {
 		})
 	}
 	if !b.aggregates {
-		b.send(point{name: "other"}) // has the only place
+		b.send(point{name: "other"}) // takes the only place
 	}
 	for _, r := range b.recorders {
 		if b.random.IntN(3) == 0 {
@@ -177,7 +177,7 @@ func (b *bucketing) step() {
 		b.compare()
 		b.again(b.host)
 		b.was = b.is.clone()
-		if len(b.is.inputs) == 0 { // there is no overflow yet, and it will not begin before this process
+		if len(b.is.inputs) == 0 { // there is no overflow yet, so it will not start before this process
 			b.certain = b.clock
 		}
 	case 6:
@@ -189,14 +189,15 @@ func (b *bucketing) step() {
 		b.Storage = nil
 		b.again(after)
 		b.is = b.was.clone()
-		for _, r := range b.recorders { // what was late would not be so any more
+		for _, r := range b.recorders { // late points would not be late any more
 			r.said = nil
 		}
 		b.certain = b.clock
 	}
 }
 
-// kills reports whether processes are killed. Else inputs begin anew without saying so, which after a kill may not be told from growth.
+// kills reports whether processes are killed. Otherwise inputs restart without a new start, which after a kill may not
+// be distinguishable from growth.
 func (b *bucketing) kills() bool { return b.seed%4 > 1 }
 
 func (b *bucketing) again(host *memory) {
@@ -207,7 +208,7 @@ func (b *bucketing) again(host *memory) {
 	require.NoError(b.t, b.begin(host))
 }
 
-// observe has a recorder see something.
+// observe adds observations to a recorder.
 func (b *bucketing) observe(r *recorder) {
 	if b.random.IntN(25) == 0 && r.scale > -2 {
 		r.scale--
@@ -265,14 +266,14 @@ func (b *bucketing) say(r *recorder) {
 	case b.random.IntN(12) == 0:
 		b.seen["reset"]++
 		r.start, r.now, r.scale, r.threshold = b.clock.Add(-time.Millisecond), newObservations(), int32(b.random.IntN(finest+1)), 0
-	case !b.kills() && b.random.IntN(20) == 0 && r.now.count > 20 && b.is.inputs[r.id].last.count > 20: // without saying so
+	case !b.kills() && b.random.IntN(20) == 0 && r.now.count > 20 && b.is.inputs[r.id].last.count > 20: // without a new start
 		r.now = newObservations()
 		r.anew++
 	case len(r.said) > 0 && b.random.IntN(10) == 0:
 		b.seen["late"]++
 		late := pmetric.NewMetrics()
 		r.said[b.random.IntN(len(r.said))].CopyTo(late)
-		if _, known := b.is.inputs[r.id]; known { // else it would be the first
+		if _, known := b.is.inputs[r.id]; known { // otherwise it would be the first
 			b.consume(late)
 		}
 		return
@@ -298,7 +299,7 @@ func (b *bucketing) say(r *recorder) {
 	b.note(r)
 }
 
-// note adds it up in the obvious way.
+// note adds a point to the model.
 func (b *bucketing) note(r *recorder) {
 	last, known := b.is.inputs[r.id]
 	uncertain := !b.aggregates && r.start.Before(b.certain)

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// adaptive is a rule whose limit services share.
+// adaptive returns a rule whose limit is shared by services.
 func adaptive(limit int, change ...func(*RuleConfig)) func(*Config) {
 	return overflowing(limit, append([]func(*RuleConfig){func(rule *RuleConfig) {
 		rule.Adaptive.ShareBy = []string{"service"}
@@ -38,7 +38,7 @@ func of(service string, k kind, from, n int) (all []point) {
 	return all
 }
 
-// report sends all points, as they are an epoch later, and returns the identities of those that pass.
+// report sends all points, an epoch later, and returns the identities of those that pass.
 func (r *rig) report(points ...point) map[string]bool {
 	r.epochs(1)
 	passed := map[string]bool{}
@@ -73,8 +73,8 @@ func count(passed map[string]bool, points []point) (n int) {
 	return n
 }
 
-// A party that was there first and holds the whole limit must not keep it: within two rounds who comes later has what is
-// fair, from the newest series of the first, and then nothing moves any more.
+// A party that was first and uses the whole limit must not keep it: within two rounds, later parties get their fair
+// share, from the newest series of the first one, and then nothing moves any more.
 func TestHungryPartyGivesWay(t *testing.T) {
 	racetest.Sequential(t)
 	for k := range kinds {
@@ -130,7 +130,7 @@ func TestUnsharedLimitInterruptsNobody(t *testing.T) {
 	}
 }
 
-// What a small newcomer lacks is taken, and no more.
+// A small new party gets what it lacks, and no more.
 func TestNoMoreIsTakenThanIsWanted(t *testing.T) {
 	r := newRig(t, adaptive(100))
 	first, later := of("a", delta, 0, 200), of("b", delta, 0, 7)
@@ -149,7 +149,7 @@ func TestNoMoreIsTakenThanIsWanted(t *testing.T) {
 	require.Equal(t, int64(7), r.shedSeries())
 }
 
-// A limit lowered below its use is met, by those who have most.
+// If a limit is reduced below its use, the largest parties give up series.
 func TestLoweredSharedLimitIsMet(t *testing.T) {
 	r := newRig(t, adaptive(100))
 	big, small := of("a", gauge, 0, 80), of("b", gauge, 0, 15)
@@ -173,7 +173,7 @@ func TestPriorities(t *testing.T) {
 	}))
 	services := map[string][]point{}
 	var all []point
-	for _, tier := range []string{"batch", "other", "standard", "critical"} { // the least important were first
+	for _, tier := range []string{"batch", "other", "standard", "critical"} { // the least important ones were first
 		points := of(tier, gauge, 0, 100)
 		for i := range points {
 			points[i].resource["tier"] = tier
@@ -195,7 +195,7 @@ func TestPriorities(t *testing.T) {
 	require.InDelta(t, 8.75, count(passed, services["other"]), 1)
 }
 
-// Demand that comes and goes in one party takes places from the others once, not each time.
+// Demand of one party that comes and goes takes places from the others once, not each time.
 func TestSharesRiseSlowly(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, adaptive(100))
@@ -222,11 +222,11 @@ func TestSharesRiseSlowly(t *testing.T) {
 	require.Equal(t, 100, count(r.report(stayers...), stayers), "in the end others have the places")
 }
 
-// Cumulative series that wait for what is their due lose nothing; for those that wait in vain there is an end.
+// Cumulative series that wait for their share lose nothing; for those that wait in vain, there is a limit.
 func TestWaitingEnds(t *testing.T) {
 	r := newRig(t, adaptive(3))
 	first := of("a", cumulative, 0, 1)
-	for i := range 2 { // three parties with one each: nobody can give any
+	for i := range 2 { // three parties with one each: none can give any
 		first = append(first, of(strconv.Itoa(i), cumulative, 0, 1)...)
 	}
 	r.report(first...)
@@ -266,7 +266,7 @@ func TestSharesOutliveARestart(t *testing.T) {
 	requireWithinLimits(t, after)
 }
 
-// Parties that exist only in what is rejected are bounded, and forgotten.
+// Parties of which everything is rejected are limited in number, and forgotten.
 func TestStarvingPartiesAreBounded(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, func(c *Config) {
@@ -311,7 +311,8 @@ func TestRuleThatStopsSharing(t *testing.T) {
 	requireWithinLimits(t, r)
 }
 
-// TestLevelIsMaxMinFair compares with the definition: give one series after the other to whoever has least for his weight.
+// TestLevelIsMaxMinFair compares with the definition: give one series after the other to the party with the least for
+// its weight.
 func TestLevelIsMaxMinFair(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 12))
 	for range 500 {
@@ -367,8 +368,8 @@ func (r *rig) placed(p point) bool {
 	return id > series.LeftLast
 }
 
-// TestSharesOverRandomSchedules: whatever comes, limits hold, and no party that has no more than an equal share of the
-// limit loses a series that is alive.
+// TestSharesOverRandomSchedules: for any input, limits hold, and a party with at most an equal share of the limit loses
+// no series that is alive.
 func TestSharesOverRandomSchedules(t *testing.T) {
 	racetest.Sequential(t)
 	const limit, services = 60, 5

@@ -13,14 +13,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// come has the same page come once more.
+// come sends the same page once more.
 func (l *lender) come(t *testing.T) {
 	t.Helper()
 	l.shape.fill(l.md, l.clock, l.clock, 1, func(int, int) bool { return false })
 	require.NoError(t, l.front.ConsumeMetrics(handback.Lend(t.Context(), l.loan, l.md), l.md))
 }
 
-// familiarPage returns one that passes as a whole.
+// familiarPage returns a page that passes as a whole.
 func familiarPage(t *testing.T) *lender {
 	t.Helper()
 	l := &lender{piped: newPiped(t, func(*Config) {})}
@@ -33,20 +33,20 @@ func familiarPage(t *testing.T) *lender {
 	return l
 }
 
-// What holds for each point holds for a familiar page as soon as it does.
+// New rules that apply to single points apply to a familiar page immediately.
 func TestOtherRulesHoldForFamiliarPages(t *testing.T) {
 	l := familiarPage(t)
 	cfg := *l.cfg
 	cfg.Rules = []RuleConfig{{Name: "slow", MaxPointsPerSecond: 1}}
 	l.Apply(&cfg)
-	for range 20 { // more than a minute's worth, which may come at once
+	for range 20 { // more than a minute's worth, which may be sent at once
 		l.come(t)
 	}
 	require.EqualValues(t, 1, l.Familiar.Passed.Load())
 	require.Less(t, l.PointsPassed.Load(), l.PointsIn.Load())
 }
 
-// Where a series may have lost its place, it is looked for once more.
+// If a series may have lost its place, pages are checked once more.
 func TestFamiliarPagesAreLookedForAfterLosses(t *testing.T) {
 	l := familiarPage(t)
 	l.Limiter.Losses.Add(1)
@@ -56,7 +56,8 @@ func TestFamiliarPagesAreLookedForAfterLosses(t *testing.T) {
 	require.EqualValues(t, 2, l.Familiar.Passed.Load())
 }
 
-// Series of pages that pass as a whole lose their places when those do that are looked for each time, however long the pages have come.
+// Series of pages that pass as a whole lose their places at the same time as series that are checked each time, however
+// long the pages have been sent.
 func TestSeriesOfFamiliarPagesExpireInTime(t *testing.T) {
 	for rounds := 4; rounds < 2*moment.IdleEpochs; rounds += 3 {
 		t.Run(fmt.Sprintf("rounds=%d", rounds), func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestSeriesOfFamiliarPagesExpireInTime(t *testing.T) {
 	}
 }
 
-// Where nobody changes attributes, for certain, pages are known without a look at them; what points say is looked at all the same.
+// If attributes cannot have changed, pages pass without being read; the flags of their points are checked nevertheless.
 func TestSealedPagesAreKnownByTheirNotes(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		l := familiarPage(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// moody does what it is told with each message.
+// moody handles each message as configured.
 type moody struct {
 	consumer.Metrics
 
@@ -52,14 +52,14 @@ func (r *rig) refused(reason string) int64 {
 	return sumOf(got, attrs{"reason": reason})
 }
 
-// watched lets the processor log to where the test sees it.
+// watched makes the logs of the processor available to the test.
 func (r *rig) watched() *observer.ObservedLogs {
 	core, logs := observer.New(zap.InfoLevel)
 	r.Logger = zap.New(core)
 	return logs
 }
 
-// A next consumer that panics in a flush costs nothing: what it was given goes with the next one, once, whatever kind it is.
+// A next consumer that panics in a flush loses nothing: the values are sent with the next flush, once, for all kinds.
 func TestPanicsOfTheNextConsumerInAFlushAreContained(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown, histogram, exponential, summary, gauge} {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameLast }))
@@ -98,7 +98,7 @@ func TestPanicsOfTheNextConsumerInAFlushAreContained(t *testing.T) {
 	}
 }
 
-// One tenant's message that meets a defect keeps none of the others back.
+// If the message of one tenant causes a panic, those of the others are sent nevertheless.
 func TestAPanicCostsOneMessageOfAFlush(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		overflowing(1, func(rule *RuleConfig) { rule.GroupBy = []string{"tenant"} })(c)
@@ -130,7 +130,7 @@ func TestAPanicCostsOneMessageOfAFlush(t *testing.T) {
 	require.NotEmpty(t, insight.New(r.Gate).Overview().Overflow)
 }
 
-// The ways a message can fail are told apart in what is counted, and logged when they change.
+// The ways in which a message can fail are distinguished in counters, and logged when they change.
 func TestRefusalsOfAFlushAreCountedByReason(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	logs := r.watched()
@@ -155,7 +155,7 @@ func TestRefusalsOfAFlushAreCountedByReason(t *testing.T) {
 	}, said)
 }
 
-// The goroutine that flushes, and the one that shuts down, survive the next consumer.
+// The goroutines that flush and shut down survive panics of the next consumer.
 func TestOwnGoroutinesSurviveTheNextConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {

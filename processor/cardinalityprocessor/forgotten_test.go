@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// What is not known any more has been counted all the same: nobody who may be one of those counts from the beginning.
+// What is no longer known may have been counted: series that may have been members do not count from their start.
 
 func (a *absent) end() {
 	a.clock = a.clock.Add(time.Second)
@@ -29,7 +29,7 @@ func (a *absent) end() {
 	a.consume(md)
 }
 
-// A member that said its end is forgotten at once where memory is short. It comes back soon when only a scrape had failed.
+// A member that ended is forgotten immediately if memory is short. It comes back soon if only a scrape had failed.
 func TestAMemberForgottenForMemoryIsNotCountedTwice(t *testing.T) {
 	for _, k := range []kind{cumulative, histogram, summary} {
 		for _, restart := range []bool{false, true} {
@@ -61,7 +61,7 @@ func TestAMemberForgottenForMemoryIsNotCountedTwice(t *testing.T) {
 	}
 }
 
-// Where a part of the places is damaged, those that had them are refused as if they were new.
+// If a part of the saved places is damaged, the series that had them are refused as if they were new.
 func TestWhatHadAPlaceIsNotCountedAgainAfterDamage(t *testing.T) {
 	for name, damage := range map[string]func(part []byte) []byte{
 		"changed": func(part []byte) []byte { part[len(part)-9] ^= 1; return part },
@@ -73,7 +73,7 @@ func TestWhatHadAPlaceIsNotCountedAgainAfterDamage(t *testing.T) {
 		require.NoError(t, before.begin(host))
 		start := before.clock
 		before.clock = before.clock.Add(time.Second)
-		for i := range 250 { // of these fifty are added up
+		for i := range 250 { // fifty of them are added to others
 			before.consume(before.timed(aSeries(i), start, before.clock, 100))
 		}
 		require.NoError(t, before.shutdown(t.Context()))
@@ -96,12 +96,12 @@ func TestWhatHadAPlaceIsNotCountedAgainAfterDamage(t *testing.T) {
 	}
 }
 
-// A series of its own that has lost its place begins anew, while what it said as a member lies ahead of the time: what it says once
-// more cannot be noted there.
+// A series that loses its place restarts, while its value as a member has a later timestamp: the same value cannot be
+// recorded there again.
 func TestWhatCouldNotBeNotedOfALastPointIsNotCountedTwice(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	begun := r.clock
-	others := func(places ...int) { // one has the place, and one is added up as long as there is an overflow
+	others := func(places ...int) { // one has the place, and one is a member as long as there is an overflow
 		for _, i := range append(places, 3) {
 			r.consume(r.timed(aSeries(i), begun, r.clock.Add(time.Second), 7))
 		}
@@ -112,7 +112,7 @@ func TestWhatCouldNotBeNotedOfALastPointIsNotCountedTwice(t *testing.T) {
 	r.send(point{name: "first"})
 	others()
 	require.Zero(t, say(begun, begun.Add(time.Second), 100))
-	for range 2 * (moment.IdleEpochs + 3) { // the first one goes, and leaves a place
+	for range 2 * (moment.IdleEpochs + 3) { // the first one leaves its place
 		r.epochs(1)
 		if say(begun, r.clock.Add(50*time.Minute), 110) > 0 {
 			break
@@ -147,7 +147,8 @@ func TestWhatCouldNotBeNotedOfALastPointIsNotCountedTwice(t *testing.T) {
 	require.LessOrEqual(t, total, int64(7+7+110+89), "by others: what it has grown by since, at most")
 }
 
-// Series that take the last place in turn, end, and come back when another has it take no more memory than what may be remembered.
+// Series that take the last place in turn, end, and come back when another one has it, take no more memory than what
+// may be remembered.
 func TestWhoLeavesAgainAndAgainTakesNoMoreThanItsPart(t *testing.T) {
 	const most = 40
 	for _, onExceed := range []string{"drop", "overflow"} {
@@ -169,10 +170,10 @@ func TestWhoLeavesAgainAndAgainTakesNoMoreThanItsPart(t *testing.T) {
 			say(i)
 		}
 		for i := 1000; i < 2000; i++ {
-			say(i) // has the place
+			say(i) // gets the place
 			end(i)
-			say(i + 1) // has it now
-			say(i)     // is refused, and says its value once more
+			say(i + 1) // now has it
+			say(i)     // is refused, and sends its value once more
 			end(i + 1)
 		}
 		require.LessOrEqual(t, r.Limiter.Series.Len(), most+most/4+1, onExceed)
@@ -181,8 +182,8 @@ func TestWhoLeavesAgainAndAgainTakesNoMoreThanItsPart(t *testing.T) {
 	}
 }
 
-// TestForgottenMembersNeverCountTwice: with hardly any memory for those that are silent, over ends, restarts and kills, no sum is
-// more than what came.
+// TestForgottenMembersNeverCountTwice: with hardly any memory for silent members, with ends, restarts and kills, no sum
+// is greater than the input.
 func TestForgottenMembersNeverCountTwice(t *testing.T) {
 	racetest.Sequential(t)
 	forgotten, got := 0, int64(0)
@@ -195,11 +196,11 @@ func TestForgottenMembersNeverCountTwice(t *testing.T) {
 	require.Positive(t, got)
 }
 
-// forgetfulLife is that of processors with little memory.
+// forgetfulLife is a series of processes with little memory.
 type forgetfulLife struct {
 	*rig
 
-	last      map[pcommon.Timestamp]int64 // of the series that all is added to, by start
+	last      map[pcommon.Timestamp]int64 // of the series that everything is added to, by start
 	got, want int64
 	forgotten int
 }
@@ -225,7 +226,7 @@ func forgetful(t *testing.T, seed uint64) *forgetfulLife {
 	var inputs []*input
 	for range 250 {
 		f.clock = f.clock.Add(time.Duration(random.IntN(5)) * time.Second)
-		f.send(point{name: "other"}) // has the only place
+		f.send(point{name: "other"}) // takes the only place
 		if random.IntN(4) == 0 {
 			inputs = append(inputs, &input{id: 10 + len(inputs), start: f.clock.Add(-time.Millisecond)})
 		}
@@ -264,7 +265,7 @@ func forgetful(t *testing.T, seed uint64) *forgetfulLife {
 	return f
 }
 
-// count adds up what left since it was last asked.
+// count adds up what was sent since the last call.
 func (f *forgetfulLife) count() {
 	for _, md := range f.sink.AllMetrics() {
 		f.countIn(md)

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// fullestOf reads how far a limit is used: of series, or of the values of a label.
+// fullestOf returns how far a limit of series, or of the values of a label, is used.
 func (r *rig) fullestOf(rule, label string) (used, limit int64) {
 	read := func(name string) (n int64) {
 		got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_" + name)
@@ -39,12 +39,12 @@ func (r *rig) requireFullest(rule, label string, used, limit int64) {
 	require.Equal(r.t, [2]int64{used, limit}, [2]int64{hasUsed, hasLimit}, "%s %s", rule, label)
 }
 
-// flock is one of the series of a group.
+// flock returns a series of a group.
 func flock(name string, ring int) point {
 	return point{name: "m", kind: gauge, attrs: attrs{"flock": name, "ring": ring}}
 }
 
-// It is the fullest group whose room ends first. Whether there are statistics makes no difference.
+// The fullest group is the one with the least room left. Statistics make no difference.
 func TestFullestGroupIsTold(t *testing.T) {
 	for _, statistics := range []bool{true, false} {
 		r := newRig(t, func(c *Config) {
@@ -79,7 +79,7 @@ func TestFullestGroupIsTold(t *testing.T) {
 	}
 }
 
-// Where tenants have limits of their own it is parts of these that count.
+// If tenants have limits of their own, those count.
 func TestFullestGroupGoesByItsOwnLimit(t *testing.T) {
 	small, labels := 4, map[string]int{"i": 3}
 	r := newRig(t, func(c *Config) {
@@ -108,7 +108,7 @@ func TestFullestGroupGoesByItsOwnLimit(t *testing.T) {
 	r.requireFullest("r", "i", 5, 9)
 }
 
-// After a restart places are known at once, and values of labels when they are next seen, whatever series have them.
+// After a restart, places are known immediately, and values of labels when they are next seen, on any series.
 func TestFullestGroupIsToldAfterARestart(t *testing.T) {
 	host := newMemory()
 	config := withStorage(func(c *Config) {
@@ -130,7 +130,7 @@ func TestFullestGroupIsToldAfterARestart(t *testing.T) {
 	after.requireFullest("r", "ring", 5, 8)
 }
 
-// What it costs to look at all groups, which nobody waits for.
+// The cost of visiting all groups, during which nothing waits.
 func BenchmarkFullest(b *testing.B) {
 	r := newRig(b, func(c *Config) {
 		c.Memory.MaxSeries = 1_000_000

@@ -17,9 +17,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// What is done often takes about as long, however many rules, groups and series there are that it is not about.
+// Frequent operations take about the same time, however many unrelated rules, groups and series there are.
 
-// least returns the least time that something takes in some attempts.
+// least returns the minimum time of several attempts.
 func least(attempts int, prepare func() func()) time.Duration {
 	least := time.Hour
 	for range attempts {
@@ -31,7 +31,8 @@ func least(attempts int, prepare func() func()) time.Duration {
 	return least
 }
 
-// ruled is a configuration with so many rules, each for a metric of its own, and one for metric m after them.
+// ruled returns a configuration with the given number of rules, each for a metric of its own, and one for metric m
+// after them.
 func ruled(rules, limit int) func(*Config) {
 	return func(c *Config) {
 		overflowing(limit, func(rule *RuleConfig) { rule.Match.Metric = "m" })(c)
@@ -43,7 +44,7 @@ func ruled(rules, limit int) func(*Config) {
 	}
 }
 
-// counters is a metric with so many series, which grow from call to call.
+// counters returns a metric with the given number of series, which grow from call to call.
 func counters(n, value int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -125,7 +126,7 @@ func TestRulesAreWatchedOneByOne(t *testing.T) {
 	require.Less(t, many, 6*few, "%v with a few rules at a time", few)
 }
 
-// Groups whose limits are shared do not each go over all series to take those that they are to give up.
+// Groups with shared limits do not each visit all series to find those that they have to give up.
 func TestSharingIsSettledAtOnce(t *testing.T) {
 	racetest.Sequential(t)
 	const others = 50_000

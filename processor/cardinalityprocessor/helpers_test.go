@@ -33,7 +33,7 @@ import (
 
 type attrs = map[string]any
 
-// point is a data point with all that identifies it.
+// point is a data point with everything that identifies it.
 type point struct {
 	resource attrs
 	scope    string
@@ -57,7 +57,7 @@ const (
 	kinds
 )
 
-// metricsOf puts each point into a resource, scope and metric of its own, so that their order is kept.
+// metricsOf puts each point into a resource, scope and metric of its own, to keep their order.
 func metricsOf(points ...point) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for _, p := range points {
@@ -107,7 +107,7 @@ func must(err error) {
 	}
 }
 
-// identity spells a series out, types included.
+// identity returns a series as text, including types.
 func (p point) identity() string {
 	return fmt.Sprintf("%s %q %q %q %d %s", spell(p.resource), p.scope, p.name, p.unit, p.kind, spell(p.attrs))
 }
@@ -121,7 +121,7 @@ func spell(a attrs) string {
 	return strings.Join(parts, ",")
 }
 
-// identities spells out every point of md, in order.
+// identities returns every point of md as text, in order.
 func identities(md pmetric.Metrics) []string {
 	var out []string
 	for _, rm := range md.ResourceMetrics().All() {
@@ -139,13 +139,13 @@ func identities(md pmetric.Metrics) []string {
 	return out
 }
 
-// placed is where a point is.
+// placed is the position of a point.
 type placed struct {
 	metric pmetric.Metric
 	at     int
 }
 
-// allPoints are all points, with their identities.
+// allPoints returns all points with their identities.
 func allPoints(md pmetric.Metrics) iter.Seq2[string, placed] {
 	return func(yield func(string, placed) bool) {
 		ids, n := identities(md), 0
@@ -188,7 +188,7 @@ func kindIn(m pmetric.Metric) kind {
 
 func defaultConfig() *Config { return createDefaultConfig().(*Config) }
 
-// rig is a processor whose time is told by hand.
+// rig is a processor whose clock is set by hand.
 type rig struct {
 	*cardinalityProcessor
 
@@ -202,7 +202,7 @@ type rig struct {
 
 func newRig(t testing.TB, change func(*Config)) *rig {
 	cfg := defaultConfig()
-	cfg.Memory.MaxSeries = 200_000 // as few shards as there are at least: most tests go over all of them all the time
+	cfg.Memory.MaxSeries = 200_000 // the minimum number of shards: most tests visit all of them again and again
 	cfg.Defaults.Exceed.OnExceed = []string{"drop"}
 	change(cfg)
 	require.NoError(t, cfg.Validate())
@@ -233,13 +233,13 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	return r
 }
 
-// send hands points over and returns the identities of what is let through with its value.
+// send sends points and returns the identities of those that pass with their value.
 func (r *rig) send(points ...point) []string {
 	all, _ := r.say(points...)
 	return all
 }
 
-// say is send that returns the identities of those who say that they end, too.
+// say is like send, but also returns the identities of series that end.
 func (r *rig) say(points ...point) (with, without []string) {
 	md := r.consume(metricsOf(points...))
 	ids, i := identities(md), 0
@@ -260,7 +260,7 @@ func (r *rig) say(points ...point) (with, without []string) {
 	return with, without
 }
 
-// process decides about metrics that nobody refuses.
+// process decides about metrics that are not refused.
 func (p *cardinalityProcessor) process(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	b := p.NewBatch("")
 	defer func() { p.Conclude(ctx, b, true) }()
@@ -286,7 +286,7 @@ func (r *rig) consume(md pmetric.Metrics) pmetric.Metrics {
 	return out
 }
 
-// passes says which of the points are let through.
+// passes reports which of the points pass.
 func (r *rig) passes(points ...point) []bool {
 	var out []bool
 	for _, p := range points {
@@ -295,7 +295,7 @@ func (r *rig) passes(points ...point) []bool {
 	return out
 }
 
-// begin starts the processor, less what it does in the background.
+// begin starts the processor without its background work.
 func (r *rig) begin(host component.Host) error {
 	err := r.start(r.t.Context(), host)
 	r.cancel()
@@ -303,10 +303,10 @@ func (r *rig) begin(host component.Host) error {
 	return err
 }
 
-// epochs lets time pass.
+// epochs advances time by epochs.
 func (r *rig) epochs(n int) { r.sweeps(n * r.Limiter.Shards()) }
 
-// sweeps lets time pass, not always whole epochs.
+// sweeps advances time by sweeps, which may be parts of an epoch.
 func (r *rig) sweeps(n int) {
 	for range n {
 		r.Sweep()
@@ -316,10 +316,10 @@ func (r *rig) sweeps(n int) {
 	r.clock = r.clock.Add(time.Duration(n) * r.cfg.IdleTimeout / time.Duration(moment.IdleEpochs*r.Limiter.Shards()))
 }
 
-// idle lets time pass until what is not seen has expired.
+// idle advances time until everything that is not seen has expired.
 func (r *rig) idle() { r.epochs(series.KeptValueEpochs + 2) }
 
-// counter reads a counter, by rule, reason and action.
+// rejected returns the counter of rejected points, by rule, reason and action.
 func (r *rig) rejected(rule, reason, action string) int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
 	if err != nil {
@@ -328,7 +328,7 @@ func (r *rig) rejected(rule, reason, action string) int64 {
 	return sumOf(got, attrs{"rule": rule, "reason": reason, "action": action})
 }
 
-// waited reads how many points were withheld because their series wait for a place.
+// waited returns how many points were withheld because their series wait for a place.
 func (r *rig) waited() int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_rejected_points")
 	if err != nil {
@@ -337,7 +337,7 @@ func (r *rig) waited() int64 {
 	return sumOf(got, attrs{"action": policy.NameWait})
 }
 
-// unaccounted reads how many points were not added for a reason, or for any.
+// unaccounted returns how many points were not added, for one reason or for all.
 func (r *rig) unaccounted(reason string) int64 {
 	got, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points")
 	if err != nil {
@@ -364,7 +364,7 @@ func attributesOf(raw attrs) pcommon.Map {
 	return m
 }
 
-// overflowing is a rule that admits n series.
+// overflowing returns a rule that admits n series.
 func overflowing(n int, change ...func(*RuleConfig)) func(*Config) {
 	return func(c *Config) {
 		rule := RuleConfig{Name: "r", MaxSeries: n, Exceed: ExceedConfig{OnExceed: []string{"collapse", "overflow"}}}
@@ -375,7 +375,7 @@ func overflowing(n int, change ...func(*RuleConfig)) func(*Config) {
 	}
 }
 
-// flushed returns what a flush sends, after the given time.
+// flushed returns what a flush after the given time sends.
 func (r *rig) flushed(after time.Duration) pmetric.Metrics {
 	r.clock = r.clock.Add(after)
 	r.sink.Reset()
@@ -388,7 +388,7 @@ func (r *rig) flushed(after time.Duration) pmetric.Metrics {
 	return all
 }
 
-// requireNoDuplicates: no series says a value twice, nor its end.
+// requireNoDuplicates: no series has two values, nor two ends.
 func requireNoDuplicates(t testing.TB, md pmetric.Metrics) {
 	seen, ids, at := map[string]bool{}, identities(md), 0
 	for _, rm := range md.ResourceMetrics().All() {
@@ -412,7 +412,7 @@ func onlyMetric(t *testing.T, md pmetric.Metrics) pmetric.Metric {
 	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
 
-// timed is a point with times and an integer value.
+// timed returns a point with times and an integer value.
 func (r *rig) timed(p point, start, at time.Time, n int64) pmetric.Metrics {
 	md := metricsOf(p)
 	m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
@@ -456,7 +456,7 @@ func (r *rig) timed(p point, start, at time.Time, n int64) pmetric.Metrics {
 	return md
 }
 
-// reading is a point's amount (its count, for histograms) and start.
+// reading returns the value of a point (its count, for histograms) and its start.
 func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
 	v, w := amount.ValueAt(m, i), amount.WhenAt(m, i)
 	if m.Type() == pmetric.MetricTypeSum || m.Type() == pmetric.MetricTypeGauge {
@@ -465,7 +465,7 @@ func reading(m pmetric.Metric, i int) (int64, pcommon.Timestamp) {
 	return int64(v.Count), w.Start
 }
 
-// everybody is all members.
+// everybody returns all members.
 func everybody(o *overflow.Overflow) map[uint64]*overflow.Member {
 	all := map[uint64]*overflow.Member{}
 	for i := range o.Shards {
@@ -474,7 +474,7 @@ func everybody(o *overflow.Overflow) map[uint64]*overflow.Member {
 	return all
 }
 
-// addTo is stage and commit at once.
+// addTo calls Stage and Commit.
 func addTo(o *overflow.Overflow, fp uint64, a overflow.Arrival, epoch uint32, build func() *overflow.Output) amount.Loss {
 	var s overflow.Staged
 	if lost := o.Stage(&s, fp, &a, build); lost != amount.LossNone {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// everything is a configuration in which all that looks at data does.
+// everything is a configuration in which everything that reads data is active.
 func everything(c *Config) {
 	c.Tenant.From = []string{"resource:tenant"}
 	c.Memory.OverflowStateMiB = 4
@@ -37,7 +37,7 @@ func everything(c *Config) {
 	}
 }
 
-// hostile are requests of a size, from somebody who knows how they are gone through.
+// hostile are requests of the given size, by someone who knows how they are processed.
 var hostile = map[string]struct {
 	size int
 	make func(md pmetric.Metrics, n int)
@@ -145,7 +145,7 @@ var hostile = map[string]struct {
 	}},
 }
 
-// hostileMetric is a gauge's point with a resource of its own.
+// hostileMetric adds a gauge with one point and a resource of its own.
 func hostileMetric(md pmetric.Metrics, change func(pmetric.NumberDataPoint)) {
 	rm := md.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("hostile", "yes")
@@ -154,7 +154,7 @@ func hostileMetric(md pmetric.Metrics, change func(pmetric.NumberDataPoint)) {
 	change(m.SetEmptyGauge().DataPoints().AppendEmpty())
 }
 
-// manyAttributes puts them without a look at those that are there.
+// manyAttributes sets attributes without searching for existing ones.
 func manyAttributes(m pcommon.Map, n int) {
 	raw := make(map[string]any, n)
 	for i := range n {
@@ -163,7 +163,7 @@ func manyAttributes(m pcommon.Map, n int) {
 	must(m.FromRaw(raw))
 }
 
-// wrong is one of the points that should not be.
+// wrong adds one of several invalid points.
 func wrong(md pmetric.Metrics, i int) {
 	floats := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -math.MaxFloat64, math.MaxFloat64, math.Copysign(0, -1), 5e-324}
 	times := []pcommon.Timestamp{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63}
@@ -192,7 +192,7 @@ func wrong(md pmetric.Metrics, i int) {
 			m.Sum().SetAggregationTemporality(temporality)
 			dp = m.Sum().DataPoints().AppendEmpty()
 		}
-		if i%7 != 0 { // else it has no value at all
+		if i%7 != 0 { // otherwise it has no value at all
 			dp.SetDoubleValue(f)
 		}
 		dp.SetTimestamp(at)
@@ -236,7 +236,7 @@ func wrong(md pmetric.Metrics, i int) {
 	}
 }
 
-// neighbour is a request of a tenant who has done nothing.
+// neighbour returns a request of an innocent tenant.
 func neighbour() pmetric.Metrics {
 	var points []point
 	for i := range 10 {
@@ -245,7 +245,8 @@ func neighbour() pmetric.Metrics {
 	return metricsOf(points...)
 }
 
-// TestHostileInput goes in again and again, with others of its kind, and through all that is done with it later.
+// TestHostileInput sends hostile input repeatedly, with others of its kind, and runs everything that processes it
+// later.
 func TestHostileInput(t *testing.T) {
 	for name, h := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +268,7 @@ func TestHostileInput(t *testing.T) {
 				r.epochs(1)
 				r.clock = r.clock.Add(time.Minute)
 				r.flush(t.Context())
-				if round == 3 { // and it is looked at
+				if round == 3 { // and it is displayed
 					view := r.source().Cardinality
 					view.Overview()
 					_, _ = view.Metric("m")

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestHostileInputTakesTimeByItsSize: of eight times as much, as much longer, and not 64 times. It goes by the time of the
-// processor, without what collecting garbage takes, which the machine's other work hardly changes.
+// TestHostileInputTakesTimeByItsSize: input of eight times the size takes about eight times as long, and not 64 times.
+// It measures CPU time without garbage collection, which other work on the machine hardly affects.
 func TestHostileInputTakesTimeByItsSize(t *testing.T) {
 	racetest.Sequential(t)
 	const times, allowed, slack = 8, 4 * 8, 2 * time.Millisecond
@@ -30,7 +30,7 @@ func TestHostileInputTakesTimeByItsSize(t *testing.T) {
 				for range 3 {
 					r := newRig(t, everything)
 					var all []pmetric.Metrics
-					for range 2 { // which are then known
+					for range 2 { // the second one is then known
 						md := pmetric.NewMetrics()
 						h.make(md, n)
 						all = append(all, md)

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// gaugeWith is a point of m, whose attributes are made by put.
+// gaugeWith returns a point of m with the attributes that put sets.
 func gaugeWith(put func(pcommon.Map)) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -27,7 +27,7 @@ func gaugeWith(put func(pcommon.Map)) pmetric.Metrics {
 	return md
 }
 
-// nest puts a value so many lists deep.
+// nest wraps a value into the given number of lists.
 func nest(value pcommon.Value, depth int) pcommon.Value {
 	for range depth {
 		value = value.SetEmptySlice().AppendEmpty()
@@ -35,8 +35,8 @@ func nest(value pcommon.Value, depth int) pcommon.Value {
 	return value
 }
 
-// TestNoValueGetsSeriesPastTheLimit: what foreign data may say about itself is told apart, or the second series of a
-// fingerprint passes without a place.
+// TestNoValueGetsSeriesPastTheLimit: different values must have different fingerprints, otherwise the second series of
+// a fingerprint passes without a place.
 func TestNoValueGetsSeriesPastTheLimit(t *testing.T) {
 	const limit, many = 10, 200
 	for name, put := range map[string]func(pcommon.Value, int){
@@ -58,7 +58,7 @@ func TestNoValueGetsSeriesPastTheLimit(t *testing.T) {
 		},
 		"maps in one list": func(v pcommon.Value, i int) {
 			pairs := v.SetEmptySlice()
-			for bit := range 8 { // which says in which of two maps the value is
+			for bit := range 8 { // says in which of two maps the value is
 				pairs.AppendEmpty().SetEmptyMap().PutEmptyMap([]string{"a", "b"}[i>>bit&1]).PutBool("x", true)
 			}
 		},
@@ -75,7 +75,7 @@ func TestNoValueGetsSeriesPastTheLimit(t *testing.T) {
 	}
 }
 
-// TestAnyTemporalityIsTold: it is a number of 32 bits, and none is taken for a flag of something else.
+// TestAnyTemporalityIsTold: a temporality is a number of 32 bits, and none is mistaken for a flag with another meaning.
 func TestAnyTemporalityIsTold(t *testing.T) {
 	seen := map[uint64]bool{}
 	n := 0
@@ -98,8 +98,8 @@ func TestAnyTemporalityIsTold(t *testing.T) {
 	require.Equal(t, 2*63, n)
 }
 
-// TestSeriesThatCollidedWithoutAKey has a histogram and a sum that a search of a minute found to share a fingerprint when
-// it was made without a key. Added to one output, they stopped the process, or left the rules locked.
+// TestSeriesThatCollidedWithoutAKey has a histogram and a sum with the same fingerprint, found within a minute when
+// fingerprints had no key. Added to one output, they stopped the process, or left the rules locked.
 func TestSeriesThatCollidedWithoutAKey(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})

@@ -18,11 +18,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// node is a value of an attribute, or of what is in one.
+// node is the value of an attribute, or a value within another one.
 type node struct {
-	kind   string // of the JSON of OTLP, "" for none
+	kind   string // as in OTLP's JSON, "" for none
 	scalar string
-	keys   []string // of a map, in which one may be there twice
+	keys   []string // of a map, possibly with duplicates
 	inner  []node
 }
 
@@ -37,7 +37,7 @@ func randomNode(r *rand.Rand, depth int) node {
 	case "boolValue":
 		pick("true", "false")
 	case "intValue":
-		pick(`"0"`, `"1"`, `"-1"`, `"4607182418800017408"`, `"9223372036854775807"`) // among them the bits of 1.0
+		pick(`"0"`, `"1"`, `"-1"`, `"4607182418800017408"`, `"9223372036854775807"`) // including the bits of 1.0
 	case "doubleValue":
 		pick("0", "-0", "1", "-1", `"NaN"`, `"Infinity"`, "5e-324")
 	case "bytesValue":
@@ -54,7 +54,7 @@ func randomNode(r *rand.Rand, depth int) node {
 	return n
 }
 
-// json spells a value out, with the elements of maps in any order.
+// json returns a value as JSON, with the elements of maps in any order.
 func (n node) json(r *rand.Rand) string {
 	switch n.kind {
 	case "":
@@ -81,7 +81,7 @@ func (n node) list(r *rand.Rand) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// spell is the same text for what is the same, and only for that.
+// spell returns the same text for equal values, and only for those.
 func (n node) spell() string {
 	var all []string
 	for i, e := range n.inner {
@@ -97,8 +97,8 @@ func (n node) spell() string {
 	return n.kind + "(" + n.scalar + strings.Join(all, ",") + ")"
 }
 
-// TestFingerprintsAreEqualExactlyOfEqualSeries compares them with an identity that is spelled out, over many series of
-// few and similar values: as attributes of points, scopes and resources.
+// TestFingerprintsAreEqualExactlyOfEqualSeries compares fingerprints with an identity in full, over many series of few
+// and similar values: as attributes of points, scopes and resources.
 func TestFingerprintsAreEqualExactlyOfEqualSeries(t *testing.T) {
 	racetest.Sequential(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -132,7 +132,7 @@ func TestFingerprintsAreEqualExactlyOfEqualSeries(t *testing.T) {
 	require.Greater(t, len(byFingerprint), 1000)
 }
 
-// TestNumbersAreToldByTheirBits: of what is not a number, too.
+// TestNumbersAreToldByTheirBits, including NaNs.
 func TestNumbersAreToldByTheirBits(t *testing.T) {
 	seen := map[uint64]bool{}
 	all := []float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0x7ff8000000000002), math.Inf(1), math.Inf(-1)}

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/siphash"
 )
 
-// testHasher has a key that is the same each time.
+// testHasher has the same key each time.
 func testHasher() *ident.Hasher {
 	h := ident.NewHasher(siphash.NewKey([siphash.KeySize]byte{2, 2, 3}))
 	return &h
@@ -38,7 +38,7 @@ func fingerprintsOf(md pmetric.Metrics) []uint64 {
 	return out
 }
 
-// fingerprint is what recall must come to, whatever the points before were.
+// fingerprint returns the expected fingerprint, whatever the previous points were.
 func fingerprint(metric uint64, attributes pcommon.Map) uint64 {
 	return ident.Settled(ident.Mix(metric, testHasher().Attributes(attributes)))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/stats"
 )
 
-// exploding has n series of a metric with an id, and ten of another.
+// exploding returns n series of a metric with an id, and ten of another.
 func exploding(from, n int) pmetric.Metrics {
 	var points []point
 	for i := range n {
@@ -179,7 +179,8 @@ func TestWhatIfSaysWhatALabelCosts(t *testing.T) {
 	require.ErrorContains(t, err, "unknown")
 }
 
-// TestStatisticsKnowWhatIsAlive lets a series be known for long: it passes without statistics, but for once in a while.
+// TestStatisticsKnowWhatIsAlive has series that have been known for a long time: they pass without statistics, except
+// once in a while.
 func TestStatisticsKnowWhatIsAlive(t *testing.T) {
 	r := newRig(t, func(*Config) {})
 	alive, dead := exploding(0, 300), exploding(1000, 500)
@@ -194,7 +195,7 @@ func TestStatisticsKnowWhatIsAlive(t *testing.T) {
 	require.Equal(t, 310, insight.New(r.Gate).Overview().SampleSize)
 }
 
-// What ended a moment ago is in the statistics still, and so in what they are a part of.
+// Series that ended a moment ago are still in the statistics, so they also count in the totals that these are parts of.
 func TestNothingIsMoreThanAllOfIt(t *testing.T) {
 	f := newFleet(t, func(*Config) {})
 	for n := range 10 {
@@ -245,7 +246,7 @@ func TestWithoutStatisticsOnlyCountersAreTold(t *testing.T) {
 	require.ErrorIs(t, err, insight.ErrNoStatistics)
 }
 
-// registering is a host whose extension shows what components do.
+// registering is a host with an extension that displays components.
 type registering struct {
 	component.Component
 
@@ -277,7 +278,8 @@ func TestItIsShownWhileItRuns(t *testing.T) {
 	require.Empty(t, host.shown)
 }
 
-// TestRatesOfGoneSeriesAndOfPoints: of groups what went is counted, of metrics estimated; points are those of some batches.
+// TestRatesOfGoneSeriesAndOfPoints: series that left are counted for groups and estimated for metrics; points are
+// extrapolated from some batches.
 func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, limited)
@@ -314,7 +316,7 @@ func TestRatesOfGoneSeriesAndOfPoints(t *testing.T) {
 	}
 }
 
-// Metrics that are not among the largest are told of, too, as far as the sample has them.
+// Metrics that are not among the largest are included, too, as far as the sample contains them.
 func TestLabelsOfSmallMetricsAreToldFromTheSample(t *testing.T) {
 	r := newRig(t, func(*Config) {})
 	const metrics = 40

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// anew is a rig with a key of its own, as every process has one that finds none.
+// anew returns a rig with a key of its own, like a process that finds none.
 func anew(t *testing.T, host *memory) (*rig, *observer.ObservedLogs) {
 	r := newRig(t, withStorage(func(c *Config) { c.Memory.MaxSeries = 2 }))
 	r.Hash = ident.NewHasher(store.NewKey())
@@ -45,7 +45,7 @@ func TestTheKeyOutlivesARestart(t *testing.T) {
 	require.Zero(t, logs.Len())
 }
 
-// TestWhatIsOfAnotherKeyIsLeftOut: fingerprints of another key are nobody's, and would only take places.
+// TestWhatIsOfAnotherKeyIsLeftOut: fingerprints with another key belong to no series, and would only take places.
 func TestWhatIsOfAnotherKeyIsLeftOut(t *testing.T) {
 	for name, change := range map[string]func(*memory){
 		"no key":         func(m *memory) { delete(m.data, store.SnapshotKeyOf) },
@@ -73,7 +73,7 @@ func TestWhatIsOfAnotherKeyIsLeftOut(t *testing.T) {
 	}
 }
 
-// withoutKey makes the data what versions without a key have left.
+// withoutKey converts the data to the format of versions without a key.
 func (m *memory) withoutKey() {
 	delete(m.data, store.SnapshotKeyOf)
 	for name, value := range m.data {
@@ -81,7 +81,7 @@ func (m *memory) withoutKey() {
 	}
 }
 
-// TestNothingIsSavedBeforeTheKey, or it would be worth nothing after a restart.
+// TestNothingIsSavedBeforeTheKey: without it, the data would be worthless after a restart.
 func TestNothingIsSavedBeforeTheKey(t *testing.T) {
 	host := newMemory()
 	keyed, err := store.Open(t.Context(), host, store.NewKey())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKnownSeriesWaitForNobody: a sweep has locks, of all shards for all that is known of it, and so may whoever else.
+// TestKnownSeriesWaitForNobody: other goroutines, such as a sweep, may hold the locks, even those of all shards.
 func TestKnownSeriesWaitForNobody(t *testing.T) {
 	for _, epochs := range []int{0, 1} {
 		r := newRig(t, func(c *Config) { threeLimits(c); c.Statistics.Enabled = epochs == 0 })

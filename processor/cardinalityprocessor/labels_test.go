@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// podOf is a series of one of many pods, which are told apart by their resources alone.
+// podOf returns a series of one of many pods, which differ only in their resources.
 func podOf(k kind, i int) point {
 	return point{
 		name: "m", kind: k, attrs: attrs{"route": "/"},
@@ -69,7 +69,7 @@ func TestLimitsOnLabelsOfResources(t *testing.T) {
 	require.Equal(t, []bool{true, true}, r.passes(podOf(delta, 1), podOf(delta, 2)), "no point has it")
 }
 
-// A rule that is for some resources, by a pattern or by what they are not, limits the labels of these.
+// A rule that matches some resources, by a pattern or its negation, limits the labels of these.
 func TestLimitsOnLabelsOfSomeResources(t *testing.T) {
 	for name, match := range map[string]MatchConfig{
 		"regex":    {Resource: map[string]string{"k8s.pod.name": "regex:pod1?[0-9]"}},
@@ -93,7 +93,7 @@ func TestLimitsOnLabelsOfSomeResources(t *testing.T) {
 	}
 }
 
-// A series made of collapsed resources, which comes in again from a Godwit before this one, is the same.
+// A series with a collapsed resource that arrives from another Godwit upstream is the same series as the one made here.
 func TestCollapsedResourcesAreKnownAgain(t *testing.T) {
 	r := newRig(t, overflowing(0, func(rule *RuleConfig) { rule.LabelLimits = map[string]int{"k8s.pod.uid": 0} }))
 	same := func(i int) point {
@@ -109,7 +109,7 @@ func TestCollapsedResourcesAreKnownAgain(t *testing.T) {
 	require.Equal(t, int64(11), n)
 }
 
-// One series that brings two new values must not take two places where there is one.
+// A series with two new values must not take two places if there is only one.
 func TestASeriesWithAValueOnEachSide(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Rules = []RuleConfig{{Name: "r", LabelLimits: map[string]int{"k": 3}}}
@@ -123,7 +123,7 @@ func TestASeriesWithAValueOnEachSide(t *testing.T) {
 	requireWithinLimits(t, r)
 }
 
-// Labels that explode together are collapsed together, as many as it takes.
+// Labels that explode together are collapsed together, as many as necessary.
 func TestResourcesThatExplodeAreCollapsed(t *testing.T) {
 	r := newRig(t, worst)
 	start, passed := r.clock, 0

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// parting is what becomes of each further point of a series that lost its place.
+// parting is the result of each further point of a series that lost its place.
 var parting = map[kind][]string{
 	gauge:       {"mark", "", ""},
 	upDown:      {"mark", "", ""},
@@ -30,7 +30,7 @@ var parting = map[kind][]string{
 	exponential: {"", ""},
 }
 
-// fate is what becomes of a point.
+// fate returns the result of a point.
 func (r *rig) fate(p point) string {
 	r.clock = r.clock.Add(time.Second)
 	md := r.consume(r.timed(p, time.Unix(996_400, 0), r.clock, r.clock.Unix()))
@@ -99,7 +99,7 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 	},
 }
 
-// A series that loses its place says exactly once that it ends, whatever took it, and wherever its points go.
+// A series that loses its place ends exactly once, for any reason, and wherever its points go.
 func TestLastPoint(t *testing.T) {
 	for why, demote := range demoted {
 		for _, onExceed := range []string{"drop", "overflow", "collapse"} {
@@ -132,7 +132,7 @@ func TestLastPoint(t *testing.T) {
 	}
 }
 
-// A label that has too many values by the time that a series comes back is collapsed, and the series says that it ends.
+// If a label has too many values when a series comes back, it is collapsed, and the series ends.
 func TestLastPointOfCollapsed(t *testing.T) {
 	for k := range kinds {
 		r := newRig(t, overflowing(10, func(rule *RuleConfig) {
@@ -150,13 +150,13 @@ func TestLastPointOfCollapsed(t *testing.T) {
 	}
 }
 
-// The value that a counter says last is what its growth elsewhere is counted from: nothing is lost, nothing counts twice.
+// A counter's growth elsewhere is counted from its last value: nothing is lost, nothing counts twice.
 func TestLastPointIsTheBaseline(t *testing.T) {
 	for why, demote := range demoted {
 		p := aSeries(0)
 		r := demote(t, p, overflowing(2))
 		r.flushed(0)
-		start := r.clock.Add(-time.Minute) // young: all of it would count
+		start := r.clock.Add(-time.Minute) // recent: everything would count
 		send := func(n int64) {
 			r.clock = r.clock.Add(time.Second)
 			r.consume(r.timed(p, start, r.clock, n))
@@ -174,8 +174,7 @@ func TestLastPointIsTheBaseline(t *testing.T) {
 	}
 }
 
-// What was counted as a series of its own is not counted from its beginning elsewhere, even if there was no memory for it
-// at first.
+// A series that passed by itself is not counted from its start elsewhere, even if there was no memory for it at first.
 func TestLastPointWithoutMemoryIsNotCountedTwice(t *testing.T) {
 	p := aSeries(0)
 	r := demoted["idle"](t, p, overflowing(2))
@@ -228,7 +227,7 @@ func TestNoLastPointWithoutNeed(t *testing.T) {
 	})
 }
 
-// Those who left and do not come back are forgotten, and take no more memory than a quarter of the others before.
+// Series that left and do not come back are forgotten, and take no more memory than a quarter of the others before.
 func TestWhoLeftIsForgotten(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Memory.MaxSeries = 400 })
 	for round := range 5 {
@@ -244,7 +243,7 @@ func TestWhoLeftIsForgotten(t *testing.T) {
 	require.Zero(t, r.Limiter.Series.Len())
 }
 
-// A series made here says once that it ends, and is asked to again when that was not taken.
+// A series made here ends once, and the end is sent again if it was not accepted.
 func TestEndMarkersOfWhatIsMadeHere(t *testing.T) {
 	for k := range kinds {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameLast }))

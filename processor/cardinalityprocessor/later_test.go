@@ -15,7 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// TestWhatALaterVersionHasSavedIsKept: who goes back to this one, and then again to that, has lost nothing that this one has written over.
+// TestWhatALaterVersionHasSavedIsKept: after a downgrade and another upgrade, the later version finds its data as it
+// was.
 func TestWhatALaterVersionHasSavedIsKept(t *testing.T) {
 	config := withStorage(aggregating(AggregateConfig{By: []string{}}, func(r *RuleConfig) { r.Match.Metric = "hits" }))
 	for _, now := range [][2]string{{"cardinality 3\n", "cardinality 12\n"}, {"key 1\n", "key 2\n"}} {

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// overflowed is a processor that has added up points of all kinds.
+// overflowed returns a processor that has added up points of all kinds.
 func overflowed(t testing.TB) *rig {
 	r := newRig(t, overflowing(1, func(c *RuleConfig) { c.Exceed.Gauge = "last"; c.GroupBy = []string{"metric"} }))
 	for k := range kinds {
@@ -43,7 +43,7 @@ func onlyMetricOf(md pmetric.Metrics) pmetric.Metric {
 	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 }
 
-// TestLedgerHasAll: what is restored is what there was, gauges excepted, and deltas unless the process ended well.
+// TestLedgerHasAll: everything is restored, except gauges, and deltas unless the process was shut down properly.
 func TestLedgerHasAll(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		r := overflowed(t)
@@ -95,7 +95,7 @@ func TestDamagedLedgerIsLeftOut(t *testing.T) {
 	require.Empty(t, after.Overflow.Outputs)
 }
 
-// TestLastWordIsSaidAgain: a series made here that will not grow any more is sent until it was taken.
+// TestLastWordIsSaidAgain: a series made here that will not grow any more is sent until it was accepted.
 func TestLastWordIsSaidAgain(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "m", kind: cumulative, attrs: attrs{"i": "first"}})
@@ -114,7 +114,7 @@ func TestLastWordIsSaidAgain(t *testing.T) {
 	require.Zero(t, r.flushed(time.Minute).DataPointCount())
 }
 
-// FuzzLedger: whatever is in it, it does not panic, and neither does what goes on with it.
+// FuzzLedger: no ledger causes a panic, neither when it is restored nor later.
 func FuzzLedger(f *testing.F) {
 	r := overflowed(f)
 	for _, closed := range []bool{false, true} {

@@ -33,10 +33,10 @@ type lender struct {
 	shape  pageShape
 	md     pmetric.Metrics
 	loan   *handback.Loan
-	points []pcommon.Map // where they are
+	points []pcommon.Map // their addresses
 }
 
-// pageShape is what a target shows: by metric, the user that each of its points is about.
+// pageShape describes a target's page: by metric, the user of each of its points.
 type pageShape struct {
 	users [][]string
 	from  int // the target
@@ -79,7 +79,7 @@ func appendPoints(to, from pmetric.Metric) {
 	}
 }
 
-// fill gives all points values, as a receiver does, and the resources their target.
+// fill sets the values of all points, like a receiver, and the target of the resources.
 func (s pageShape) fill(md pmetric.Metrics, start, now time.Time, round uint64, ends func(metric, i int) bool) {
 	since, at := pcommon.NewTimestampFromTime(start), pcommon.NewTimestampFromTime(now)
 	metric := 0
@@ -128,7 +128,7 @@ func (s pageShape) fill(md pmetric.Metrics, start, now time.Time, round uint64, 
 	}
 }
 
-// fillNumber leaves the flags of what has a value alone, as the receiver does.
+// fillNumber leaves the flags of points with a value unchanged, like the receiver.
 func fillNumber(dp pmetric.NumberDataPoint, since, at pcommon.Timestamp, n uint64, flags pmetric.DataPointFlags) {
 	dp.SetStartTimestamp(since)
 	dp.SetTimestamp(at)
@@ -138,11 +138,11 @@ func fillNumber(dp pmetric.NumberDataPoint, since, at pcommon.Timestamp, n uint6
 	}
 	dp.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
 	if flags.NoRecordedValue() {
-		dp.Exemplars().AppendEmpty() // by which this knows its own
+		dp.Exemplars().AppendEmpty() // marks its own points
 	}
 }
 
-// renew has the memory made anew, with a loan of its own.
+// renew allocates new memory, with a loan of its own.
 func (l *lender) renew() {
 	l.md, l.loan = l.shape.make(), new(handback.Loan)
 	l.points = addresses(l.md)
@@ -161,8 +161,8 @@ func addresses(md pmetric.Metrics) (all []pcommon.Map) {
 	return all
 }
 
-// Metrics that are lent are decided about as those that are given away, whatever is done with them and however often memory
-// and series change places; and they are afterwards what they were.
+// Borrowed metrics get the same decisions as metrics that are passed without a loan, whatever happens to them and
+// however often memory and series change; and afterwards they are unchanged.
 func TestWhatIsLentIsDecidedAboutAlike(t *testing.T) {
 	racetest.Sequential(t)
 	hits, hidden, whole := 0, 0, int64(0)
@@ -219,15 +219,15 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 	reshape()
 	lent.renew()
 	start, restless := given.clock, 13
-	if seed%2 == 1 { // pages come long enough to be familiar
+	if seed%2 == 1 { // pages stay the same long enough to be familiar
 		restless = 60
 	}
 	for round := range uint64(120) {
 		switch random.IntN(restless) {
-		case 0: // other series, in memory of their own
+		case 0: // other series, in new memory
 			reshape()
 			lent.renew()
-		case 1: // other series in the same memory, of which the receiver knows
+		case 1: // other series in the same memory, with notice by the receiver
 			at := random.IntN(len(lent.shape.users))
 			for i := range lent.shape.users[at] {
 				name := "other" + strconv.Itoa(i) + user()
@@ -235,18 +235,18 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 			}
 			rename(lent.md, lent.shape)
 			lent.loan.Forget()
-		case 2: // the order of series changes, and nobody says so: they have other places
+		case 2: // the order of series changes without notice, so they have other addresses
 			at := random.IntN(len(lent.shape.users))
 			slices.Reverse(lent.shape.users[at])
 			lent.md = lent.shape.make()
 			lent.points = addresses(lent.md)
-		case 4: // or other series are in the same memory
+		case 4: // other series in the same memory without notice
 			at := random.IntN(len(lent.shape.users))
 			for i := range lent.shape.users[at] {
 				lent.shape.users[at][i] = "secret" + strconv.Itoa(i) + user()
 			}
 			rename(lent.md, lent.shape)
-		case 3: // it is poisoned, and made anew
+		case 3: // it is poisoned, and allocated again
 			handback.Overwrite(lent.md)
 			lent.renew()
 		case 5: // other limits
@@ -271,7 +271,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 		require.True(t, bytes.Equal(encode(fresh), encode(lent.md)), "round %d: what comes in", round)
 		passed = [2][]byte{}
 		points := lent.md.DataPointCount()
-		refused = given.front.ConsumeMetrics(t.Context(), fresh) // nobody is asked if nothing is left
+		refused = given.front.ConsumeMetrics(t.Context(), fresh) // the next consumer is not called if nothing is left
 		notes, _ := lent.loan.Note(lent.Gate).(*ident.Hints)
 		require.Equal(t, refused, lent.front.ConsumeMetrics(handback.Lend(t.Context(), lent.loan, lent.md), lent.md))
 		require.True(t, bytes.Equal(passed[0], passed[1]), "round %d: what is passed on", round)
@@ -303,7 +303,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 	return lent.Familiar.Passed.Load()
 }
 
-// What a rule begins to aggregate says its end with one more point than came in, which does not go back to the receiver.
+// When a rule begins to aggregate, the end of a series is an additional point, which does not go back to the receiver.
 func TestALoanGoesBackWithoutWhatWasAdded(t *testing.T) {
 	lent := &lender{piped: newPiped(t, func(*Config) {})}
 	lent.shape.users = [][]string{{"a"}, {"a", "b"}, {"a"}, {"a"}, {"a", "b", "c"}}
@@ -327,7 +327,7 @@ func TestALoanGoesBackWithoutWhatWasAdded(t *testing.T) {
 	}
 }
 
-// rename gives points of the same memory other attributes.
+// rename sets other attributes on points in the same memory.
 func rename(md pmetric.Metrics, s pageShape) {
 	metric := 0
 	for _, rm := range md.ResourceMetrics().All() {
@@ -353,7 +353,7 @@ func flushedTexts(t *testing.T, r *rig) (all []string) {
 	return all
 }
 
-// What comes without a loan, or is a copy of what is lent, belongs to the next consumer: nothing is put back into it.
+// Metrics without a loan, or copies of borrowed ones, belong to the next consumer: nothing is restored in them.
 func TestNothingIsPutBackIntoWhatWasGivenAway(t *testing.T) {
 	p := newPiped(t, overflowing(1))
 	of := func() pmetric.Metrics { return metricsOf(aSeries(1), aSeries(2)) }
@@ -366,7 +366,7 @@ func TestNothingIsPutBackIntoWhatWasGivenAway(t *testing.T) {
 	require.NoError(t, p.front.ConsumeMetrics(ctx, copied))
 	require.Equal(t, 1, copied.DataPointCount())
 
-	p.err = errBusy // who refuses may keep it, to try again
+	p.err = errBusy // a consumer that refuses may keep it for a retry
 	require.ErrorIs(t, p.front.ConsumeMetrics(ctx, lent), errBusy)
 	require.Equal(t, 1, lent.DataPointCount())
 
@@ -377,7 +377,8 @@ func TestNothingIsPutBackIntoWhatWasGivenAway(t *testing.T) {
 	require.Len(t, p.sink.AllMetrics(), 3)
 }
 
-// Two processors on one road each hide what is theirs, and know points again that the other one has hidden others between.
+// Two processors in one pipeline each hide points of their own, and recognize points even if the other one has hidden
+// others in between.
 func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 	first, second := newPiped(t, overflowing(3)), newPiped(t, overflowing(2))
 	var seen []string
@@ -393,7 +394,7 @@ func TestLoansPassThroughSeveralProcessors(t *testing.T) {
 	}
 }
 
-// A hint is for the attributes that it was made of, and one of a name for that name, whoever changes what.
+// A hint is only valid for the attributes it was made from, and one of a name only for that name, whatever changes.
 func TestHintsAreForWhatTheyWereMadeOf(t *testing.T) {
 	h := testHasher()
 	one, two := attributesOf(attrs{"a": "1"}), attributesOf(attrs{"a": "2", "b": "3"})

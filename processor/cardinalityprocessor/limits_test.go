@@ -317,7 +317,7 @@ func testDryRun(t *testing.T, onExceed []string) {
 			points[i] = s.point()
 		}
 		md := metricsOf(points...)
-		md.MarkReadOnly() // a write would panic
+		md.MarkReadOnly() // writing to it would panic
 		before, err := marshaler.MarshalMetrics(md)
 		require.NoError(t, err)
 		after, err := marshaler.MarshalMetrics(r.consume(md))

@@ -16,11 +16,11 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// watched has rules for what comes and for what does not.
+// watched has rules that match incoming series and rules that do not.
 func watched(t *testing.T, rules ...RuleConfig) *rig {
 	r := newRig(t, func(c *Config) {
 		c.IdleTimeout = time.Hour
-		c.Statistics.Enabled = false // or known series would be looked at now and then
+		c.Statistics.Enabled = false // otherwise known series would be looked at now and then
 		c.Rules = rules
 	})
 	require.NoError(t, r.begin(componenttest.NewNopHost()))
@@ -31,7 +31,7 @@ func (r *rig) silence(rule string) time.Duration {
 	return time.Duration(r.gauge("rule_silence", rule)) * time.Second
 }
 
-// A rule is alive while it has series, though nobody asks it about them, and silent from then on.
+// A rule is alive while it has series, even if it is not evaluated for them, and silent from then on.
 func TestRuleWithoutMatchesIsTold(t *testing.T) {
 	r := watched(
 		t,
@@ -72,7 +72,7 @@ func TestRuleWithoutMatchesIsTold(t *testing.T) {
 	require.Zero(t, sumOf(got, attrs{"rule": policy.RuleTotal}), "nobody wrote that")
 }
 
-// A rule that rejects all that it matches, or whose series are counted elsewhere for ever, is not silent.
+// A rule that rejects everything it matches, or whose series are always counted elsewhere, is not silent.
 func TestRuleThatOnlyRejectsIsAlive(t *testing.T) {
 	for _, onExceed := range []string{"drop", "overflow"} {
 		r := watched(t,
@@ -88,7 +88,7 @@ func TestRuleThatOnlyRejectsIsAlive(t *testing.T) {
 	}
 }
 
-// What a rule has matched is remembered as long as it is defined the same.
+// Whether a rule has matched is remembered as long as its definition is the same.
 func TestSilenceOutlivesOtherRules(t *testing.T) {
 	dead := RuleConfig{Name: "dead", Match: MatchConfig{Metric: "x"}, MaxSeries: 5}
 	r := watched(t, dead)
@@ -102,7 +102,7 @@ func TestSilenceOutlivesOtherRules(t *testing.T) {
 	require.Equal(t, time.Hour, r.silence("new"))
 }
 
-// All that is measured of a rule says whose it is, and so does what is shown of it.
+// All metrics of a rule have its owner, and so does what is displayed.
 func TestOwnersAreTold(t *testing.T) {
 	owner := map[string]string{"team": "web", "page": "no"}
 	r := watched(t, RuleConfig{Name: "r", MaxSeries: 1, Owner: owner}, RuleConfig{Name: "dead", Match: MatchConfig{Metric: "x"}, Owner: owner})

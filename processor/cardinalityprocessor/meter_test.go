@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
-// What all processors are measured by is here what it is in the Collector's helper: names, attributes, numbers and events.
+// The metrics of all processors are the same as those of the Collector's helper: names, attributes, values and events.
 func TestItIsMeasuredAsOthersAre(t *testing.T) {
 	type event struct {
 		name string
@@ -41,7 +41,7 @@ func TestItIsMeasuredAsOthersAre(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 		ctx, span := set.TracerProvider.Tracer("").Start(t.Context(), "scrape")
-		for i := range 3 { // the last finds no room
+		for i := range 3 { // the last one gets no place
 			require.NoError(t, p.ConsumeMetrics(ctx, metricsOf(aSeries(i), aSeries(i+1))))
 		}
 		span.End()

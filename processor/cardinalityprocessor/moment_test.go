@@ -31,8 +31,8 @@ func TestEpochsOfSeriesBeginEarly(t *testing.T) {
 	require.Equal(t, uint32(7), half.EpochOf(1))
 }
 
-// TestNoBatchIsTheFirstOfAnEpoch: each one notes that its part of the series is alive, and statistics look at a part of
-// that. When all come again and again, no batch has twice what is even.
+// TestNoBatchIsTheFirstOfAnEpoch: each batch marks its share of the series as alive, and statistics look at a part of
+// those. If all series are sent again and again, no batch has more than twice the average.
 func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
 	racetest.Sequential(t)
 	const batches, points = 64, 20_000
@@ -58,7 +58,7 @@ func TestNoBatchIsTheFirstOfAnEpoch(t *testing.T) {
 	}
 }
 
-// outdated is how many series were not seen in the epoch that they are in, and how many of these statistics will look at.
+// outdated returns how many series were not seen in their current epoch, and how many of these statistics will look at.
 func (r *rig) outdated() (n, due int) {
 	now := r.Limiter.Now()
 	for i := range r.Limiter.Shards() {
@@ -75,14 +75,14 @@ func (r *rig) outdated() (n, due int) {
 	return n, due
 }
 
-// TestSeriesLiveForTheirTime: whenever in an epoch one was seen, it has its place for the idle timeout, and not for much
-// longer.
+// TestSeriesLiveForTheirTime: a series keeps its place for the idle timeout, and not much longer, whenever in an epoch
+// it was seen.
 func TestSeriesLiveForTheirTime(t *testing.T) {
 	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 3))
 	tab, seen := series.NewTable(10_000), map[uint64]int{}
 	shards := len(tab.Shards)
-	for i := range shards { // as when it was fuller once: they are swept at different times
+	for i := range shards { // as if it had been fuller before: they are swept at different times
 		tab.Widths[i].Store(0)
 	}
 	for sweep := range (2*moment.IdleEpochs + 6) * shards {
@@ -109,7 +109,8 @@ func TestSeriesLiveForTheirTime(t *testing.T) {
 	require.Empty(t, seen)
 }
 
-// TestValuesOutliveTheirSeries: one that comes back at the last moment finds its value, so that no other has its place.
+// TestValuesOutliveTheirSeries: a series that comes back at the last moment still has its value, so no other value
+// takes its place.
 func TestValuesOutliveTheirSeries(t *testing.T) {
 	racetest.Sequential(t)
 	for i := range 30 {

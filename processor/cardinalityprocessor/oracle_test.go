@@ -14,15 +14,15 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// oracle is a limiter written from the same rules in the most obvious way: maps from spelled-out identities, and all
-// counting by walking them. It shares no code with the real one beyond the configuration.
+// oracle implements the same rules in the most obvious way: with maps of identities in full, and by counting all series
+// each time. It shares no code with the real limiter except the configuration.
 type oracle struct {
 	cfg        *Config
 	epoch      int
 	generation int
-	since      map[string]int // the generation that a limit dates from, by its definition
+	since      map[string]int // the generation that a limit was added in, by its definition
 	series     map[string]*oracleSeries
-	values     map[string]int // the epoch that a label value was last seen in
+	values     map[string]int // the epoch in which a label value was last seen
 	left       map[string]*oracleLeft
 }
 
@@ -43,7 +43,7 @@ func newOracle(cfg *Config) *oracle {
 	return o
 }
 
-// reload changes the rules. What is defined as before keeps its count.
+// reload changes the rules. Limits with an unchanged definition keep their counts.
 func (o *oracle) reload(cfg *Config) {
 	o.cfg = cfg
 	o.generation++
@@ -59,8 +59,8 @@ func (o *oracle) reload(cfg *Config) {
 	o.since = since
 }
 
-// restart forgets when series were last seen, and under which rules, except that they are older than those of now. What
-// was not wholly counted before counts as a new limit.
+// restart forgets when series were last seen, and under which rules, except that they are older than the current ones.
+// Limits that were not completely counted before count as new.
 func (o *oracle) restart() {
 	oldest := o.generation
 	for _, s := range o.series {
@@ -128,7 +128,7 @@ func (o *oracle) tick() {
 	o.epoch++
 }
 
-// admit reports whether a point's series has a place, or if not, whether it says that it ends, with its value or without.
+// admit reports whether a point's series has a place, and otherwise whether the series ends, with its value or without.
 func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	for _, e := range o.cfg.Exempt {
 		if fits(e, p) {
@@ -184,7 +184,7 @@ func (o *oracle) admit(p point) (admitted, value, mark bool) {
 	return true, false, false
 }
 
-// lastPoint: a counter says its value, then that it has none; a gauge only that; a delta nothing.
+// lastPoint: a counter sends its value, and then its end; a gauge only its end; a delta nothing.
 func (o *oracle) lastPoint(p point, id string) (value, mark bool) {
 	left := o.left[id]
 	if left == nil {
@@ -214,7 +214,7 @@ func (o *oracle) count(group string) int {
 	return n
 }
 
-// pending is how many series may belong to a limit without having been counted there.
+// pending returns how many series may belong to a limit without having been counted there.
 func (o *oracle) pending(definition string) int {
 	n := 0
 	for _, s := range o.series {
@@ -246,7 +246,7 @@ func fits(m MatchConfig, p point) bool {
 	return true
 }
 
-// like reports whether what is there, or is not, fits a pattern.
+// like reports whether a value, or a missing one, matches a pattern.
 func like(pattern, s string, there bool) bool {
 	if of, ok := strings.CutPrefix(pattern, "not:"); ok {
 		return !like(of, s, there)
@@ -260,7 +260,7 @@ func like(pattern, s string, there bool) bool {
 	return there && pattern == s
 }
 
-// valuesUnder are the values that a limit on a label sees, those of the point first.
+// valuesUnder returns the values that a limit of a label applies to, those of the point first.
 func valuesUnder(label string, p point) (values []any) {
 	key, ofResource := strings.CutPrefix(label, "resource:")
 	key, ofPoint := strings.CutPrefix(key, "attribute:")

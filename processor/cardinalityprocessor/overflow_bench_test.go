@@ -17,11 +17,12 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// TestHistogramsGoOnInTheirMemory: what a member says is written where it said the last, and what it has grown by is the batch's.
+// TestHistogramsGoOnInTheirMemory: a member's new value overwrites its last one, and its growth is in the memory of the
+// batch.
 func TestHistogramsGoOnInTheirMemory(t *testing.T) {
 	racetest.Sequential(t)
 	const points = 1000
-	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Mode = policy.ModeDryRun }) // the same points come again
+	r := newRig(t, func(c *Config) { overflowing(1)(c); c.Mode = policy.ModeDryRun }) // the same points are sent again
 	r.send(point{name: "other"})
 	md := metricsOf(point{name: "m", kind: histogram, attrs: attrs{"id": int64(0)}})
 	m := onlyMetricOf(md)
@@ -45,8 +46,8 @@ func TestHistogramsGoOnInTheirMemory(t *testing.T) {
 	require.Equal(t, int64(points), r.gauge("overflow_members", ""))
 }
 
-// BenchmarkOverflow is the cost of points that are added to a series made here: deltas, of which nothing else is kept, and
-// counters and histograms, whose last values are.
+// BenchmarkOverflow measures points that are added to a series made here: deltas, without further state, and counters
+// and histograms, with their last values.
 func BenchmarkOverflow(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -64,9 +64,9 @@ func TestCollapse(t *testing.T) {
 		return r.consume(r.timed(p, r.clock, r.clock, n)).DataPointCount()
 	}
 	require.Equal(t, 1, send("u1", "/a", 1))
-	require.Equal(t, 0, send("u2", "/a", 10)) // user collapsed
+	require.Equal(t, 0, send("u2", "/a", 10)) // user is collapsed
 	require.Equal(t, 0, send("u3", "/a", 20)) // the same
-	require.Equal(t, 0, send("u4", "/b", 30)) // user collapsed, another series
+	require.Equal(t, 0, send("u4", "/b", 30)) // user is collapsed, another series
 	require.Equal(t, 0, send("u5", "/c", 40)) // route is over its limit, too; no place for a fourth series
 	points := onlyMetric(t, r.flushed(time.Minute)).Sum().DataPoints()
 	got := map[string]int64{}
@@ -84,12 +84,12 @@ func TestCollapse(t *testing.T) {
 	requireWithinLimits(t, r)
 }
 
-// What comes in with the identity of a series made here is added to it: there must not be two.
+// An incoming series with the identity of a series made here is added to it: there must not be two.
 func TestIncomingOverflowSeriesIsAdded(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		r := newRig(t, overflowing(1))
 		cascade := point{name: "m", kind: delta, attrs: attrs{"otel.metric.overflow": true}}
-		if before { // even when it had a place before
+		if before { // even if it had a place before
 			require.Equal(t, 1, r.consume(r.timed(cascade, r.clock, r.clock, 7)).DataPointCount())
 		} else {
 			r.send(point{name: "other"})
@@ -149,8 +149,8 @@ func TestDryRunForeseesTheActions(t *testing.T) {
 	require.Zero(t, r.flushed(time.Second).DataPointCount())
 }
 
-// TestDryRunCountsTheSame: for what is decided it makes no difference whether it is done. What is added to others stays with
-// them, what lost its place and comes back finds none, and so on.
+// TestDryRunCountsTheSame: decisions do not depend on whether they are carried out. Members stay members, series that
+// lost their place and come back get none, and so on.
 func TestDryRunCountsTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range seeds(t, 6) {
@@ -203,7 +203,7 @@ func TestDryRunCountsTheSame(t *testing.T) {
 	}
 }
 
-// TestOverflowUnderConcurrency: the same series from several sides, flushes and expiry beside them.
+// TestOverflowUnderConcurrency: the same series from several goroutines, with flushes and expiry at the same time.
 func TestOverflowUnderConcurrency(t *testing.T) {
 	const writers, rounds = 3, 100
 	r := newRig(t, overflowing(2, func(rule *RuleConfig) {

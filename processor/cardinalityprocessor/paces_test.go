@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// One tenant that sends new series all the time takes the new series of a rule from nobody else, whatever the rule groups by.
+// A tenant that sends new series all the time does not take the new series of a rule from other tenants, whatever the
+// rule groups by.
 func TestAFloodOfOneTenantLeavesNewSeriesToOthers(t *testing.T) {
 	racetest.Sequential(t)
 	for _, groupBy := range [][]string{nil, {"metric"}, {"tenant"}} {
@@ -56,7 +57,7 @@ func TestAFloodOfOneTenantLeavesNewSeriesToOthers(t *testing.T) {
 	}
 }
 
-// The series of a quiet tenant wait for their turn, although another's have been too many for long.
+// The series of a quiet tenant wait for their turn, even if another one has exceeded the rate for a long time.
 func TestAnotherTenantsFloodIsNoReasonToStopWaiting(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Tenant.From = []string{"metadata:flock"}

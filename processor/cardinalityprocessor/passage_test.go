@@ -24,13 +24,13 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// piped is a processor as a pipeline has it, with what comes after it.
+// piped is a processor in a pipeline, with its next consumer.
 type piped struct {
 	*rig
 
 	front processor.Metrics
-	err   error                 // what the next consumer says
-	seen  func(pmetric.Metrics) // what it does before
+	err   error                 // what the next consumer returns
+	seen  func(pmetric.Metrics) // what it calls before
 }
 
 func newPiped(t testing.TB, change func(*Config)) *piped {
@@ -39,7 +39,7 @@ func newPiped(t testing.TB, change func(*Config)) *piped {
 	return p
 }
 
-// pipe puts the present process into the pipeline.
+// pipe puts the current process into the pipeline.
 func (p *piped) pipe() {
 	next, err := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
 		p.seen(md)
@@ -55,7 +55,7 @@ func (p *piped) pipe() {
 
 var errBusy = errors.New("sending queue is full")
 
-// A batch that is refused has not been: what was to be added is added once, by the batch that is accepted.
+// A refused batch does not count: its values are added once, by the batch that is accepted.
 func TestRefusedBatchesAddNothing(t *testing.T) {
 	for _, k := range []kind{cumulative, delta, upDown, histogram, exponential, summary, gauge} {
 		for _, refusal := range []error{errBusy, consumererror.NewPermanent(errBusy)} {
@@ -100,7 +100,7 @@ func TestRefusedBatchesAddNothing(t *testing.T) {
 	}
 }
 
-// Whoever does not send a refused batch again loses nothing of what is cumulative: the next value has it.
+// If a refused batch is not retried, no cumulative value is lost: the next one includes it.
 func TestCumulativeValuesOutliveABatchThatIsGivenUp(t *testing.T) {
 	p := newPiped(t, overflowing(1))
 	other := point{name: "other"}
@@ -124,7 +124,8 @@ func TestCumulativeValuesOutliveABatchThatIsGivenUp(t *testing.T) {
 	require.Equal(t, int64(11), n)
 }
 
-// No lock is held while the next consumer has a batch, and batches may be accepted in another order than they came in.
+// No lock is held while the next consumer has a batch, and batches may be accepted in a different order than they
+// arrived in.
 func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 	for _, refused := range []int{-1, 0, 1} {
 		p := newPiped(t, overflowing(1))
@@ -151,7 +152,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 			go func() { said <- front.ConsumeMetrics(context.Background(), md) }()
 			verdicts = append(verdicts, <-came)
 		}
-		p.flush(t.Context()) // nobody waits for the next consumer
+		p.flush(t.Context()) // does not wait for the next consumer
 		p.epochs(1)
 		p.Apply(p.cfg)
 		for _, i := range []int{1, 0} {
@@ -176,7 +177,7 @@ func TestBatchesAreAcceptedInAnyOrder(t *testing.T) {
 	}
 }
 
-// What a series that lost its place says, it says in a batch that is accepted.
+// The last points of a series that lost its place are sent in a batch that is accepted.
 func TestLastPointsAreSaidUntilTheyWereAccepted(t *testing.T) {
 	for _, k := range []kind{gauge, cumulative, upDown, histogram} {
 		p := newPiped(t, overflowing(1))
@@ -223,7 +224,7 @@ func TestLastPointsAreSaidUntilTheyWereAccepted(t *testing.T) {
 	}
 }
 
-// Rates are for what passed: a batch that is refused gives back what it has paid.
+// Rates count points that passed: a refused batch gives back its tokens.
 func TestRefusedBatchesUseUpNoRate(t *testing.T) {
 	p := newPiped(t, func(c *Config) {
 		c.Rules = []RuleConfig{{Name: "a", MaxPointsPerSecond: 1}, {Name: "b", GroupBy: []string{"attribute:i"}, MaxPointsPerSecond: 100}}
@@ -249,7 +250,7 @@ func TestRefusedBatchesUseUpNoRate(t *testing.T) {
 	require.Equal(t, int64(30), p.rejected("a", "points_rate", "drop"))
 }
 
-// The next consumer may do with a batch what it likes, and panic, too.
+// The next consumer may do anything with a batch, including panic.
 func TestBatchesBelongToTheNextConsumer(t *testing.T) {
 	spoil := func(md pmetric.Metrics) {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -311,7 +312,7 @@ func onlyResource(md pmetric.Metrics) pmetric.ResourceMetrics {
 	return md.ResourceMetrics().At(0)
 }
 
-// Time goes on while the next consumer is busy with a flush.
+// Time advances while the next consumer is busy with a flush.
 func TestABlockedFlushDoesNotStopTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Opening a pipe waits for somebody who writes into it, and so would the shutdown.
+// Opening a named pipe waits for a writer, and so would Shutdown.
 func TestRulesAreNotReadFromAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// instance has the pipelines of an instance, as the Collector's has.
+// instance has the pipelines of an instance, like the Collector's type.
 type instance []string
 
 func (i instance) AllPipelineIDs(f func(id pipeline.ID) bool) {
@@ -30,7 +30,7 @@ func (i instance) AllPipelineIDs(f func(id pipeline.ID) bool) {
 	}
 }
 
-// startHost is what an instance is started with.
+// startHost is the host that an instance is started with.
 type startHost struct {
 	component.Host
 
@@ -61,7 +61,7 @@ func TestPipelineOfAnInstance(t *testing.T) {
 	}
 }
 
-// lockedFiles is a storage as files are: each can be opened once at a time.
+// lockedFiles is a storage like files: each can only be opened once at a time.
 type lockedFiles struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -131,7 +131,7 @@ func TestEachPipelineKeepsItsState(t *testing.T) {
 	stop(after)
 }
 
-// TestAFailedStartLetsGoOfTheStorage: the next one must be able to open it, and finds it as it was.
+// TestAFailedStartLetsGoOfTheStorage: the next start must be able to open it, and finds it as it was.
 func TestAFailedStartLetsGoOfTheStorage(t *testing.T) {
 	files := &lockedFiles{files: map[string]*memory{}, open: map[string]bool{}}
 	start := func() (*rig, error) {

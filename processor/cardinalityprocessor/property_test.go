@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// schedule makes up points and rules. The same seed makes up the same.
+// schedule generates points and rules, which follow from a seed.
 type schedule struct{ *rand.Rand }
 
 func newSchedule(seed uint64) schedule { return schedule{rand.New(rand.NewPCG(seed, 99))} }
@@ -97,8 +97,8 @@ func (s schedule) config() *Config {
 	return cfg
 }
 
-// TestAgreesWithOracle: whatever comes, in whatever order, over expiry, new rules and restarts, exactly those points pass
-// that the obvious limiter lets pass.
+// TestAgreesWithOracle: for any input, in any order, with expiry, new rules and restarts, exactly those points pass
+// that pass the oracle.
 func TestAgreesWithOracle(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range seeds(t, 25) {
@@ -117,7 +117,7 @@ func agree(t *testing.T, seed uint64) {
 	r := newRig(t, func(c *Config) { *c = *cfg })
 	r.Limiter.Groups.MaxLeft = 1000
 	o := newOracle(cfg)
-	alive := map[string]int{} // by identity, the epoch they were last let through in
+	alive := map[string]int{} // by identity, the epoch in which they last passed
 	for step := range 150 {
 		switch {
 		case s.IntN(4) == 0:
@@ -127,7 +127,7 @@ func agree(t *testing.T, seed uint64) {
 			}
 		case s.IntN(25) == 0:
 			next := s.config()
-			if s.IntN(2) == 0 { // only the bounds change
+			if s.IntN(2) == 0 { // only the limits change
 				next.Rules = cfg.Rules
 				next.Memory.MaxSeries = 1 + cfg.Memory.MaxSeries/2
 			}
@@ -175,7 +175,7 @@ func agree(t *testing.T, seed uint64) {
 	}
 }
 
-// gaugeNow is the number of a rule's series without the detour over telemetry.
+// gaugeNow returns the number of a rule's series without using telemetry.
 func (r *rig) gaugeNow(rule string) (n int64) {
 	r.Limiter.Groups.Observe(func(name string, t series.Tally) {
 		if name == rule {
@@ -212,7 +212,7 @@ func requireWithinLimits(t *testing.T, r *rig) {
 	}
 }
 
-// TestAdmittedNeverExceedLimits: without a change of rules no group is ever over its limit.
+// TestAdmittedNeverExceedLimits: unless rules change, no group ever exceeds its limit.
 func TestAdmittedNeverExceedLimits(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range seeds(t, 20) {
@@ -220,7 +220,7 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 		cfg := s.config()
 		r := newRig(t, func(c *Config) { *c = *cfg })
 		for range 60 {
-			r.sweeps(s.IntN(3 * r.Limiter.Shards())) // batches come at any time of an epoch
+			r.sweeps(s.IntN(3 * r.Limiter.Shards())) // batches arrive at any time of an epoch
 			points := make([]point, 30)
 			for i := range points {
 				points[i] = s.point()
@@ -237,7 +237,7 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 	}
 }
 
-// TestSameInputSameOutput: two runs agree in every point, its value and its place.
+// TestSameInputSameOutput: two runs agree in every point, its value and its position.
 func TestSameInputSameOutput(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range seeds(t, 4) {

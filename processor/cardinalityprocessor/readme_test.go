@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Each example of the README is a configuration as it stands.
+// Each example of the README is a valid configuration.
 func TestExamplesOfTheREADMEAreValid(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// TestRecallChangesNoFingerprint: keys and values come again, in other places, as other types and after other keys, and
-// empty ones do, too; and strings come in memory of their own, or in such that equal ones share.
+// TestRecallChangesNoFingerprint: keys and values are repeated, at other positions, with other types and after other
+// keys, including empty ones; strings are in memory of their own, or shared by equal ones.
 func TestRecallChangesNoFingerprint(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var slabs slab.Slabs

@@ -27,7 +27,7 @@ func TestGroupIndexAgreesWithAMap(t *testing.T) {
 		grows := round/4000%2 == 0
 		switch n := random.IntN(10); {
 		case n < 6 == grows || len(keys) == 0:
-			g := &series.Group{Key: random.Uint64() >> (random.IntN(2) * 40)} // some begin alike
+			g := &series.Group{Key: random.Uint64() >> (random.IntN(2) * 40)} // some have the same prefix
 			if all[g.Key] == nil {
 				g.Count.Store(int64(round))
 				all[g.Key] = g
@@ -55,7 +55,8 @@ func TestGroupIndexAgreesWithAMap(t *testing.T) {
 	require.LessOrEqual(t, len(*index.Slots.Load()), max(series.MinGroupSlots, 8*len(all)))
 }
 
-// TestWhoHasAPlaceIsNeverRefused, while tables grow, shards separate, groups come and go, and others are refused without a lock.
+// TestWhoHasAPlaceIsNeverRefused, while tables grow, shards are separated, groups come and go, and others are refused
+// without a lock.
 func TestWhoHasAPlaceIsNeverRefused(t *testing.T) {
 	const mine = 3000
 	r := newRig(t, func(c *Config) {

@@ -23,10 +23,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// TestSumsAreConservedOverRestarts: over restarts, kills at any time and consumers that refuse what they are given, batches
-// or what was made here, the sums over what leaves are those over what came and was accepted, less first values that are counted as unaccounted, and less deltas that a process which was
-// killed had added up since it last sent them. Not one increment counts twice. Series end and come back, rules change, and
-// those that were added up get places of their own.
+// TestSumsAreConservedOverRestarts: with restarts, kills at any time, and consumers that refuse batches or series made
+// here, the sums of the output equal those of the accepted input, except for first values that are counted as
+// unaccounted, and deltas that a killed process had added up since its last flush. No increment counts twice. Series
+// end and come back, rules change, and members get places of their own.
 func TestSumsAreConservedOverRestarts(t *testing.T) {
 	racetest.Sequential(t)
 	kills, lost, promoted, ended := 0, int64(0), int64(0), int64(0)
@@ -45,8 +45,8 @@ func TestSumsAreConservedOverRestarts(t *testing.T) {
 	require.Greater(t, ended, int64(20))
 }
 
-// Lives of random seeds that told of a fault once, by what counted twice: a series that lost its place, waited for another and
-// passed once more meanwhile, of which an earlier start was still known as that of a member, or of which nothing was known any more
+// Seeds that once revealed a defect, in which a series counted twice: it lost its place, waited for another one and
+// passed once more meanwhile, while an earlier start was still known as that of a member, or nothing was known any more
 // because too many had left.
 func TestSumsAreConservedInLivesThatFailedOnce(t *testing.T) {
 	racetest.Sequential(t)
@@ -61,7 +61,7 @@ func FuzzSumsAreConservedOverRestarts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { live(t, seed) })
 }
 
-// live is a whole life, with adaptive limits if the seed is odd.
+// live runs a whole life, with adaptive limits if the seed is odd.
 func live(t *testing.T, seed uint64) *life {
 	var shareBy []string
 	if seed%2 == 1 {
@@ -76,7 +76,7 @@ func live(t *testing.T, seed uint64) *life {
 	return l
 }
 
-// life is that of a processor over many processes, of what sends to it, and of what it sends to.
+// life is a processor over many processes, with its senders and its consumer.
 type life struct {
 	*piped
 
@@ -93,7 +93,7 @@ type life struct {
 
 	counters        map[string]int64
 	want, got, lost map[string]int64
-	last            map[string]int64 // of what left, by identity
+	last            map[string]int64 // of the output, by identity
 	began           map[string]pcommon.Timestamp
 }
 
@@ -103,9 +103,9 @@ type sender struct {
 
 	start   time.Time
 	total   int64
-	sent    int64 // what it last said
-	counted int64 // of that, what is accounted for: in an output or as missing
-	kept    int64 // of that, what no kill can take away
+	sent    int64 // its last value
+	counted int64 // the part of it that is accounted for: in an output or as missing
+	kept    int64 // the part of it that no kill can lose
 	missing int64 // since then, in first values that were not added
 }
 
@@ -179,9 +179,9 @@ func (l *life) add() {
 	l.sources = append(l.sources, s)
 }
 
-// say sends one point, and finds out what became of it.
+// say sends one point, and finds out what happened to it.
 func (l *life) say(s *sender) {
-	if l.random.IntN(15) == 0 { // begins anew
+	if l.random.IntN(15) == 0 { // restarts
 		former := *s
 		l.gone = append(l.gone, &former)
 		s.start = l.clock.Add(-time.Millisecond)
@@ -194,7 +194,7 @@ func (l *life) say(s *sender) {
 		value = n
 	}
 	md, accepted := l.hand(l.timed(s.point, s.start, l.clock, value))
-	if !accepted { // deltas are lost then, what is cumulative is said again
+	if !accepted { // deltas are lost then, cumulative values are sent again
 		if !sums {
 			s.total = s.sent
 		}
@@ -216,7 +216,7 @@ func (l *life) say(s *sender) {
 	}
 }
 
-// end has an input say that it ends. It may come back.
+// end sends the end of an input. It may come back.
 func (l *life) end(s *sender) {
 	md := l.timed(s.point, s.start, l.clock, 0)
 	amount.Silence(onlyMetricOf(md), 0)
@@ -240,9 +240,9 @@ func (l *life) reload() {
 	l.Apply(&cfg)
 }
 
-// hand is a batch to a consumer that may refuse it, several times, and that may be given up then.
+// hand sends a batch to a consumer that may refuse it, several times, until it may be given up.
 func (l *life) hand(md pmetric.Metrics) (passed pmetric.Metrics, accepted bool) {
-	metricsOf(point{name: "exempt"}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics()) // or nobody would be asked
+	metricsOf(point{name: "exempt"}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics()) // otherwise the consumer might not be called
 	for l.random.IntN(4) == 0 {
 		l.err = errBusy
 		again := pmetric.NewMetrics()
@@ -260,7 +260,7 @@ func (l *life) hand(md pmetric.Metrics) (passed pmetric.Metrics, accepted bool) 
 
 func (s *sender) all() { s.counted, s.kept, s.missing = s.sent, s.sent, 0 }
 
-// more reports whether one more was counted since it was last asked: of first values that were not added, or of points of
+// more reports whether a count has increased since the last call: of first values that were not added, or of points of
 // series that wait for a place.
 func (l *life) more(what string) bool {
 	n := int64(0)
@@ -275,7 +275,7 @@ func (l *life) more(what string) bool {
 	return n > before
 }
 
-// leaves adds up what a consumer is given, by identity and start, and reports whether there was a value.
+// leaves adds up the output, by identity and start, and reports whether there was a value.
 func (l *life) leaves(md pmetric.Metrics) (value bool) {
 	all, at := identities(md), 0
 	for _, rm := range md.ResourceMetrics().All() {
@@ -304,7 +304,7 @@ func (l *life) leaves(md pmetric.Metrics) (value bool) {
 	return value
 }
 
-// deliver is a flush, to a consumer that may refuse.
+// deliver flushes, to a consumer that may refuse.
 func (l *life) deliver() {
 	if l.random.IntN(4) == 0 {
 		l.next = consumertest.NewErr(errors.New("busy"))
@@ -316,7 +316,7 @@ func (l *life) deliver() {
 	l.next = l.sink
 }
 
-// noted is for all that the ledger has.
+// noted is called after everything was written to the ledger.
 func (l *life) noted() {
 	for _, s := range slices.Concat(l.sources, l.gone) {
 		l.lost[s.name] += s.missing
@@ -333,7 +333,7 @@ func (l *life) taken() {
 	}
 }
 
-// restart ends the process as it should end. What it could not send the next one sends.
+// restart shuts the process down properly. What it could not send is sent by the next process.
 func (l *life) restart() {
 	if l.random.IntN(4) == 0 {
 		l.next = consumertest.NewErr(errors.New("busy"))
@@ -374,7 +374,7 @@ func (l *life) again(host *memory) {
 	require.NoError(l.t, l.begin(host))
 }
 
-// agrees compares what came with what left.
+// agrees compares the input with the output.
 func (l *life) agrees() {
 	l.sink.Reset()
 	l.pass(time.Second)
@@ -382,7 +382,7 @@ func (l *life) agrees() {
 	l.noted()
 	l.taken()
 	for _, s := range slices.Concat(l.sources, l.gone) {
-		l.lost[s.name] += s.sent - s.counted // it waited for a place, or did not live to say it again
+		l.lost[s.name] += s.sent - s.counted // it waited for a place, or ended before it could send the value again
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.want)) {
 		got, lost := l.got[name], l.lost[name]

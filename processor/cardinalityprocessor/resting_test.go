@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
 )
 
-// absent is a series that is added to an overflow series, beside another one that stays.
+// absent is a series that is added to an overflow series, in addition to another one that stays.
 type absent struct {
 	*rig
 
@@ -26,7 +26,7 @@ type absent struct {
 	point point
 }
 
-// newAbsent has both say 100.
+// newAbsent has sent 100 with each of them.
 func newAbsent(t *testing.T, k kind, change ...func(*Config)) *absent {
 	r := newRig(t, func(c *Config) {
 		overflowing(1)(c)
@@ -55,7 +55,7 @@ func (a *absent) stay(n int64) {
 	a.consume(a.timed(p, a.start, a.clock, n))
 }
 
-// total is that of the overflow series.
+// total returns the total of the overflow series.
 func (a *absent) total() int64 {
 	md := a.flushed(time.Second)
 	require.Equal(a.t, 1, md.MetricCount())
@@ -63,18 +63,19 @@ func (a *absent) total() int64 {
 	return n
 }
 
-// leave lets it be silent for n idle timeouts.
+// leave makes it silent for n idle timeouts.
 func (a *absent) leave(n int) {
 	for range n * (moment.IdleEpochs + 3) {
 		a.epochs(1)
 		a.stay(100)
-		a.send(point{name: "other"}) // or there would be room
+		a.send(point{name: "other"}) // otherwise there would be room
 		a.flush(a.t.Context())
 	}
 	require.Equal(a.t, int64(1), a.gaugeNow("r"))
 }
 
-// A member that was silent goes on where it was: its total is not counted once more, neither here nor in a place of its own.
+// A member that was silent continues at its last value: its total is not counted once more, neither here nor in a place
+// of its own.
 func TestSilentMemberGoesOnWhereItWas(t *testing.T) {
 	for _, k := range []kind{cumulative, histogram, summary} {
 		a := newAbsent(t, k)
@@ -87,7 +88,7 @@ func TestSilentMemberGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// A scrape that fails makes all series of its target say that they end. When it works again, they go on.
+// When a scrape fails, all series of its target end. When it works again, they continue.
 func TestMemberThatSaidItEndsGoesOn(t *testing.T) {
 	for _, k := range []kind{cumulative, histogram, summary} {
 		a := newAbsent(t, k)
@@ -120,7 +121,7 @@ func TestSilentMembersOutliveARestart(t *testing.T) {
 	require.Equal(t, int64(230), a.total())
 }
 
-// Those who do not come back take a part of the memory, and only as long as nobody else needs it.
+// Members that do not come back take a part of the memory, and only as long as it is not needed.
 func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 	racetest.Sequential(t)
 	a := newAbsent(t, cumulative, func(c *Config) { c.Memory.OverflowStateMiB = 1 })
@@ -143,7 +144,7 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 		require.GreaterOrEqual(t, send(10_000*(1+round), 5000), most)
 		require.LessOrEqual(t, a.gauge("overflow_state", ""), int64(1<<20))
 	}
-	for range overflow.OverEpochs + 3 { // nobody is left, and neither is what they were added to
+	for range overflow.OverEpochs + 3 { // no members are left, nor their outputs
 		a.epochs(1)
 		a.flush(t.Context())
 	}
@@ -159,8 +160,8 @@ func TestSilentMembersAreForgottenForOthers(t *testing.T) {
 	}
 }
 
-// TestKnownCumulativeSeriesDoNotWaitForTheOverflow: those that statistics are to be told of take the slow path, and wait
-// neither for a flush nor for the ledger.
+// TestKnownCumulativeSeriesDoNotWaitForTheOverflow: known series that are due for statistics take the slow path, and
+// wait neither for a flush nor for the ledger.
 func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 	r := newRig(t, threeLimits)
 	md := workload(1000)
@@ -183,8 +184,8 @@ func TestKnownCumulativeSeriesDoNotWaitForTheOverflow(t *testing.T) {
 	}
 }
 
-// Where all who were added to a series are silent it says its end. Who comes back, and finds a place by then, does not say once more what
-// was added, nor after a restart or a kill: it goes on there, and then by itself with what it grows by.
+// If all members of a series are silent, the series ends. A member that comes back and gets a place does not repeat
+// what was added, not even after a restart or a kill: it continues in the series, and then by itself with its growth.
 func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 	for _, k := range []kind{cumulative, histogram, summary} {
 		for _, then := range []string{"", "restart", "kill", "not taken", "ends"} {
@@ -234,7 +235,7 @@ func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 			n, _ := reading(onlyMetric(t, r.flushed(time.Second)), 0)
 			require.Equal(t, int64(130), n, then)
 			base := n
-			if k == histogram && (then == "restart" || then == "kill") { // whose bounds have to be seen again
+			if k == histogram && (then == "restart" || then == "kill") { // its bounds have to be seen again
 				require.Zero(t, say(140).DataPointCount())
 				base, _ = reading(onlyMetric(t, r.flushed(time.Second)), 0)
 			}
@@ -246,7 +247,7 @@ func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 	}
 }
 
-// Series that are over are kept for those who may come back as far as there is memory that nobody needs.
+// Series that are over are kept, in case members come back, as long as their memory is not needed.
 func TestSeriesThatAreOverAreForgottenForOthers(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Memory.OverflowStateMiB = 1
@@ -272,7 +273,7 @@ func TestSeriesThatAreOverAreForgottenForOthers(t *testing.T) {
 		}
 		require.LessOrEqual(t, kept, r.Overflow.Budget/overflow.OverPart)
 	}
-	for i := range 1000 { // who needs it has it
+	for i := range 1000 { // it is available when needed
 		say(1_000_000+i, 1)
 	}
 	r.flushed(2 * time.Second)

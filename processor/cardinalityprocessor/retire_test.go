@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// A flush that retires very many members at once keeps nobody waiting for more than a small part of that time: neither who asks for
-// an output, nor who adds to one. A machine may stand still for longer than a lock is held, so the best of some attempts counts.
+// A flush that retires very many members at once blocks others only for a small part of its time: both lookups of
+// outputs and additions. A machine may pause for longer than a lock is held, so the best of several attempts counts.
 func TestAFlushThatRetiresManyHoldsNoLockForLong(t *testing.T) {
 	const members, attempts, part = 200_000, 6, 8
 	var longest, took time.Duration

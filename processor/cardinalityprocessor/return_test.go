@@ -18,12 +18,12 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// fleet is counters that are scraped all at once, each of which counts one up a second since it began.
+// fleet has counters that are scraped all at once, each of which increases by one a second from its start.
 type fleet struct {
 	*rig
 
 	pods map[int]time.Time
-	last map[string]int64 // what left, by identity and start
+	last map[string]int64 // of the output, by identity and start
 }
 
 func newFleet(t *testing.T, change func(*Config)) *fleet {
@@ -49,7 +49,7 @@ func (f *fleet) end(from, to int) {
 	f.count(f.consume(md))
 }
 
-// scrape sends all, and returns how many left as they are, or as series of their own.
+// scrape sends all counters, and returns how many passed as they are, or as series of their own.
 func (f *fleet) scrape() (passed int) {
 	md := pmetric.NewMetrics()
 	for i := range 100 {
@@ -75,7 +75,7 @@ func (f *fleet) count(md pmetric.Metrics) (n int) {
 	return n
 }
 
-// minute is four scrapes and a flush, after which more than an epoch has passed.
+// minute runs four scrapes and a flush, after which more than an epoch has passed.
 func (f *fleet) minute() (passed int) {
 	for range 4 {
 		f.clock = f.clock.Add(15 * time.Second)
@@ -102,7 +102,7 @@ func (f *fleet) want() (n int64) {
 	return n
 }
 
-// Newcomers that a pace has no room for wait for it: within two minutes all have a place, and nothing is made of them.
+// New series beyond the rate wait for it: within two minutes all have a place, and none are added up.
 func TestNewcomersWaitForThePace(t *testing.T) {
 	f := newFleet(t, overflowing(0, func(rule *RuleConfig) { rule.MaxNewSeriesPerMinute = 10 }))
 	f.begin(0, 20)
@@ -117,7 +117,7 @@ func TestNewcomersWaitForThePace(t *testing.T) {
 	require.Zero(t, f.unaccounted(""))
 }
 
-// When the pressure lasts they are added up, and get places of their own as the pace lets them.
+// If the rate is exceeded for longer they are added up, and get places of their own as the rate permits.
 func TestPacedNewcomersAllGetAPlaceInTheEnd(t *testing.T) {
 	racetest.Sequential(t)
 	f := newFleet(t, overflowing(0, func(rule *RuleConfig) { rule.MaxNewSeriesPerMinute = 2 }))
@@ -131,7 +131,8 @@ func TestPacedNewcomersAllGetAPlaceInTheEnd(t *testing.T) {
 	require.Equal(t, f.want(), f.total()+f.missing())
 }
 
-// missing is what first values had that could not be counted: here, all of what a series had said when it had waited too long.
+// missing returns how much first values contained that could not be counted: here, the whole value of a series that had
+// waited too long.
 func (f *fleet) missing() (n int64) {
 	require.Equal(f.t, f.unaccounted("baseline"), f.unaccounted(""))
 	if f.unaccounted("baseline") == 0 {
@@ -141,14 +142,14 @@ func (f *fleet) missing() (n int64) {
 	return f.want() - f.total()
 }
 
-// A rolling update at the limit: each new pod has the place of an old one as soon as that said its end, and nothing counts
-// twice, whatever was added up meanwhile.
+// A rolling update at the limit: each new pod gets the place of an old one as soon as that has ended, and nothing
+// counts twice, whatever was added up meanwhile.
 func TestRollingUpdateAtTheLimit(t *testing.T) {
 	f := newFleet(t, overflowing(20))
 	f.begin(0, 20)
 	f.minute()
 	old := int64(0)
-	f.begin(20, 40) // all new pods come first
+	f.begin(20, 40) // all new pods are first
 	require.Equal(t, 20, f.minute())
 	for i := range 20 {
 		old += int64(f.clock.Sub(f.pods[i]).Seconds())
@@ -165,7 +166,7 @@ func TestRollingUpdateAtTheLimit(t *testing.T) {
 	require.Zero(t, f.unaccounted("baseline"))
 }
 
-// One tenant's newcomers wait for their own pace, and nobody else's.
+// A tenant's new series wait for the rate of this tenant only.
 func TestTenantsWaitForTheirOwnPace(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		overflowing(0, func(rule *RuleConfig) {
@@ -194,7 +195,7 @@ func TestTenantsWaitForTheirOwnPace(t *testing.T) {
 	require.Equal(t, 90, scrape("loud", 90), "in the end all have a place")
 }
 
-// A marker in a batch that is refused has not been, and one that is followed by a value ends nothing.
+// A marker in a refused batch does not count, and one that is followed by a value ends nothing.
 func TestOnlyWhatEndsGivesItsPlaceBack(t *testing.T) {
 	p := newPiped(t, overflowing(1))
 	start := p.clock
@@ -228,7 +229,7 @@ func TestOnlyWhatEndsGivesItsPlaceBack(t *testing.T) {
 	require.Equal(t, pcommon.NewTimestampFromTime(start), amount.WhenAt(onlyMetricOf(p.sink.AllMetrics()[len(p.sink.AllMetrics())-1]), 0).Start)
 }
 
-// Rules that are new do not know yet what counts where. What they refuse for that waits until they do.
+// New rules do not know yet which series count where. Series that they refuse for that reason wait until they do.
 func TestRefusalsOfNewRulesDoNotOutliveThem(t *testing.T) {
 	f := newFleet(t, overflowing(0))
 	f.begin(0, 31)

@@ -23,9 +23,10 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
 
-// How dropping and adding up scale is told by two runs, with GOMAXPROCS=1 and GOMAXPROCS=2: as many senders as there are processors have
-// batches ready, each of series of its own, of the same metrics. (-cpu 1,2 will not do: the first run of a benchmark with Loop is over before it
-// is heeded.) Where others want the processors, too, only CPU time says something: as much of it a point with two is 2x, if nobody waited.
+// Two runs, with GOMAXPROCS=1 and GOMAXPROCS=2, show how dropping and adding up scale: as many senders as CPUs have
+// batches ready, each with series of its own, of the same metrics. (-cpu 1,2 does not work: the first run of a
+// benchmark with Loop is over before it takes effect.) If the CPUs are also used by others, only CPU time is
+// meaningful: the same CPU time per point with two CPUs means 2x, if nothing waited.
 const (
 	parallelBatches = 20
 	parallelPoints  = 1000
@@ -35,8 +36,8 @@ func benchmarkParallel(b *testing.B, r *rig, k kind) {
 	benchmarkTogether(b, r, k, func(md pmetric.Metrics) { _, _ = r.process(b.Context(), md) })
 }
 
-// benchmarkTogether has as many senders as there are processors do something with each of their batches, at once. What the fastest iteration took
-// is told, too: it is over before others want the processors, if they do not want them all the time.
+// benchmarkTogether makes as many senders as CPUs run do for each of their batches, at the same time. It also reports
+// the fastest iteration, which is not disturbed unless others use the CPUs all the time.
 func benchmarkTogether(b *testing.B, r *rig, k kind, do func(pmetric.Metrics)) {
 	senders := runtime.GOMAXPROCS(0)
 	batches := make([][]pmetric.Metrics, senders)
@@ -101,7 +102,8 @@ func benchmarkTogether(b *testing.B, r *rig, k kind, do func(pmetric.Metrics)) {
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(points), "cpu-ns/point")
 }
 
-// BenchmarkControlParallel shows how the machine scales, by work that nobody shares anything in: computing alone, and reading the same points.
+// BenchmarkControlParallel shows how the machine scales, by work without shared data: only computing, and reading the
+// same points.
 func BenchmarkControlParallel(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -116,9 +118,9 @@ func BenchmarkControlParallel(b *testing.B) {
 	}
 }
 
-var hashed atomic.Uint64 // so that nothing is left out
+var hashed atomic.Uint64 // keeps the work from being optimized away
 
-// readAll reads what histograms say.
+// readAll reads the values of histograms.
 func readAll(md pmetric.Metrics) (sum uint64) {
 	for _, dp := range onlyMetricOf(md).Histogram().DataPoints().All() {
 		for key, value := range dp.Attributes().All() {
@@ -143,14 +145,14 @@ func spin() {
 	hashed.Add(sum)
 }
 
-// cpuTime is what the process has had.
+// cpuTime returns the CPU time of the process.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRejectedParallel is that of points that are dropped.
+// BenchmarkRejectedParallel measures dropped points.
 func BenchmarkRejectedParallel(b *testing.B) {
 	for _, told := range []bool{false, true} {
 		b.Run("statistics="+strconv.FormatBool(told), func(b *testing.B) {
@@ -161,7 +163,7 @@ func BenchmarkRejectedParallel(b *testing.B) {
 	}
 }
 
-// BenchmarkOverflowParallel is that of points that are added up.
+// BenchmarkOverflowParallel measures points that are added up.
 func BenchmarkOverflowParallel(b *testing.B) {
 	for _, told := range []bool{false, true} {
 		for name, k := range map[string]kind{"delta": delta, "cumulative": cumulative, "histogram": histogram} {

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// livesVariable asks for so many lives in place of each test's few, of seeds that nobody has seen; with a number after an @ of
-// seeds from that one on, to see again what has failed.
+// livesVariable sets the number of lives for each test, with random seeds; with a number after an @, seeds begin with
+// that one, to repeat a failure.
 const livesVariable = "GODWIT_LIVES"
 
-// seeds are those of some lives: the first few, or what livesVariable asks for.
+// seeds returns the first few seeds, or those that livesVariable sets.
 func seeds(t *testing.T, few uint64) iter.Seq[uint64] {
 	t.Helper()
 	first, n := uint64(0), few

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 )
 
-// contexts is a consumer that looks at what it is called with.
+// contexts is a consumer that records the context of its calls.
 type contexts struct {
 	*consumertest.MetricsSink
 
@@ -59,7 +59,7 @@ func newLanes(t *testing.T, cfg *Config, files component.Host, names ...string) 
 	return all
 }
 
-// total is what a pipeline was sent of a metric, and how many points.
+// total returns the sum and the number of points of a metric that a pipeline received.
 func (l lane) total() (sum int64, points int) {
 	for _, md := range l.sink.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -75,7 +75,8 @@ func (l lane) total() (sum int64, points int) {
 	return sum, points
 }
 
-// TestPipelinesShareALimiter: one limit for all, and what is made of a pipeline's series goes on there, also after restarts.
+// TestPipelinesShareALimiter: there is one limit for all pipelines, and series made in a pipeline continue there, also
+// after restarts.
 func TestPipelinesShareALimiter(t *testing.T) {
 	files := &lockedFiles{files: map[string]*memory{}, open: map[string]bool{}}
 	cfg := defaultConfig()
@@ -136,7 +137,7 @@ func TestTheSameSeriesInTwoPipelines(t *testing.T) {
 	}
 }
 
-// sharedLast is what a pipeline was last sent.
+// sharedLast returns what a pipeline last received.
 func sharedLast(l lane) (sum int64, points int) {
 	all := l.sink.AllMetrics()
 	last := lane{sink: new(consumertest.MetricsSink)}
@@ -144,7 +145,7 @@ func sharedLast(l lane) (sum int64, points int) {
 	return last.total()
 }
 
-// Without a name of the pipeline nothing can be shared; an instance that was never started ends like any other.
+// Without the pipeline's name nothing can be shared; an instance that was never started shuts down like any other.
 func TestSharingNeedsPipelines(t *testing.T) {
 	cfg := defaultConfig()
 	cfg.Shared = true

@@ -16,14 +16,14 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/insight"
 )
 
-// world is what was sent, counted exactly.
+// world is the exact count of what was sent.
 type world struct {
 	series map[string]map[string][]string // by metric and series, the values of its labels a, b and c: "" is none
 	placed map[string]int                 // by metric
 }
 
-// Whatever there is, what is shown is as near to the truth as it says, no number is shown that may be all error, and parts are no more than
-// the whole.
+// For any input, what is displayed is as precise as it says, no number is displayed that may be entirely error, and
+// parts do not exceed the whole.
 func TestWhatIsShownIsNoWorseThanItSays(t *testing.T) {
 	racetest.Sequential(t)
 	checked, far := 0, 0
@@ -121,7 +121,7 @@ func showing(t *testing.T, seed uint64) (checked, far int) {
 	return checked, far
 }
 
-// status compares what Prometheus' API would say: there are no errors in it, so each number must be known.
+// status checks the response of Prometheus' API: it has no errors, so each number must be known.
 func (w *world) status(t *testing.T, i interface {
 	TSDBStatus(limit int) ([]byte, error)
 },
@@ -158,7 +158,7 @@ func (w *world) status(t *testing.T, i interface {
 	}
 }
 
-// without is how many series a metric would have without a label.
+// without returns how many series a metric would have without a label.
 func (w *world) without(metric, label string) int {
 	left := map[string]bool{}
 	for _, values := range w.series[metric] {

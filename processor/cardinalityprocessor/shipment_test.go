@@ -85,7 +85,7 @@ func TestOverflowOfEachTenantIsSentAsTheirs(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, next.seen)
 }
 
-// Gauges that could not be sent are sent with those that come next, as the rule wants them.
+// Gauges that could not be sent are sent with the next ones, merged as the rule says.
 func TestGaugesAreKeptWhenTheyCannotBeSent(t *testing.T) {
 	for mode, want := range map[string]float64{"last": 4, "min": 2, policy.NameMax: 9, policy.NameMean: 5} {
 		r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = mode }))
@@ -125,7 +125,7 @@ func sumOfFailed(r *rig) int {
 	return int(sumOf(got, nil))
 }
 
-// choosy refuses every second message or so.
+// choosy refuses about every second message.
 type choosy struct {
 	consumer.Metrics
 
@@ -142,7 +142,7 @@ func (n *choosy) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	return n.Metrics.ConsumeMetrics(ctx, md)
 }
 
-// A flush goes in messages of a size that everybody takes, and each of them is refused for itself.
+// A flush is split into messages of an acceptable size, each of which may be refused separately.
 func TestLargeFlushesGoInPieces(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, overflowing(1, func(rule *RuleConfig) {

@@ -31,7 +31,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
-// memory is a storage extension, its client, and the host that has it.
+// memory is a storage extension, its client, and its host.
 type memory struct {
 	storage.Client
 	component.StartFunc
@@ -42,7 +42,7 @@ type memory struct {
 	broken error
 
 	unreadable string // a key
-	writes     int    // until the process is killed, if not 0
+	writes     int    // until the process is killed, unless 0
 }
 
 var memoryID = component.MustNewID("memory")
@@ -78,7 +78,7 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 	return m.broken
 }
 
-// Batch is one write.
+// Batch counts as one write.
 func (m *memory) Batch(_ context.Context, all ...*storage.Operation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *memory) Batch(_ context.Context, all ...*storage.Operation) error {
 	return m.broken
 }
 
-// keep gives the rig a storage that it was not started with.
+// keep gives the rig a storage after its start.
 func (r *rig) keep(host *memory) {
 	keyed, err := store.Open(r.t.Context(), host, r.Hash.Key)
 	require.NoError(r.t, err)
@@ -101,7 +101,7 @@ func (r *rig) keep(host *memory) {
 	r.Storage = keyed
 }
 
-// killed is what a restart finds after the process was killed.
+// killed returns the storage as it is after the process was killed.
 func (m *memory) killed() *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,8 @@ func TestPlacesOutliveARestart(t *testing.T) {
 	require.Len(t, after.send(others...), 200, "places expire as always")
 }
 
-// TestManyPlacesOutliveARestart: so many that shards have separated, which all are one to begin with after the restart.
+// TestManyPlacesOutliveARestart: with so many places that shards were separated, which all begin as one after the
+// restart.
 func TestManyPlacesOutliveARestart(t *testing.T) {
 	racetest.Sequential(t)
 	const many = 5 * series.ShardEntries
@@ -177,8 +178,8 @@ func TestManyPlacesOutliveARestart(t *testing.T) {
 	require.GreaterOrEqual(t, after.Limiter.Series.Separated(), 5)
 }
 
-// TestKilledWhileSaving: whatever part of a snapshot is older than the rest, limits hold, and who had a place in both has it
-// again.
+// TestKilledWhileSaving: even if parts of a snapshot are older than others, limits hold, and series that had a place in
+// both have it again.
 func TestKilledWhileSaving(t *testing.T) {
 	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 15))
@@ -229,7 +230,7 @@ func TestKilledWhileSaving(t *testing.T) {
 	}
 }
 
-// Rules that changed over a restart count what was admitted before as rules that change at run time do.
+// Rules that changed over a restart count existing series like rules that change at run time.
 func TestRestartWithOtherRules(t *testing.T) {
 	host := newMemory()
 	before := newRig(t, withStorage(func(c *Config) { c.Rules = []RuleConfig{{Name: "old", MaxSeries: 5}} }))
@@ -280,7 +281,7 @@ func TestStorageFaults(t *testing.T) {
 	require.ErrorContains(t, newRig(t, withStorage(func(*Config) {})).begin(host), "disk full")
 	host.broken = nil
 	r.snapshot(t.Context())
-	require.Len(t, host.data, series.PartCount+3) // with the limits, the overflow and the key
+	require.Len(t, host.data, series.PartCount+3) // including the limits, the overflow and the key
 }
 
 func FuzzSnapshot(f *testing.F) {
@@ -333,7 +334,7 @@ func TestRulesFile(t *testing.T) {
 	r.pollRules()
 	require.Equal(t, generation, r.Policy.Generation, "an unchanged file is not a change")
 
-	write(rules(1)) // below what there is: nobody loses a place
+	write(rules(1)) // lower than the number of series: none loses its place
 	r.pollRules()
 	require.Equal(t, []bool{true, true, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(4)))
 
@@ -374,7 +375,7 @@ func TestRulesFileIsPolledWhileBatchesPass(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// FuzzRules: no file makes it panic, and what is accepted can be put in force.
+// FuzzRules: no file causes a panic, and accepted rules can be applied.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte("rules: [{name: r, max_series: 1, group_by: [a], adaptive: {share_by: [b], priority: {by: c, order: [d]}}}]"))
 	f.Add([]byte("defaults: {on_exceed: [drop]}\nexempt: [{metric: a*}]"))

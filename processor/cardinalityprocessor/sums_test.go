@@ -19,8 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// TestSumsAreConserved: whatever is admitted, collapsed, shed or overflows, the sums over what leaves are those over what
-// came.
+// TestSumsAreConserved: whatever is admitted, collapsed, shed or overflows, the sums of the output equal those of the
+// input.
 func TestSumsAreConserved(t *testing.T) {
 	racetest.Sequential(t)
 	t.Run("first come", func(t *testing.T) { testSums(t, nil, policy.NameCollapse) })
@@ -31,7 +31,7 @@ func TestSumsAreConserved(t *testing.T) {
 func testSums(t *testing.T, shareBy []string, collapse string) {
 	shed, collapsed := int64(0), int64(0)
 	few, crowd := uint64(15), 1
-	if collapse == policy.NameCollapseWorst { // for which a label needs values
+	if collapse == policy.NameCollapseWorst { // a label needs many values for that
 		few, crowd = 4, 6
 	}
 	for seed := range seeds(t, few) {
@@ -110,7 +110,7 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 				if random.IntN(3) == 0 {
 					continue
 				}
-				if random.IntN(15) == 0 { // begins anew
+				if random.IntN(15) == 0 { // restarts
 					s.start, s.total = r.clock.Add(-time.Millisecond), 0
 				}
 				n := int64(random.IntN(20))
@@ -127,7 +127,7 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 			if random.IntN(4) == 0 {
 				count(r.flushed(0))
 			}
-			if step == 60 { // new rules on the way
+			if step == 60 { // new rules in between
 				cfg := *r.cfg
 				cfg.Rules = []RuleConfig{cfg.Rules[1], {Name: "new", MaxSeries: 8 * crowd, GroupBy: []string{"user"}}}
 				r.Apply(&cfg)
@@ -135,16 +135,17 @@ func testSums(t *testing.T, shareBy []string, collapse string) {
 		}
 		r.sink.Reset()
 		count(r.flushed(time.Second))
-		// What began before its output did, because that was idle and began anew, is missing, and counted: one first value.
+		// An input that started before its output, because that was idle and restarted, has a first value that is
+		// missing, and counted.
 		unaccounted := int64(0)
 		if lost, err := r.telemetry.GetMetric("otelcol_processor_cardinality_unaccounted_points"); err == nil {
 			unaccounted = sumOf(lost, nil)
 			require.Equal(t, unaccounted, sumOf(lost, attrs{"reason": "baseline"}))
 			if shareBy == nil && collapse == policy.NameCollapse {
-				require.LessOrEqual(t, unaccounted, int64(12)) // those that waited began earlier
+				require.LessOrEqual(t, unaccounted, int64(12)) // those that waited started earlier
 			}
 		}
-		unaccounted += r.waited() // and did not come before their source was gone
+		unaccounted += r.waited() // and were not sent again before their source was gone
 		shed += r.shedSeriesOf("metric")
 		collapsed += r.rejected("service", "max_series", policy.NameCollapseWorst) + r.rejected("metric", "max_series", policy.NameCollapseWorst) +
 			r.rejected("new", "max_series", policy.NameCollapseWorst) + r.rejected(policy.RuleTotal, "max_series", policy.NameCollapseWorst)

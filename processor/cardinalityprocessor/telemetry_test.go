@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// All processors of a process, and all instances of one, have the same metrics: each says which it is.
+// All processors of a process, and all instances of one, have the same metrics, with attributes that distinguish them.
 func TestInstancesAreToldApart(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, telemetry.Shutdown(context.Background())) }()

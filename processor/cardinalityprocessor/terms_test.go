@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// tenants is a configuration with tenants of resources.
+// tenants is a configuration with tenants from resources.
 func tenants(change func(*Config)) func(*Config) {
 	return func(c *Config) {
 		c.Tenant.From = []string{"resource:tenant"}
@@ -32,7 +32,7 @@ func owned(tenant, name string, i int) point {
 	return point{name: name, kind: delta, resource: attrs{"tenant": tenant}, attrs: attrs{"i": int64(i)}}
 }
 
-// count is how many of n series of a tenant pass.
+// count returns how many of n series of a tenant pass.
 func (r *rig) count(tenant, name string, n int) (passed int) {
 	for i := range n {
 		passed += len(r.send(owned(tenant, name, i)))
@@ -70,7 +70,7 @@ func TestOverrides(t *testing.T) {
 	require.Equal(t, map[string]int64{"any": 10, "more": 20, "none": 0, "": 10, "other": 10}, most)
 }
 
-// Overrides of a rules file are in force as soon as it is read, and nobody loses a place.
+// Overrides of a rules file apply as soon as it is read, and no series loses its place.
 func TestOverridesAreReloaded(t *testing.T) {
 	r := newRig(t, tenants(func(c *Config) { c.Overrides = map[string]OverrideConfig{"a": {MaxSeries: number(5)}} }))
 	require.Equal(t, 5, r.count("a", "m", 30))
@@ -92,7 +92,7 @@ func TestOverridesAreReloaded(t *testing.T) {
 	require.Equal(t, 2, r.count("12", "m", 30), "numbers are names")
 }
 
-// Paces of tenants are their own.
+// Tenants have rates of their own.
 func TestOverriddenPaces(t *testing.T) {
 	r := newRig(t, tenants(func(c *Config) {
 		c.Overrides = map[string]OverrideConfig{
@@ -104,8 +104,8 @@ func TestOverriddenPaces(t *testing.T) {
 	require.Equal(t, []int{60, 0}, []int{r.count("few", "m", 100), r.count("few", "m", 100)}, "a minute's worth at once")
 }
 
-// TestOverridesAgreeWithOracle: over random lives of tenants, and of what they may have, no group is ever over what its tenant may
-// have, and none is refused that has room.
+// TestOverridesAgreeWithOracle: with random series of tenants, and random overrides, no group ever exceeds the limit of
+// its tenant, and no series is refused for which there is room.
 func TestOverridesAgreeWithOracle(t *testing.T) {
 	for seed := range seeds(t, 10) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -131,7 +131,7 @@ func TestOverridesAgreeWithOracle(t *testing.T) {
 				next := *r.cfg
 				next.Overrides = overrides()
 				r.Apply(&next)
-				for name, all := range have { // so that all is counted under the new rules
+				for name, all := range have { // so that all are counted under the new rules
 					for i := range all {
 						require.Len(t, r.send(owned(name, "m", i)), 1)
 					}
@@ -151,7 +151,7 @@ func TestOverridesAgreeWithOracle(t *testing.T) {
 	}
 }
 
-// A tenant that floods everything leaves room for what others need of groups and of the overflow.
+// A tenant that floods everything leaves enough groups and overflow memory for others.
 func TestOneTenantsFloodLeavesRoomForOthers(t *testing.T) {
 	racetest.Sequential(t)
 	r := newRig(t, tenants(func(c *Config) {
@@ -182,7 +182,7 @@ func TestOneTenantsFloodLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// What is made is sent with the metadata that the client sent, and that of two clients stays apart.
+// Series made here are sent with the metadata of the client, separately for each client.
 func TestMetadataOfTenants(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		overflowing(0, func(rule *RuleConfig) { rule.LabelLimits = map[string]int{"i": 0} })(c)

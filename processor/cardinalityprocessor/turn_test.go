@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 )
 
-// A flush takes its epoch before it has looked at anything, and an epoch may turn meanwhile: what comes then is from later than it
-// knows of, and not silent for four thousand million epochs.
+// A flush reads the epoch before anything else, and the next epoch may begin meanwhile: series that are seen then have
+// a later epoch, and must not count as silent for four thousand million epochs.
 
 func TestAFeederOfALaterEpochIsNotForgotten(t *testing.T) {
 	r := newRig(t, aggregating(AggregateConfig{By: []string{"service"}}))

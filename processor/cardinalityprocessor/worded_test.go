@@ -20,7 +20,8 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// owing is a receiver whose targets have values of their own, and fill one memory in turn: nobody's values are there until somebody asks.
+// owing is a receiver whose targets have values of their own, and share one memory in turn: the values are only written
+// when they are requested.
 type owing struct {
 	*lender
 
@@ -39,7 +40,7 @@ func (o *owing) Settle() {
 	}
 }
 
-// turn has the next page be a target's.
+// turn prepares the next page of a target.
 func (o *owing) turn(target int) {
 	o.shape.users, o.shape.from = o.users[target], target
 	nobody := make([][]string, len(o.shape.users))
@@ -50,8 +51,8 @@ func (o *owing) turn(target int) {
 	o.withheld = true
 }
 
-// Where attributes do not say what they are to before somebody asks for that, series are decided about as where they do, whatever comes and goes;
-// and nobody asks for what is known.
+// If attributes are only written when they are requested, the decisions about series are the same, whatever comes and
+// goes; and attributes of known series are not requested.
 func TestWhatIsOwedIsDecidedAboutAlike(t *testing.T) {
 	racetest.Sequential(t)
 	known, whole, hidden := 0, int64(0), 0
@@ -92,7 +93,7 @@ func oweAlike(t *testing.T, seed uint64, known, hidden *int) (whole int64) {
 	asked := false
 	o.seen = func(md pmetric.Metrics) {
 		asked = !o.withheld
-		o.loan.Settle() // as who reads them does
+		o.loan.Settle() // like a reader
 		passed[1] = encode(md)
 	}
 	version := 0
@@ -115,7 +116,7 @@ func oweAlike(t *testing.T, seed uint64, known, hidden *int) (whole int64) {
 	start := given.clock
 	for round := range uint64(150) {
 		at := random.IntN(targets)
-		plain := random.IntN(12) == 0 // the receiver puts all values in
+		plain := random.IntN(12) == 0 // the receiver writes all values
 		switch random.IntN(30) {
 		case 0:
 			o.users[at] = values(at)
@@ -186,7 +187,8 @@ func oweAlike(t *testing.T, seed uint64, known, hidden *int) (whole int64) {
 	return o.Familiar.Passed.Load()
 }
 
-// A target whose pages pass by their wording is read by nobody, until half an idle timeout is over or somebody looks.
+// The pages of a target that pass by their wording are not read, until half an idle timeout has passed or a series may
+// have lost its place.
 func TestKnownWordsAreNotRead(t *testing.T) {
 	o := &owing{lender: &lender{piped: newPiped(t, func(*Config) {})}}
 	for target := range 2 {

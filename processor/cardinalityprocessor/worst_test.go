@@ -20,7 +20,7 @@ const (
 	worstUsers = 2000
 )
 
-// worst has a limit on each metric, and nothing that says which label might explode.
+// worst has a limit for each metric, and does not name labels that might explode.
 func worst(c *Config) {
 	c.Defaults.MaxSeriesPerMetric = worstLimit
 	c.Defaults.Exceed = ExceedConfig{OnExceed: []string{"collapse_worst", "overflow"}, KeepLabels: []string{"region"}}
@@ -33,7 +33,7 @@ func request(k kind, user int) point {
 	}
 }
 
-// An exploding label that nobody knew of is collapsed, and everything else about the series is kept.
+// A label that explodes unexpectedly is collapsed, and all other labels of the series are kept.
 func TestLabelThatExplodesIsCollapsed(t *testing.T) {
 	for _, k := range []kind{delta, cumulative, histogram} {
 		r := newRig(t, worst)
@@ -49,7 +49,7 @@ func TestLabelThatExplodesIsCollapsed(t *testing.T) {
 		require.Equal(t, worstLimit*(policy.ReservePart-1)/policy.ReservePart, passed)
 		require.Len(t, r.send(other), 1)
 		require.Zero(t, r.rejected(policy.RuleDefaults, "max_series", "collapse"))
-		// 6 combinations of route and code, 50 regions: 150 in all, of which 20 have room.
+		// 6 combinations of route and code, with 50 regions, are 150 in all, of which 20 have room.
 		collapsed := r.rejected(policy.RuleDefaults, "max_series", "collapse_worst")
 		require.Positive(t, collapsed)
 		require.Equal(t, int64(worstUsers-passed), collapsed+r.rejected(policy.RuleDefaults, "max_series", "overflow"))
@@ -77,7 +77,7 @@ func TestLabelThatExplodesIsCollapsed(t *testing.T) {
 	}
 }
 
-// With fewer combinations than the reserve holds, nothing is added up that need not be.
+// If there are fewer combinations than the reserve has places, no series is added up unnecessarily.
 func TestCollapsedSeriesFindRoom(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		worst(c)
@@ -93,7 +93,7 @@ func TestCollapsedSeriesFindRoom(t *testing.T) {
 	require.Equal(t, int64(worstLimit*(policy.ReservePart-1)/policy.ReservePart+6), r.gaugeNow(policy.RuleDefaults))
 }
 
-// What has few values, or is to be kept, or is grouped by, is not what explodes.
+// Labels that have few values, are to be kept, or are grouped by, are not collapsed.
 func TestWhatDoesNotExplodeIsNotCollapsed(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"kept":    func(c *Config) { c.Defaults.Exceed.KeepLabels = []string{"user"} },
@@ -129,7 +129,7 @@ func TestDryRunForeseesWhatIsCollapsed(t *testing.T) {
 	require.LessOrEqual(t, r.gaugeNow(policy.RuleDefaults), int64(worstLimit))
 }
 
-// Gauges that may not be added up take no place of those that may.
+// Gauges that may not be added up do not take the places of series that may.
 func TestGaugesInVainTakeNoPlace(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		worst(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// belowZero has a point count -n of something, as a program says that subtracts too much from an unsigned number.
+// belowZero sets a count of -n, like a program that subtracts too much from an unsigned number.
 func belowZero(m pmetric.Metric, n uint64) {
 	switch m.Type() {
 	case pmetric.MetricTypeHistogram:
@@ -32,7 +32,7 @@ func belowZero(m pmetric.Metric, n uint64) {
 	}
 }
 
-// TestCountsDoNotBeginAgain: one that says that it has counted below 0 is left out, and all others stay what they were.
+// TestCountsDoNotBeginAgain: a point with a count below 0 is excluded, and all others stay the same.
 func TestCountsDoNotBeginAgain(t *testing.T) {
 	for _, k := range []kind{histogram, exponential, summary} {
 		r := newRig(t, overflowing(1))
@@ -67,7 +67,7 @@ func TestCountsDoNotBeginAgain(t *testing.T) {
 	}
 }
 
-// TestMeanIsThatOfWhatWasAdded: a value that would make the sum infinite is not one of those that it is divided by.
+// TestMeanIsThatOfWhatWasAdded: a value that would make the sum infinite is not included in the count either.
 func TestMeanIsThatOfWhatWasAdded(t *testing.T) {
 	r := newRig(t, overflowing(1, func(rule *RuleConfig) { rule.Exceed.Gauge = policy.NameMean }))
 	r.send(point{name: "other"})
@@ -90,7 +90,8 @@ func TestMeanIsThatOfWhatWasAdded(t *testing.T) {
 	require.InEpsilon(t, math.MaxFloat64, m.Gauge().DataPoints().At(0).DoubleValue(), 1e-9)
 }
 
-// TestWhatCannotBeTakenBackIsCounted: a sum that was not sent, and would be infinite with what has come since, is lost and counted.
+// TestWhatCannotBeTakenBackIsCounted: a sum that was not sent, and would be infinite together with later values, is
+// lost and counted.
 func TestWhatCannotBeTakenBackIsCounted(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	r.send(point{name: "other"})
@@ -112,7 +113,7 @@ func TestWhatCannotBeTakenBackIsCounted(t *testing.T) {
 	require.InEpsilon(t, math.MaxFloat64, onlyMetric(t, r.flushed(time.Second)).Sum().DataPoints().At(0).DoubleValue(), 1e-9)
 }
 
-// during refuses metrics after something has happened.
+// during refuses metrics after calling a function.
 type during struct {
 	consumer.Metrics
 

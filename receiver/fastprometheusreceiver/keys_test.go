@@ -63,8 +63,7 @@ type difference struct {
 	// keys is the value of the key, and on further lines what a job has both with it and without it.
 	keys string
 	// want are words that occur in the sight of the job with the key and not in that of the other, or, after a minus,
-	// the
-	// other way round.
+	// the other way round.
 	want string
 	kind string // of page
 }
@@ -351,8 +350,7 @@ var globals = map[string]string{
 }
 
 // Global keys that concern scrapes apply to each job, and the test above shows their effect. The others do not concern
-// scrapes,
-// and the README says so.
+// scrapes, and the README says so.
 func TestEveryKeyOfAllJobsReachesThem(t *testing.T) {
 	require.Equal(t, keysOf(promconfig.GlobalConfig{}), slices.Sorted(maps.Keys(globals)), "Prometheus has other keys than this test")
 	readme, err := os.ReadFile("README.md")
@@ -414,8 +412,7 @@ func TestReferencesToSecretsAreErrors(t *testing.T) {
 }
 
 // collectorKeys returns the keys of a component's configuration, as paths. It leaves out the contents of types of other
-// authors,
-// which are the same wherever they are used.
+// authors, which are the same wherever they are used.
 func collectorKeys(of reflect.Type, path string) (keys []string) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()

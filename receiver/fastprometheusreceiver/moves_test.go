@@ -29,8 +29,7 @@ import (
 const divided = 30 // targets
 
 // A divider is a target allocator that divides the targets of a fleet among members. It is a real server, and closes
-// connections after each response:
-// a synctest bubble in which a goroutine waits for the network does not advance.
+// connections after each response: a synctest bubble in which a goroutine waits for the network does not advance.
 type divider struct {
 	*httptest.Server
 
@@ -165,9 +164,8 @@ func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 }
 
 // Three members divide targets, and one of them dies and comes back repeatedly, at any time. The targets of the others
-// are scraped at every
-// interval. Those of the dead member are scraped as soon as others have them, and then regularly. Nothing else is
-// scraped twice, and nothing is marked stale.
+// are scraped at every interval. Those of the dead member are scraped as soon as others have them, and then regularly.
+// Nothing else is scraped twice, and nothing is marked stale.
 func TestTargetsMoveInOneMoment(t *testing.T) {
 	d := newDivider(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -82,8 +82,7 @@ type scene struct {
 }
 
 // launch starts a receiver, and resets the counters when it knows its targets. It returns at a time when no scrape
-// begins, so
-// that each target has the same number of scrapes in each interval from then on.
+// begins, so that each target has the same number of scrapes in each interval from then on.
 func (s *scene) launch(t *testing.T, next *pipeline) *rig {
 	t.Helper()
 	s.fleet.latency = max(s.fleet.latency, time.Millisecond)
@@ -208,8 +207,8 @@ func TestNeighboursOfARefusingPipeline(t *testing.T) {
 	}
 }
 
-// A pipeline that is known to refuse everything stops scrapes. When it accepts metrics again, all targets are
-// scraped at once.
+// A pipeline that is known to refuse everything stops scrapes. When it accepts metrics again, all targets are scraped
+// at once.
 func TestPipelineThatRefuses(t *testing.T) {
 	for behind, err := range map[paths]error{
 		{1, 1}: errFull,
@@ -291,8 +290,8 @@ func TestPipelineSlowerThanTheInterval(t *testing.T) {
 	})
 }
 
-// A pipeline blocks for a minute: memory stays within its limit, every skipped scrape is counted meanwhile,
-// and there is no rush afterwards.
+// A pipeline blocks for a minute: memory stays within its limit, every skipped scrape is counted meanwhile, and there
+// is no rush afterwards.
 func TestPipelineThatBlocksForAMinute(t *testing.T) {
 	for name, most := range map[string]int64{"room for all": 1 << 30, "room for some": 50 * scrapeWeight} {
 		t.Run(name, func(t *testing.T) {

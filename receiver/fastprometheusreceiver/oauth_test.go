@@ -98,8 +98,7 @@ func hang(_ http.ResponseWriter, r *http.Request) {
 }
 
 // A target requires a token, which has to be renewed again and again. While the token server is down, the target is
-// down, and
-// the reason is correct.
+// down, and the reason is correct.
 func TestOAuth2(t *testing.T) {
 	b := newBank(t)
 	target := newEndpoint(t, "")

@@ -67,8 +67,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 }
 
 // A shutdown that runs out of time stops the parts of a page, even if the pipeline ignores its context. The remaining
-// parts are counted as
-// refused.
+// parts are counted as refused.
 func TestTheShutdownEndsTheParts(t *testing.T) {
 	const series, report, part = 40_000, 5, tree.PartPoints
 	var text strings.Builder

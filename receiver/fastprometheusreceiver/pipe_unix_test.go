@@ -16,8 +16,7 @@ import (
 )
 
 // A file that becomes a named pipe is an invalid configuration. Opening it would block until something writes into it,
-// and so would
-// Shutdown.
+// and so would Shutdown.
 func TestReloadDoesNotWaitForAPipe(t *testing.T) {
 	a := newEndpoint(t, text)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")

@@ -380,8 +380,7 @@ func TestKeepJobAndInstance(t *testing.T) {
 }
 
 // Series without an instance, because the page has an empty one like a Pushgateway's or because a rule removed it, do
-// not get the instance of
-// their target if job and instance are to be those of Prometheus.
+// not get the instance of their target if job and instance are to be those of Prometheus.
 func TestSeriesWithoutInstance(t *testing.T) {
 	target := newEndpoint(t, "pushed{job=\"batch\",instance=\"\"} 7\nnobodys{job=\"\",instance=\"\"} 7\nruled{zone=\"a\"} 7\nplain 7\n")
 	owners := func(config string) map[string]string {

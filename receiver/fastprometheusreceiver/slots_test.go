@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// crowd keeps targets reading, each for a long time, in pieces of the given duration. It returns when they are told
-// to stop.
+// crowd keeps targets reading, each for a long time, in pieces of the given duration. It returns when they are told to
+// stop.
 func crowd(h *slots, readers int, piece time.Duration, pieces int) (reading *atomic.Int64, stop func()) {
 	reading = new(atomic.Int64)
 	var stopped atomic.Bool
@@ -54,8 +54,7 @@ func (h *slots) settled(t *testing.T) {
 }
 
 // However many pages take long to parse, in small pieces or in one, a quick page is parsed soon. The number of pages
-// that are parsed at a time
-// is limited.
+// that are parsed at a time is limited.
 func TestQuickPagesDoNotWaitForSlowOnes(t *testing.T) {
 	const processors = 2
 	for name, test := range map[string]struct {

@@ -74,8 +74,7 @@ var changingRoads = []string{
 }
 
 // somePieces are the processors for random pipelines, with the seed of the environment variable. None of them merges
-// several series into one: which of
-// them arrives would depend on their order.
+// several series into one: which of them arrives would depend on their order.
 const seedVariable, randomRoads = "GODWIT_ROADS", 24
 
 var somePieces = []string{
@@ -105,8 +104,7 @@ func roadsToGo(t *testing.T) []string {
 }
 
 // keeps reports whether a processor of the pipeline keeps the metrics it gets, or does not say that it releases them.
-// Metrics that batch keeps come
-// back if it is the last processor, and none before it borrows them.
+// Metrics that batch keeps come back if it is the last processor, and none before it borrows them.
 func keeps(road string) bool {
 	before, behind, batched := strings.Cut(road, "batch")
 	return strings.Contains(road, "transform") || batched && (strings.Contains(before, "cardinality") || strings.Contains(behind, ","))
@@ -180,9 +178,8 @@ func (f *field) page(w http.ResponseWriter, road string, asked map[string][]stri
 }
 
 // changingPage returns one of a target's pages: some series are missing, and now and then some move to other families.
-// Those that are on every
-// page are for limits: which of several new series gets the last place depends on their order, which depends on the
-// memory they are in.
+// Those that are on every page are for limits: which of several new series gets the last place depends on their order,
+// which depends on the memory they are in.
 func changingPage(target string, n int) string {
 	r := rand.New(rand.NewPCG(uint64(target[0]), uint64(n/2))) // every other page has the series of the previous one
 	var b strings.Builder

@@ -132,8 +132,7 @@ func (e *end) factory() processor.Factory {
 }
 
 // With any of the Collector's feature gates that affect pdata, scraped metrics arrive unchanged, several times, from
-// small
-// and large pages.
+// small and large pages.
 func TestEveryGateOfTheData(t *testing.T) {
 	found := 0
 	featuregate.GlobalRegistry().VisitAll(func(g *featuregate.Gate) {

@@ -116,8 +116,7 @@ func (w *warehouse) arrived(t *testing.T, owners ...*owner) {
 }
 
 // A limiter refuses requests whose points are not written yet: senders get an error that they may retry, no accepted
-// sample is lost, no refused one
-// arrives, and once there is memory again everything continues as before.
+// sample is lost, no refused one arrives, and once there is memory again everything continues as before.
 func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	sink := &warehouse{found: map[string]int{}}
 	far := httptest.NewServer(sink)
@@ -174,8 +173,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 }
 
 // A collector that stops during requests whose points are not written yet has sent all accepted samples, either from
-// memory or, with a queue on disk,
-// by its successor.
+// memory or, with a queue on disk, by its successor.
 func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
 	for name, disk := range map[string]bool{"memory": false, "disk": true} {
 		t.Run(name, func(t *testing.T) {

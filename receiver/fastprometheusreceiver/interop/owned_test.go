@@ -103,8 +103,7 @@ func (s *street) take(r *http.Request) error {
 }
 
 // Targets that each have values of their own on their lines share memory, without these values as long as the exporter
-// knows to which target they
-// belong. Samples arrive with the right labels while series come, go and change.
+// knows to which target they belong. Samples arrive with the right labels while series come, go and change.
 func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
 	const one = `endpoint: "ADDRESS/write"`
 	t.Run("one destination", func(t *testing.T) { checkOwned(t, "memory_limiter", one, "/write") })

@@ -101,7 +101,7 @@ func (f *fleet) goOn(until int) {
 // again makes waiting count again from now on.
 func (f *fleet) again() { f.goOn(f.until) }
 
-// randomRoadsOf returns pipelines that follow from a seed.
+// randomRun has pipelines that follow from a seed.
 type randomRun struct {
 	seed     uint64
 	ways     []way
@@ -136,8 +136,7 @@ func drawRun(seed uint64, roads int) *randomRun {
 }
 
 // fits reports whether a processor can be used in a run. Processors that keep metrics have to say so if the Collector
-// frees them, and behind a relay they
-// must not change what requests share before that is detected.
+// frees them, and behind a relay they must not change what requests share before that is detected.
 func (run *randomRun) fits(p piece) bool {
 	return (!run.pooling || p.kind() != "keeping" && p.kind() != "hoarding" && p.kind() != "lyingmove") && (!run.relaying || p.id != "lyingenrich")
 }
@@ -304,8 +303,8 @@ func (run *randomRun) receiver(to *strings.Builder, w way, i int, twin string, c
 	}
 }
 
-// varies returns the prefix of metrics that differ each time: which series are sampled, and when sums are sent,
-// whose label may be hashed by then.
+// varies returns the prefix of metrics that differ each time: which series are sampled, and when sums are sent, whose
+// label may be hashed by then.
 func (w way) varies() string {
 	if has(w, "cardinality/aggregate") || has(w, "cardinality/sample") || has(w, "cardinality/collapse") {
 		return "kept_"
@@ -337,8 +336,7 @@ func roadsAtOnce() int {
 }
 
 // TestRandomRoads: with random processors and random pages, the same arrives with and without reuse of memory, and what
-// the receiver logs about
-// its memory is true.
+// the receiver logs about its memory is true.
 func TestRandomRoads(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { testRandomRoads(t, drawRun(seed, roadsAtOnce())) })

@@ -49,8 +49,7 @@ func depends(series, varies string) bool {
 }
 
 // told returns everything that arrived at a destination, in the order of time, without repetitions of the last page and
-// without what depends on the
-// current time.
+// without what depends on the current time.
 func (w *witness) told(end, varies string) map[string][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -103,8 +103,7 @@ func (run *randomRun) send(t *testing.T, i int, twin, sender string) (answers []
 }
 
 // TestRandomRelays: with random processors and random requests, the same arrives with and without reuse of memory, and
-// the responses
-// are the same.
+// the responses are the same.
 func TestRandomRelays(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { testRandomRelays(t, drawRelays(seed, roadsAtOnce())) })

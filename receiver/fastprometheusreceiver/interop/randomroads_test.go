@@ -50,8 +50,7 @@ type piece struct {
 func (p piece) kind() string { return strings.Split(p.id, "/")[0] }
 
 // randomPieces are all of them. None merges several series into one if the result depends on their order. Limits are
-// per target, for series that
-// are on each page.
+// per target, for series that are on each page.
 var randomPieces = []piece{
 	{id: "memory_limiter", config: "{check_interval: 1s, limit_mib: 8000}", is: counts},
 	{id: "memory_limiter/2", config: "{check_interval: 1s, limit_mib: 8000}", is: counts},

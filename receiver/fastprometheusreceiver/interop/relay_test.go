@@ -103,8 +103,7 @@ func eachSeries(r *http.Request, do func(*promwrite.Series)) error {
 }
 
 // TestRelaysMixNothingUp: many senders send known and new series at the same time to a pipeline that reuses memory.
-// Each sample
-// arrives once, with the labels and the time that it was sent with.
+// Each sample arrives once, with the labels and the time that it was sent with.
 func TestRelaysMixNothingUp(t *testing.T) {
 	const senders, requests, samples = 6, 60, 40
 	for name, c := range map[string]struct {

@@ -54,8 +54,8 @@ service:
   pipelines: {metrics: {receivers: [fastprometheus], processors: [%[3]s], exporters: [remotewrite]}}
 `
 
-// BenchmarkRoad measures the CPU time of an agent per sample that is scraped and written. Targets and
-// destination are another process. Run it with -benchtime=1x, several times in turn.
+// BenchmarkRoad measures the CPU time of an agent per sample that is scraped and written. Targets and destination are
+// another process. Run it with -benchtime=1x, several times in turn.
 func BenchmarkRoad(b *testing.B) {
 	for _, c := range []struct{ name, processors string }{
 		{"limits=no", "memory_limiter"},

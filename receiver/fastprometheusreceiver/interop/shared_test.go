@@ -63,8 +63,7 @@ func (l *listener) at(time int64, n int) []string {
 }
 
 // TestNobodyChangesWhatRequestsShare: the same series are sent again and again, through a processor that changes
-// attributes. It gets
-// no shared attributes: its result for a series is the same each time.
+// attributes. It gets no shared attributes: its result for a series is the same each time.
 func TestNobodyChangesWhatRequestsShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		processor string
@@ -129,8 +128,7 @@ func TestNobodyChangesWhatRequestsShare(t *testing.T) {
 }
 
 // TestWhoBreaksHisPromiseIsFound: a processor says that it releases metrics, but changes them in place. This is
-// detected and logged once, and from
-// then on the processor gets attributes of its own.
+// detected and logged once, and from then on the processor gets attributes of its own.
 func TestWhoBreaksHisPromiseIsFound(t *testing.T) {
 	if handback.Poisons() {
 		t.Skip("what is overwritten is not shared")

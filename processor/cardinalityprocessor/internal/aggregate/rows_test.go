@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestRowsAreAsInAMap: over random lives of a shard, what is in it is what a map has, wherever it is looked for, also when keys meet
-// in few places, and rows are taken again or moved together.
+// TestRowsAreAsInAMap: with random operations, a shard has the same contents as a map, whatever row is guessed, also
+// when many keys share few places, and when rows are reused or moved together.
 func TestRowsAreAsInAMap(t *testing.T) {
 	racetest.Sequential(t)
 	moved := 0
@@ -25,7 +25,7 @@ func TestRowsAreAsInAMap(t *testing.T) {
 		s, twin := &newFeederShards(1)[0], map[uint64]uint64{}
 		key := func() uint64 {
 			k := random.Uint64N(3000) + 2
-			if seed%3 == 0 { // they all belong to the same few places
+			if seed%3 == 0 { // all belong to the same few places
 				return k
 			}
 			return k * 0x9e3779b97f4a7c15
@@ -68,7 +68,7 @@ func TestRowsAreAsInAMap(t *testing.T) {
 	require.Positive(t, moved)
 }
 
-// TestRowsFollowEachOther: series that came one after the other are found in a row after the first.
+// TestRowsFollowEachOther: series that arrived one after the other are found in consecutive rows.
 func TestRowsFollowEachOther(t *testing.T) {
 	s := &newFeederShards(1)[0]
 	for k := range uint64(1000) {
@@ -90,7 +90,7 @@ func TestRowsFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestRowsAreFoundWhileTheyMove: whoever asks for what is there finds it, while others come, go and are moved together.
+// TestRowsAreFoundWhileTheyMove: existing rows are found while others are added, removed and moved together.
 func TestRowsAreFoundWhileTheyMove(t *testing.T) {
 	const stay, come = 100, 2000
 	s := &newFeederShards(1)[0]

@@ -12,10 +12,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// saved is what a value says, by which two are told apart: that there are no counts may be nil or not.
+// saved returns the encoded value, to compare two of them: whether missing counts are nil makes no difference.
 func (v *Value) saved() string { return string(v.Append(nil)) }
 
-// TestValuesInAnArena are those with memory of their own, and what is kept of them stays when the arena is used again.
+// TestValuesInAnArena: values in an arena equal those with memory of their own, and kept values stay the same when the
+// arena is reused.
 func TestValuesInAnArena(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	raw := func() []byte {
@@ -54,7 +55,8 @@ func TestValuesInAnArena(t *testing.T) {
 	}
 }
 
-// TestKeepTakesWhatIsThere: no memory is taken for a value with as many counts, nor is more kept than it has.
+// TestKeepTakesWhatIsThere: a value with the same number of counts needs no new memory, and no more counts are kept
+// than it has.
 func TestKeepTakesWhatIsThere(t *testing.T) {
 	const histogram = 2
 	m := anyPoint(histogram, []byte{5, 1, 2, 3, 4, 5})
@@ -75,7 +77,7 @@ func TestKeepTakesWhatIsThere(t *testing.T) {
 	require.Nil(t, kept.Cells)
 }
 
-// TestAHugeArenaIsNotKept: one batch must not hold memory for ever.
+// TestAHugeArenaIsNotKept: one batch must not occupy memory for ever.
 func TestAHugeArenaIsNotKept(t *testing.T) {
 	var arena Arena
 	first := arena.take(1)

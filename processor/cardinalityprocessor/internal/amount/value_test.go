@@ -28,7 +28,7 @@ func exponentialOf(scale, offset int32, counts ...uint64) Value {
 	return ValueAt(m, 0)
 }
 
-// naiveDownscale is the definition: a bucket's index is divided by two for each step, and rounded down.
+// naiveDownscale follows the definition: a bucket's index is divided by two for each step, and rounded down.
 func naiveDownscale(scale, offset int32, counts []uint64, to int32) map[int64]uint64 {
 	out := map[int64]uint64{}
 	for i, n := range counts {
@@ -114,7 +114,7 @@ func TestNumbersStayIntegers(t *testing.T) {
 	require.False(t, ok)
 }
 
-// FuzzExponential: no input makes it panic, take much memory, or lose a count.
+// FuzzExponential: no input causes a panic, takes much memory, or loses a count.
 func FuzzExponential(f *testing.F) {
 	f.Add(int32(3), int32(0), int32(3), int32(5), []byte{1, 2, 3})
 	f.Add(int32(math.MinInt32), int32(math.MaxInt32), int32(math.MaxInt32), int32(math.MinInt32), []byte{1})
@@ -146,13 +146,13 @@ func emptyExponential() pmetric.Metric {
 	return m
 }
 
-// anyValue is one of any shape, of whatever the bytes say.
+// anyValue returns a value of any shape that follows from the bytes.
 func anyValue(of byte, raw []byte) Value { return ValueAt(anyPoint(of, raw), 0) }
 
-// anyPoint is a metric with one.
+// anyPoint returns a metric with one point.
 func anyPoint(of byte, raw []byte) pmetric.Metric {
 	random := rand.New(rand.NewPCG(uint64(len(raw)), uint64(of)))
-	float := func(bits uint64) float64 { // what is not finite is set apart before
+	float := func(bits uint64) float64 { // others are excluded before
 		if f := math.Float64frombits(bits); Finite(f) {
 			return f
 		}
@@ -164,7 +164,7 @@ func anyPoint(of byte, raw []byte) pmetric.Metric {
 		}
 		n := uint64(raw[0])
 		raw = raw[1:]
-		if n > 250 { // and extremes
+		if n > 250 { // extreme values
 			return []uint64{1 << 62, 1 << 63, math.MaxUint64, 1<<63 - 1, 1 << 53}[n-251]
 		}
 		return n
@@ -210,7 +210,7 @@ func anyPoint(of byte, raw []byte) pmetric.Metric {
 	return m
 }
 
-// counted is how many counts a histogram has in its buckets, and all in all.
+// counted returns the sum of a histogram's buckets, and its count.
 func (v *Value) counted() (in, all uint64) {
 	in = v.buckets().zero
 	for _, counts := range [][]uint64{v.Cells, v.buckets().positive.Counts, v.buckets().negative.Counts} {
@@ -221,8 +221,8 @@ func (v *Value) counted() (in, all uint64) {
 	return in, v.Count
 }
 
-// FuzzValues: values of all shapes and sizes are added and compared without a panic, what cannot be added changes nothing,
-// and no count is lost in what is.
+// FuzzValues: values of all shapes and sizes are added and compared without a panic. Those that cannot be added change
+// nothing, and no count of the others is lost.
 func FuzzValues(f *testing.F) {
 	for a := range byte(5) {
 		for b := range byte(5) {
@@ -265,7 +265,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// requireNothingBelow: no count is in a bucket that is in the zero bucket, too.
+// requireNothingBelow: no bucket with a count lies within the zero bucket.
 func requireNothingBelow(t *testing.T, v *Value) {
 	if v.Shape != shapeExponential || v.buckets().zeroThreshold == 0 {
 		return
@@ -279,7 +279,7 @@ func requireNothingBelow(t *testing.T, v *Value) {
 	}
 }
 
-// The zero bucket of a sum is as wide as the widest, and has what others have in buckets there.
+// The zero bucket of a sum is as wide as the widest one, and includes the counts of other buckets within it.
 func TestZeroBucketsAreBroughtToOneWidth(t *testing.T) {
 	exponential := func(threshold float64, zero uint64, scale, offset int32, counts ...uint64) Value {
 		m := emptyExponential()
@@ -312,14 +312,14 @@ func TestZeroBucketsAreBroughtToOneWidth(t *testing.T) {
 		}
 	}
 	wide := exponential(1, 3, 0, 0, 1)                                                                       // (1, 2]
-	f(wide, exponential(0, 0, 0, -4, 7, 7, 7, 7, 7), 1, 3+4*7, map[int64]uint64{0: 1 + 7})                   // up to (1, 2]
+	f(wide, exponential(0, 0, 0, -4, 7, 7, 7, 7, 7), 1, 3+4*7, map[int64]uint64{0: 1 + 7})                   // including part of (1, 2]
 	f(wide, exponential(0, 2, 0, 1, 5), 1, 5, map[int64]uint64{0: 1, 1: 5})                                  // none are below
 	f(exponential(3, 1, 0, 3, 1), exponential(0, 0, 0, 0, 1, 2, 4, 8), 4, 1+3, map[int64]uint64{2: 4, 3: 9}) // (2, 4] lies across 3
 	f(exponential(3, 1, 0, 3, 1), exponential(0, 0, 0, 2, 4), 3, 1, map[int64]uint64{2: 4, 3: 1})
 	f(exponential(3, 1, 2, 8, 1), exponential(0, 0, 0, 1, 2), 4, 1+2, map[int64]uint64{2: 1})
 }
 
-// TestCountsHaveRoom: what would be beyond 2^63 is left out as a whole, and all stays as it was.
+// TestCountsHaveRoom: a value that would exceed 2^63 is excluded as a whole, and nothing changes.
 func TestCountsHaveRoom(t *testing.T) {
 	const much = 1 << 62
 	for _, v := range []Value{

@@ -15,7 +15,7 @@ import (
 
 const minute = int64(time.Minute)
 
-// minuteful is a limit of so many in a minute that several share.
+// minuteful is a limit per minute that several parties share.
 type minuteful struct {
 	Paces
 
@@ -45,7 +45,7 @@ func (m *minuteful) take(t *testing.T, who uint64) bool {
 	mine := m.naive[who]
 	want := mine < 1 || mine+float64(m.each) <= float64(Most(left))
 	got := m.MayTake(who, max(0, m.used-m.now), left, m.each)
-	if d := mine + float64(m.each) - float64(Most(left)); d > 1000 || d < -1000 { // ns; else it is a matter of rounding
+	if d := mine + float64(m.each) - float64(Most(left)); d > 1000 || d < -1000 { // ns; otherwise it depends on rounding
 		require.Equal(t, want, got, "%v has %v of %v", who, mine, m.used-m.now)
 	}
 	if !got {
@@ -57,7 +57,7 @@ func (m *minuteful) take(t *testing.T, who uint64) bool {
 	return true
 }
 
-// All parts drain as a naive account of them does, however long it goes on.
+// All shares drain like in a naive model, however long it runs.
 func TestPartsDrainWithTheWhole(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -72,7 +72,7 @@ func TestPartsDrainWithTheWhole(t *testing.T) {
 	}
 }
 
-// Who takes all that there is leaves something to who comes later, and alone has all of the rate.
+// A party that takes everything leaves something for later ones, and gets the whole rate if it is alone.
 func TestWhoComesLaterFindsSome(t *testing.T) {
 	for _, perMinute := range []int64{1, 2, 8, 100, 1000} {
 		for flooding := range uint64(4) {
@@ -104,7 +104,7 @@ func TestWhoComesLaterFindsSome(t *testing.T) {
 	}
 }
 
-// Who has nothing any more takes no memory.
+// Parties with an empty share take no memory.
 func TestPartsAreForgotten(t *testing.T) {
 	m := minuteful{each: minute / 1000, naive: map[uint64]float64{}}
 	for who := range uint64(100_000) {

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShardsShareNoCacheLine: what one core writes to no other has in a line. The allocator aligns these sizes to themselves.
+// TestShardsShareNoCacheLine: no two cores write to the same cache line. The allocator aligns these sizes to
+// themselves.
 func TestShardsShareNoCacheLine(t *testing.T) {
 	require.Equal(t, 192, int(unsafe.Sizeof(subtotal{})))
 	require.Equal(t, 128, int(unsafe.Sizeof(overflowShard{})))

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestABatchOfTheWindowBeforeForgetsNothing: of two batches the one that was decided about first may come to its groups last.
+// TestABatchOfTheWindowBeforeForgetsNothing: of two batches, the one that was decided first may be the last to update
+// its groups.
 func TestABatchOfTheWindowBeforeForgetsNothing(t *testing.T) {
 	a := &about{}
 	a.born(5)

@@ -32,14 +32,14 @@ func (t *Table) expire(epoch, keep uint32) (gone []uint32) {
 	return gone
 }
 
-// TestTableAgreesWithMap drives few shards, which begin as one, with many insertions, expiries and moves.
+// TestTableAgreesWithMap runs many insertions, expiries and moves in few shards, which begin as one.
 func TestTableAgreesWithMap(t *testing.T) {
 	racetest.Sequential(t)
 	type entry struct{ set, epoch uint32 }
 	random := rand.New(rand.NewPCG(1, 2))
 	tab, model := NewTable(3000), map[uint64]entry{}
-	lines := map[uint64]int32{}                        // where they were looked for some time, or anywhere
-	for epoch := uint32(4000); epoch < 4500; epoch++ { // past the end of what an entry can tell apart
+	lines := map[uint64]int32{}                        // the previous line of the series, or any
+	for epoch := uint32(4000); epoch < 4500; epoch++ { // longer than an entry can distinguish
 		for range random.IntN(700) {
 			fp := ident.Settled(random.Uint64N(3000) * 0x2545f4914f6cdd1d >> (MinShardBits - 1))
 			e, known := model[fp]
@@ -86,7 +86,7 @@ func TestTableFitsSeventeenBytesPerSeries(t *testing.T) {
 	tab := NewTable(most)
 	for n := 1; n <= most; n++ {
 		tab.add(ident.Settled(random.Uint64()), 1, 1)
-		if n > 20_000 && n%1000 == 0 { // whatever the number, not only right before the tables grow
+		if n > 20_000 && n%1000 == 0 { // at any number, not only right before the tables grow
 			require.LessOrEqual(t, tab.Bytes(), int64(n)*17, "%d series", n)
 		}
 	}
@@ -95,8 +95,8 @@ func TestTableFitsSeventeenBytesPerSeries(t *testing.T) {
 	require.Zero(t, tab.Bytes())
 }
 
-// TestTableKeepsWhatIsTouched has readers who touch their own entries while others come, expire, and make it resize and
-// separate.
+// TestTableKeepsWhatIsTouched has readers that touch their own entries while others are added and expire, and the table
+// is resized and separated.
 func TestTableKeepsWhatIsTouched(t *testing.T) {
 	const readers, own, rounds = 2, 200, 100
 	tab := NewTable(10_000)
@@ -125,7 +125,7 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 			for {
 				lines = tab.Warm(fps, lines[:0])
 				for i, fp := range fps {
-					if id, _ := tab.TouchAt(fp, lines[i], now().EpochOf(fp)); id == 0 { // look again under the lock
+					if id, _ := tab.TouchAt(fp, lines[i], now().EpochOf(fp)); id == 0 { // again, with the lock
 						sh := tab.Lock(fp)
 						if id, _ = sh.touch(fp, Nowhere, now().EpochOf(fp)); id != uint32(r+1) {
 							lost.Store(fp, id)
@@ -144,7 +144,7 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for e := range uint32(rounds) {
 		epoch.Store(0, e)
-		for range 500 + 10*e { // in the end there are more than two shards have room for
+		for range 500 + 10*e { // in the end, more than fit into two shards
 			tab.add(ident.Settled(random.Uint64()&(1<<59-1)), 99, e)
 		}
 		for r := range readers { // two turns: one that began in this epoch has ended
@@ -162,7 +162,8 @@ func TestTableKeepsWhatIsTouched(t *testing.T) {
 	require.Greater(t, tab.Separated(), MinShardBits)
 }
 
-// TestInsertersFindTheirShards: who waits for a shard that separates meanwhile goes to where its entry belongs.
+// TestInsertersFindTheirShards: a goroutine that waits for a shard while it is separated inserts its entry in the right
+// one.
 func TestInsertersFindTheirShards(t *testing.T) {
 	const inserters, each = 4, 10_000
 	tab := NewTable(2_000_000)
@@ -188,7 +189,8 @@ func TestInsertersFindTheirShards(t *testing.T) {
 	require.Equal(t, inserters*each, tab.Len())
 }
 
-// TestPartsMissNothing: what was there before is in the parts that are saved, however shards separate meanwhile.
+// TestPartsMissNothing: entries that existed before a save are in the saved parts, however shards are separated
+// meanwhile.
 func TestPartsMissNothing(t *testing.T) {
 	tab, random := NewTable(2_000_000), rand.New(rand.NewPCG(7, 8))
 	before := map[uint64]bool{}

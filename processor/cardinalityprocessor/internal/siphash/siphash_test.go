@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference is SipHash as its paper has it, with c rounds for a word and d at the end.
+// reference is SipHash as in its paper, with c rounds per word and d at the end.
 func reference(c, d int, key [KeySize]byte, message []byte) uint64 {
 	k0, k1 := binary.LittleEndian.Uint64(key[:8]), binary.LittleEndian.Uint64(key[8:])
 	v := [4]uint64{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}
@@ -58,7 +58,7 @@ func testKey() (key [KeySize]byte) {
 	return key
 }
 
-// TestReference has the paper's example, of SipHash-2-4.
+// TestReference checks the paper's example of SipHash-2-4.
 func TestReference(t *testing.T) {
 	var message []byte
 	for i := range 15 {

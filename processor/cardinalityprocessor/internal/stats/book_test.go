@@ -23,7 +23,7 @@ import (
 
 var start = time.Unix(1_000_000, 0)
 
-// seriesOf makes a series of a metric with labels, key and value in turn.
+// seriesOf returns a series of a metric with labels, given as alternating keys and values.
 func seriesOf(metric string, labels ...string) *Series {
 	s := &Series{Metric: metric, Base: xxh3.HashString(metric), New: true}
 	var sum uint64
@@ -37,7 +37,7 @@ func seriesOf(metric string, labels ...string) *Series {
 	return s
 }
 
-// within holds an estimate to four standard errors, and to two for what is small.
+// within requires an estimate to be within four standard errors, or within two if it is small.
 func within(t *testing.T, exact, estimate float64, what string) {
 	t.Helper()
 	require.InDelta(t, exact, estimate, max(2, 4*StandardError*exact), what)
@@ -52,7 +52,7 @@ func find[T any](all []T, is func(T) bool) (found T) {
 	return found
 }
 
-// TestEstimatesAreNearTheTruth compares all that is told with exact counts of generated series.
+// TestEstimatesAreNearTheTruth compares all estimates with exact counts of generated series.
 func TestEstimatesAreNearTheTruth(t *testing.T) {
 	for _, n := range []int{10, 1_000, 30_000} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestEstimatesAreNearTheTruth(t *testing.T) {
 					}
 				}
 				b.Observe(s)
-				b.Observe(s) // once more changes nothing but the births
+				b.Observe(s) // the second time only changes the births
 			}
 			got := b.Snapshot(1000)
 			require.Len(t, got.Metrics, len(metrics))
@@ -117,7 +117,7 @@ func TestEstimatesAreNearTheTruth(t *testing.T) {
 	}
 }
 
-// refuse tells of a rejected series as the processor does, and reports whether it was looked at.
+// refuse reports a rejected series like the processor does, and returns whether it was recorded.
 func refuse(b *Book, s *Series) bool {
 	s.New, s.Rejected, s.Rule, s.Reason = false, true, "http", "max_series"
 	if !b.Refuse(s.Metric, s.Fingerprint) {
@@ -173,7 +173,7 @@ func TestAnExplodingLabelShowsWhatItCosts(t *testing.T) {
 	}
 }
 
-// TestAFloodMayBeOfManyMetrics, of which not all have their labels counted one by one.
+// TestAFloodMayBeOfManyMetrics, not all of which have their labels counted one by one.
 func TestAFloodMayBeOfManyMetrics(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	looked := 0
@@ -194,11 +194,12 @@ func TestAFloodMayBeOfManyMetrics(t *testing.T) {
 	}
 }
 
-// TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd needs no estimate of what was not looked at: after a while, all was.
+// TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd: after a while, all rejected series were recorded, and no estimate of
+// the others is needed.
 func TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	all := make([]*Series, 20_000)
-	for i := range all { // of the users, few have most of the series
+	for i := range all { // few users have most of the series
 		all[i] = seriesOf("requests", "user", strconv.Itoa(int(math.Sqrt(float64(i/7)))), "id", strconv.Itoa(i))
 	}
 	for range 25 {
@@ -215,13 +216,14 @@ func TestWhatIsRejectedAgainAndAgainIsSeenInTheEnd(t *testing.T) {
 	within(t, math.Sqrt(20_000.0/7), user.Values, "users")
 }
 
-// A metric at its limit has few series with a place, and others have many: it is its labels that people want to know of.
+// A metric at its limit has few series with a place, and others have many, but the labels of the limited metric are the
+// interesting ones.
 func TestMetricsAtALimitAreToldOfFirst(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	observe := func(metric string, i int) {
 		b.Observe(seriesOf(metric, "user", strconv.Itoa(i)))
 	}
-	for i := range 2000 { // as many large metrics as labels are counted of, and more
+	for i := range 2000 { // more large metrics than labels are counted for
 		for m := range 2 * maxDetailed {
 			observe("large"+strconv.Itoa(m), i)
 		}
@@ -365,7 +367,7 @@ func TestTheSampleGrowsAgainWhenSeriesAreGone(t *testing.T) {
 	require.Equal(t, Example{Metric: "m", Labels: []string{"i", "0"}}, all[0])
 }
 
-// TestAHostileStreamTakesNoMoreMemory names everything anew, and at length, and keeps apart what was there.
+// TestAHostileStreamTakesNoMoreMemory uses new and long names each time.
 func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
 	racetest.Sequential(t)
 	heap := func() int64 {
@@ -405,7 +407,7 @@ func TestAHostileStreamTakesNoMoreMemory(t *testing.T) {
 	require.NotEmpty(t, got.Labels)
 }
 
-// TestTheFullestBookIsWithinBounds fills every table there is.
+// TestTheFullestBookIsWithinBounds fills all tables.
 func TestTheFullestBookIsWithinBounds(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	long := strings.Repeat("y", 100)
@@ -462,7 +464,7 @@ func BenchmarkObserve(b *testing.B) {
 	require.NotEmpty(b, book.Snapshot(1).Metrics)
 }
 
-// TestWhatWentAndHowManyPointsCame: both are of whole windows, and fade with them.
+// TestWhatWentAndHowManyPointsCame: both counts cover whole windows, and fade with them.
 func TestWhatWentAndHowManyPointsCame(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	see := func(from, to int) {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
-// watched is a book that is told of the series of one metric by who sees them, as a processor does.
+// watched is a book in which the series of one metric are recorded when they are seen, as in a processor.
 type watched struct {
 	*Book
 
@@ -26,13 +26,13 @@ type watched struct {
 	limiter *series.Limiter
 	policy  *policy.Policy
 
-	ever []int         // by series: how often it was told of in this window
-	last map[int]int   // when it was told of as one that had come before: how often, since the choice
-	one  moment.Moment // of the choice that is in force
-	born map[int]bool  // since the choice, for who knew of it
-	of   map[int]bool  // which series the metric had when it was chosen
-	open map[int]bool  // told of since the choice, and once more later
-	told int           // how often the metric was told of a series when it was chosen
+	ever []int         // by series: how often it was recorded in this window
+	last map[int]int   // when it was recorded as one that existed before: how often, since the choice
+	one  moment.Moment // of the current choice
+	born map[int]bool  // since the choice, when it was known
+	of   map[int]bool  // the series of the metric when it was chosen
+	open map[int]bool  // recorded since the choice, and once more later
+	told int           // how many series of the metric had been recorded when it was chosen
 	row  *ranked[metric]
 }
 
@@ -41,12 +41,12 @@ func newWatched(t *testing.T, all int) *watched {
 		Book: NewBook(start, xxh3.HashString), t: t, limiter: series.New(1000, 100_000), policy: &policy.Policy{}, ever: make([]int, all),
 	}
 	w.Now, w.OnChoice, w.limiter.Watched = w.limiter.Now, func() {}, true
-	w.sample.mask = 1 // not all series are known
+	w.sample.mask = 1 // not all series are sampled
 	w.row = w.metrics.find("m", xxh3.HashString("m"))
 	return w
 }
 
-// choose has the labels of the metric be counted from now on.
+// choose starts counting the labels of the metric.
 func (w *watched) choose() {
 	w.row.of.detailed = false
 	w.detail(w.row)
@@ -61,7 +61,7 @@ func (w *watched) choose() {
 
 func (w *watched) series(i int) *Series { return seriesOf("m", "user", strconv.Itoa(i)) }
 
-// see is a batch with a point of a series. What the time is and when the metric was chosen it has found out a while ago.
+// see handles a batch with a point of a series. It has read the time and the choice of the metric some time before.
 func (w *watched) see(i int, chosen, now moment.Moment) (told bool) {
 	s := w.series(i)
 	x := series.Sighting{Policy: w.policy, Moment: now, Chosen: chosen}
@@ -92,10 +92,10 @@ func (w *watched) see(i int, chosen, now moment.Moment) (told bool) {
 	return told
 }
 
-// lastEpoch says whether a window ends with the epoch at hand.
+// lastEpoch reports whether a window ends with the current epoch.
 func lastEpoch(now moment.Moment) bool { return (now.Epoch()+1)%moment.IdleEpochs == 0 }
 
-// sweep lets time pass, in parts of an epoch.
+// sweep advances time, by parts of an epoch.
 func (w *watched) sweep(part, of int) (turned bool) {
 	for range w.limiter.Shards() * part / of {
 		before := w.limiter.Now().Epoch()
@@ -108,8 +108,9 @@ func (w *watched) sweep(part, of int) (turned bool) {
 	return turned
 }
 
-// Once a metric is chosen, each of its series is counted in its labels by its next point, whether it came before the choice, at the same time or
-// after; it is told of as one that came before at most once, and it is known when all have been.
+// Once a metric is chosen, the next point of each of its series counts its labels, whether the series began before the
+// choice, at the same time or after it. A series is recorded as one that existed before at most once, and it is known
+// when all have been recorded.
 func TestSeriesBeforeAtAndAfterAChoice(t *testing.T) {
 	const all = 60
 	runs := uint64(100)
@@ -131,7 +132,7 @@ func TestSeriesBeforeAtAndAfterAChoice(t *testing.T) {
 					future++
 				}
 				w.sweep(random.IntN(10), 100)
-				for i := range known { // batches that have begun before
+				for i := range known { // batches that began before
 					if random.IntN(6) == 0 {
 						w.see(i, chosen, now)
 					}
@@ -178,7 +179,7 @@ func TestSeriesBeforeAtAndAfterAChoice(t *testing.T) {
 	require.Greater(t, future, runs/7)
 }
 
-// Whatever is chosen, and when: no series that comes all the time is missing from a window.
+// Whatever is chosen, and when: a series that is always sent is never missing from a window.
 func TestEachSeriesIsToldOfInEachWindow(t *testing.T) {
 	const steps = 8
 	all := 64

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// All that is counted needs a sketch at the beginning of a window: who sends then is not to wait for memory.
+// At the beginning of a window all counts need a sketch: senders must not wait for its memory.
 func TestAWindowTakesTheMemoryOfOneThatIsForgotten(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var marks [1100]mark

@@ -11,7 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ask tells of n series with a value each of the labels given, and then asks often enough for a look at the counts.
+// ask records n series with a value for each of the given labels, and then asks often enough for the counts to be read.
 func ask(b *Book, metric string, n int, exploding ...string) string {
 	for i := range n {
 		labels := []string{"route", strconv.Itoa(i % 15)}
@@ -39,7 +39,7 @@ func TestWorstIsTheLabelWithMostValues(t *testing.T) {
 	require.Empty(t, b.Worst("m", []string{"route"}), "it is not one of them, and the next is none")
 }
 
-// Of a metric whose labels are not counted by themselves, those of all metrics are what is known.
+// For a metric whose labels are not counted separately, the labels of all metrics are used.
 func TestWorstOfASmallMetric(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	for i := range 2 * maxDetailed {
@@ -49,7 +49,7 @@ func TestWorstOfASmallMetric(t *testing.T) {
 	require.Equal(t, "user", ask(b, "unknown", 0))
 }
 
-// Labels that explode together are named together, and others are not.
+// Labels that explode together are returned together, and others are not.
 func TestWorstOfLabelsThatGoTogether(t *testing.T) {
 	b := NewBook(start, xxh3.HashString)
 	for i := range 2000 {

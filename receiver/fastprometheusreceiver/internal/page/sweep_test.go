@@ -11,8 +11,7 @@ import (
 )
 
 // A sweep while another target reads a page keeps the lines that are new on that page, and those of a plan that only
-// this target
-// still has: they are known when they come again.
+// this target still has: they are known when they come again.
 func TestSweepsSpareWhatIsBeingRead(t *testing.T) {
 	const (
 		head      = "# HELP m Help of m.\n# TYPE m counter\nm{x=\"1\"} 1\n"

@@ -19,8 +19,7 @@ import (
 )
 
 // A fleet has targets with pages of one shape. Points come and go, lines move, some have exemplars, and now and then a
-// page lacks
-// a line that its point needs.
+// page lacks a line that its point needs.
 type fleet struct {
 	*rand.Rand
 
@@ -76,8 +75,7 @@ func (f *fleet) change() {
 }
 
 // when returns the timestamp of a sample, as text to follow its value. Some samples have none, or none now and then,
-// and a few have one that differs
-// from that of their point.
+// and a few have one that differs from that of their point.
 func (f *fleet) when(id int) string {
 	if !f.stamped || id%4 == 0 || id%5 == 1 && f.shown%6 == 0 {
 		return ""
@@ -337,8 +335,7 @@ func TestSeriesSeenOnceAreForgottenAtOnce(t *testing.T) {
 }
 
 // passersby returns a page on which half of the series appear for one or a few scrapes, at one target or at all of
-// them, in any order, twice, or
-// with their labels in reverse order.
+// them, in any order, twice, or with their labels in reverse order.
 func passersby(r *rand.Rand, target, scrape int) string {
 	var b strings.Builder
 	for i := range 60 {

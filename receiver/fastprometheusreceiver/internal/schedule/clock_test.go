@@ -312,8 +312,7 @@ func TestCancelOfTasksThatAreLate(t *testing.T) {
 }
 
 // When ten thousand runs that were blocked end at once, the next runs do not all begin at once: their rate is limited,
-// and none is
-// skipped for it.
+// and none is skipped for it.
 func TestLateRunsBeginInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tasks, interval = 10_000, 10 * time.Second
@@ -471,8 +470,7 @@ func TestParkedGoroutines(t *testing.T) {
 }
 
 // working returns the number of goroutines that run tasks or wait for them. runtime.NumGoroutine also counts goroutines
-// that have
-// ended, until the runtime has removed them.
+// that have ended, until the runtime has removed them.
 func working() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*Clock).work("))

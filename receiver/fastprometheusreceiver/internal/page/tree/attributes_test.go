@@ -13,8 +13,7 @@ import (
 )
 
 // Consumers recognize a series by the order of its attributes, so the order is always the same, however many attributes
-// there are. If a
-// name occurs twice, its last value counts.
+// there are. If a name occurs twice, its last value counts.
 func TestAttributesStayInOrder(t *testing.T) {
 	for _, n := range []int{0, 1, manyAttributes, manyAttributes + 1, 1000} {
 		want := pcommon.NewMap()

@@ -15,8 +15,7 @@ import (
 )
 
 // TestExemplarsInUsedMemoryAreWhatNewOnesAre gives a point one list of exemplars after another, in every order, and
-// compares the result with
-// that of a new point.
+// compares the result with that of a new point.
 func TestExemplarsInUsedMemoryAreWhatNewOnesAre(t *testing.T) {
 	exposed := func(value float64, pairs ...string) exemplar.Exemplar {
 		return exemplar.Exemplar{Value: value, Ts: int64(1000 * value), Labels: labels.FromStrings(pairs...)}

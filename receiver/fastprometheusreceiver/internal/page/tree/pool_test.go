@@ -40,9 +40,8 @@ func pooled(t *testing.T, all []*plan.Layout, elsewhere int64) *Pools {
 }
 
 // Pages with the same metrics but different resources, such as those of one program at several sites, share a pool. As
-// long as they have few
-// plans, each has a tree of its own there, however many points wait: otherwise each scrape would give one page the
-// points of another.
+// long as they have few plans, each has a tree of its own there, however many points wait: otherwise each scrape would
+// give one page the points of another.
 func TestFewPlansKeepATreeEach(t *testing.T) {
 	all := layouts(FewPlans)
 	pools := pooled(t, all, 2*fewRetained)
@@ -75,8 +74,7 @@ func TestTreesOfOthersAreLeftToThem(t *testing.T) {
 }
 
 // A plan whose tree is being filled does not take the trees of other plans, however many points wait: over time, each
-// of them would get as
-// many points as the largest page has.
+// of them would get as many points as the largest page has.
 func TestTreesOfOthersStaySmall(t *testing.T) {
 	small, large := layouts(1)[0], &plan.Layout{Points: make([]*catalog.Point, 5000)}
 	pools := pooled(t, []*plan.Layout{small, large}, mostRetained/2)
@@ -267,8 +265,7 @@ func TestNoneOfManyIdleTreesIsKept(t *testing.T) {
 }
 
 // What counts is how many points are filled for those that wait: one large page and many small ones do not make a tree
-// of the large one
-// worth its memory, nor do eight fills a second for each of eight trees.
+// of the large one worth its memory, nor do eight fills a second for each of eight trees.
 func TestEachPointOfAPoolIsToBeWorthIt(t *testing.T) {
 	kept := func(all []*plan.Layout, fills int, every time.Duration) (kept int) {
 		pools := pooled(t, all, IdlePoints)
