@@ -13,7 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// What a batch brings is returned once it was encoded, whatever tells tenants apart; what is refused is not.
+// The metrics of an accepted batch are returned once they are encoded, however tenants are distinguished; those of a
+// refused one are not.
 func TestBatchesAreReturned(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"no tenants":           func(*Config) {},

@@ -38,7 +38,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// add runs an extension of the host until the test ends.
+// add runs an extension in the host until the test ends.
 func (f files) add(t *testing.T, factory extension.Factory, settings map[string]any) component.ID {
 	t.Helper()
 	cfg := factory.CreateDefaultConfig()
@@ -53,13 +53,13 @@ func (f files) add(t *testing.T, factory extension.Factory, settings map[string]
 	return id
 }
 
-// by has an extension authenticate requests.
+// by configures an extension as the authenticator of requests.
 func by(t *testing.T, c *Config, id component.ID) {
 	t.Helper()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"http::auth::authenticator": id.String()}).Unmarshal(c))
 }
 
-// lockedUnless refuses requests without the key that opens at the moment.
+// lockedUnless refuses requests without the current key.
 func lockedUnless(key func() string) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		locked := r.Header.Get("Authorization") != key()
@@ -70,7 +70,7 @@ func lockedUnless(key func() string) func(int, http.ResponseWriter, *http.Reques
 	}
 }
 
-// carried is the authorization that an extension gives a request.
+// carried is the authorization that an extension adds to a request.
 type carried string
 
 func (c *carried) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -98,7 +98,7 @@ func tokens(t *testing.T, answer func(w http.ResponseWriter) (taken bool)) *http
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		// It ends so soon that the extension asks for another each time.
+		// It expires so soon that the extension requests a new one each time.
 		_, _ = fmt.Fprintf(w, `{"access_token":"token-%d","token_type":"Bearer","expires_in":1}`, issued.Add(1))
 	}))
 	t.Cleanup(s.Close)
@@ -156,7 +156,8 @@ func TestCredentialsOfExtensionsArrive(t *testing.T) {
 	}
 }
 
-// What a destination refuses for its credentials waits until they are right, or is lost where the configuration says so.
+// Data that a destination refuses because of its credentials waits until they are right, or is lost if the
+// configuration says so.
 func TestATokenThatChangesIsPickedUp(t *testing.T) {
 	line := func(logs *observer.ObservedLogs, message string) map[string]any {
 		t.Helper()
@@ -246,7 +247,7 @@ func TestWithoutATokenNoRequestIsMade(t *testing.T) {
 	require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
 }
 
-// Requests are made long after the pipeline's call has returned: nothing is left of its context but the tenant.
+// Requests are sent long after the pipeline's call has returned: nothing is left of its context except the tenant.
 func TestTheTenantIsKeptWhereTheContextIsNot(t *testing.T) {
 	for name, stored := range map[string]*component.ID{"memory": nil, "storage": &storageID} {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +321,7 @@ func TestMissingAuthenticatorIsNamed(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 }
 
-// Both sides show a certificate that the other knows.
+// Both sides have a certificate that the other one trusts.
 func TestMutualTLS(t *testing.T) {
 	directory := t.TempDir()
 	save := func(name, kind string, der []byte) string {

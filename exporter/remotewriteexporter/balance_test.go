@@ -24,7 +24,7 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 )
 
-// records are what a name server knows.
+// records are the entries of a name server.
 type records struct {
 	mu        sync.Mutex
 	addresses map[string][]netip.Addr
@@ -47,7 +47,7 @@ func (r *records) LookupSRV(_ context.Context, _, _, name string) (string, []*ne
 	return name, r.services[name], r.err
 }
 
-// portOf is where a destination listens.
+// portOf returns the port of a destination.
 func portOf(t *testing.T, d *received) uint16 {
 	t.Helper()
 	u, err := url.Parse(d.URL)
@@ -57,7 +57,8 @@ func portOf(t *testing.T, d *received) uint16 {
 	return uint16(port)
 }
 
-// TestRequestsGoToAllOfAName: in turn, and those that cannot be connected to hold up nothing. Who is asked sees the name.
+// TestRequestsGoToAllOfAName: in turn, and addresses that cannot be connected to do not delay anything. The Host header
+// has the name.
 func TestRequestsGoToAllOfAName(t *testing.T) {
 	named := func(t *testing.T) func(int, http.ResponseWriter, *http.Request) bool {
 		return func(_ int, _ http.ResponseWriter, r *http.Request) bool {
@@ -123,7 +124,7 @@ func TestRequestsGoToAllOfAName(t *testing.T) {
 	}
 }
 
-// TestAddressesFollowTheName: they are looked up again, and stay while nobody knows better.
+// TestAddressesFollowTheName: addresses are looked up again, and stay the same while lookups fail.
 func TestAddressesFollowTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{err: errors.New("no name server")}
@@ -183,7 +184,7 @@ func TestEndpointsSayWhereAddressesAre(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "`endpoint` must have no port after `srv+`")
 }
 
-// TestTheCertificateIsTheName: whatever the address, the name is what a certificate has to be for.
+// TestTheCertificateIsTheName: whatever the address is, the certificate has to be valid for the name.
 func TestTheCertificateIsTheName(t *testing.T) {
 	secure := &received{t: t, series: map[string][]point{}}
 	secure.Server = httptest.NewTLSServer(http.HandlerFunc(secure.serve))

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// TestCloudsAuthenticate: what is written to an endpoint bears a token, another one when the first is refused, and nothing is lost
-// while there is none; an endpoint beside it that is in no cloud gets no token.
+// TestCloudsAuthenticate: requests to an endpoint have a token, another one when the first is refused, and nothing is
+// lost while there is none; an endpoint outside of the cloud gets no token.
 func TestCloudsAuthenticate(t *testing.T) {
 	var asked atomic.Int64
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -75,7 +75,7 @@ func TestFaultsOfCloudsAreNamed(t *testing.T) {
 	}
 }
 
-// TestCloudsAreKnown: what is got for which cloud.
+// TestCloudsAreKnown: the settings of each cloud.
 func TestCloudsAreKnown(t *testing.T) {
 	a := (&AzureADConfig{SDK: &AzureSDKConfig{TenantID: "nest"}}).source()
 	require.Equal(t, "https://monitor.azure.com//.default", a.Scope)

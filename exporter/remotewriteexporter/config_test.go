@@ -82,7 +82,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	folder := loadConfig(t, "remotewrite/simple").Queue // which excludes `storage`
 	require.Equal(t, "/var/lib/otelcol/remotewrite", folder.Directory)
 	require.False(t, folder.FSync)
-	waited := loadConfig(t, "remotewrite/waited") // what the one above excludes
+	waited := loadConfig(t, "remotewrite/waited") // excluded by the previous one
 	require.Equal(t, int64(100), waited.Queue.MaxBatches)
 	require.True(t, waited.Queue.WaitForResult)
 	require.Equal(t, []string{"X-Scope-OrgID", "X-Team"}, waited.Tenant.MetadataKeys)
@@ -113,7 +113,7 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	require.NotEqual(t, identities(swapped)[0], identities(swapped)[1], "what tells equal ones apart")
 }
 
-// TestRulesAreWrittenAsInPrometheus: what is left out has Prometheus' default, and what is not in quotes is a text there.
+// TestRulesAreWrittenAsInPrometheus: missing keys have Prometheus' defaults, and unquoted values are strings.
 func TestRulesAreWrittenAsInPrometheus(t *testing.T) {
 	load := func(yaml string) (*Config, error) {
 		retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))

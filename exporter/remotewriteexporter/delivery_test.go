@@ -18,7 +18,7 @@ import (
 )
 
 func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
-	// Answers of uneven delay make shards overtake each other.
+	// Responses with varying delays make shards overtake each other.
 	d := newReceived(t, func(n int, _ http.ResponseWriter, _ *http.Request) bool {
 		<-time.After(time.Duration(n%4) * time.Millisecond)
 		return false
@@ -26,7 +26,7 @@ func TestSeriesKeepTheirOrderWhenShardsChange(t *testing.T) {
 	const calls, series = 1000, 20
 	e := create(t, func(c *Config) {
 		c.Endpoint, c.Batch.Timeout = d.URL, time.Millisecond
-		c.Batch.MaxSamples = 10 * series // so that there are many rounds, however fast the calls come
+		c.Batch.MaxSamples = 10 * series // so that there are many rounds, however fast the calls are
 	})
 	rounds, counts := 0, map[int]bool{}
 	e.intake.suitable = func() int {
@@ -89,7 +89,7 @@ func TestFullQueue(t *testing.T) {
 			})
 			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
 			eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 1 }, "the queue is full")
-			if policy == onFullDropOldest { // the first block is with a sender and cannot be dropped
+			if policy == onFullDropOldest { // the first block is being sent and cannot be dropped
 				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 1)))
 				eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 2 }, "another is queued")
 			}
@@ -222,11 +222,11 @@ func TestShardsFollowLoad(t *testing.T) {
 	quiet := load{}
 	late := func(latency float64) load { return load{busy: 1, latency: latency, waiting: 100} }
 	f(1, late(0.1))
-	f(1, quiet) // a hitch
+	f(1, quiet) // a short disturbance
 	f(1, late(0.1))
-	f(2, late(0.1)) // twice what there must be
+	f(2, late(0.1)) // twice the minimum
 	f(2, late(0.12))
-	f(2, late(0.12)) // what piled up is of a time with fewer: these are enough
+	f(2, late(0.12)) // the backlog is from when there were fewer: these are enough
 	f(2, quiet, late(0.2))
 	f(4, late(0.2), quiet)
 	f(4, late(0.9))
@@ -236,7 +236,7 @@ func TestShardsFollowLoad(t *testing.T) {
 	f(6, load{busy: 100, latency: 9, waiting: 100, failing: true})
 	f(6, load{busy: 100, latency: 9, waiting: 3}) // keeps up
 	s = newShards(s.cfg)
-	for range 10 { // there need be no more requests, but larger ones
+	for range 10 { // more requests are not needed, only larger ones
 		after(1, 0.1, 1, late(2))
 	}
 	s.now.Store(4)
@@ -256,7 +256,7 @@ func TestShardsFollowLoad(t *testing.T) {
 
 func TestShardsAreReadyForTheEndOfAnOutage(t *testing.T) {
 	s := newShards(ShardsConfig{Min: 1, Max: 100})
-	f := func(came float64, want int, l load) { // full requests a second
+	f := func(came float64, want int, l load) { // in full requests a second
 		t.Helper()
 		l.failing = true
 		s.now.Store(int64(s.adapt(look{loads: []load{l}, elapsed: 1, came: came, over: 1})))
@@ -267,17 +267,17 @@ func TestShardsAreReadyForTheEndOfAnOutage(t *testing.T) {
 	}
 	s = newShards(s.cfg)
 	for range 5 {
-		f(10, 1, load{latency: 0.01}) // near
+		f(10, 1, load{latency: 0.01}) // a short latency
 	}
 	f(10, 1, load{latency: 0.1})
 	f(10, 6, load{latency: 0.1})
 	f(10, 6, load{})
-	f(10, 12, load{}) // how far it is nobody knows
+	f(10, 12, load{}) // unknown latency
 	f(10, 12, load{latency: 0.2})
 	f(10, 12, load{latency: 0.8})
 	f(10, 48, load{latency: 0.8})
 	for range 100 {
-		f(0, 48, load{latency: 0.8}) // for as long as it takes
+		f(0, 48, load{latency: 0.8}) // as long as necessary
 	}
 }
 
@@ -299,7 +299,7 @@ func TestRequestsStayFullHoweverManyShards(t *testing.T) {
 	require.LessOrEqual(t, requests, 2*rounds*shards, "requests that shards make small")
 }
 
-// A shard that gets more than the others must not make two requests of each round, which take twice as long.
+// A shard that gets more than the others must not split each round into two requests, which take twice as long.
 func TestUnevenShardsGetOneRequestInARound(t *testing.T) {
 	const shards, birds, pages = 4, 10, 4000
 	d := newReceived(t, nil)
@@ -324,7 +324,8 @@ func TestWhatDoesNotFitIntoARoundEndsIt(t *testing.T) {
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
 		c.Endpoint, c.Batch.Timeout, c.Batch.MaxSamples = d.URL, time.Hour, 100
 	})
-	// Small parts may still come when a large one does not fit, and it does not wait for the hour to end.
+	// Small parts may still be added when a large one does not fit, and the large one does not wait until the hour
+	// ends.
 	for n, points := range []int{10, 40, 90} {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(points, n)))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// received is a destination that keeps what it is sent.
+// received is a destination that stores what it receives.
 type received struct {
 	*httptest.Server
 
@@ -36,8 +36,8 @@ type point struct {
 	value float64
 }
 
-// newReceived starts a destination. For each request answer, if there is one, is asked first, with the number of requests
-// before; unless it has taken the matter into its hands, the request is stored and answered as 2.0 demands.
+// newReceived starts a destination. For each request it calls answer first, if not nil, with the number of previous
+// requests. Unless answer handles the request, the request is stored and responded to as 2.0 requires.
 func newReceived(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request) (taken bool)) *received {
 	d := &received{t: t, series: map[string][]point{}, answer: answer}
 	d.Server = httptest.NewServer(http.HandlerFunc(d.serve))
@@ -67,7 +67,7 @@ func (d *received) store(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// decode reads a request, and leaves its body to be read again.
+// decode decodes a request whose body can be read again afterwards.
 func decode(r *http.Request) ([]promwrite.Series, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -119,10 +119,10 @@ func (d *received) take(r *http.Request) (written promwrite.Written, err error) 
 	return written, nil
 }
 
-// fail has the destination answer with a code from now on.
+// fail makes the destination respond with a code from now on.
 func (d *received) fail(code int) { d.setAnswer(status(math.MaxInt, code)) }
 
-// recover lets the destination answer well from now on.
+// recover makes the destination respond normally from now on.
 func (d *received) recover() { d.setAnswer(nil) }
 
 func (d *received) setAnswer(answer func(n int, w http.ResponseWriter, r *http.Request) (taken bool)) {
@@ -131,7 +131,7 @@ func (d *received) setAnswer(answer func(n int, w http.ResponseWriter, r *http.R
 	d.answer = answer
 }
 
-// samples counts what was stored.
+// samples returns how many were stored.
 func (d *received) samples() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,7 +144,7 @@ func (d *received) headers() []http.Header {
 	return append([]http.Header(nil), d.requests...)
 }
 
-// requireOrdered fails if a series arrived out of order or with a sample twice.
+// requireOrdered fails if a series arrived out of order or with a duplicate sample.
 func (d *received) requireOrdered(t *testing.T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

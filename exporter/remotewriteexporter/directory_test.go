@@ -20,8 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// leaveInFileStorage leaves what a destination that is down was not sent, in the file of file_storage in a folder. No request is in progress
-// when it returns: the shutdown waits for the answer. One that nobody waits for may be served once the destination is up again, and counts twice.
+// leaveInFileStorage leaves unsent data for a destination that is down in the file of file_storage in a directory. No
+// request is in progress when it returns: Shutdown waits for the response. Otherwise a request might be handled once
+// the destination is up again, and count twice.
 func leaveInFileStorage(t *testing.T, directory string, d *received, calls int) (file string) {
 	t.Helper()
 	e := create(t, func(c *Config) {
@@ -35,8 +36,8 @@ func leaveInFileStorage(t *testing.T, directory string, d *received, calls int) 
 	return file
 }
 
-// TestQueueOfFileStorageIsSentFirst: whoever moves from `queue.storage` to `queue.directory` in the same folder loses nothing. What
-// comes meanwhile is sent after it, and the file is gone then.
+// TestQueueOfFileStorageIsSentFirst: migrating from `queue.storage` to `queue.directory` in the same directory loses
+// nothing. New data is sent after the old, and then the file is deleted.
 func TestQueueOfFileStorageIsSentFirst(t *testing.T) {
 	directory := t.TempDir()
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
@@ -64,13 +65,13 @@ func TestQueueOfFileStorageIsSentFirst(t *testing.T) {
 	require.Empty(t, logs.All(), "and nothing speaks of it any more")
 }
 
-// A folder that was copied while the process ran is what a kernel would have kept of a killed one.
+// A directory that was copied while the process was running is what a kernel would have kept of a killed one.
 func TestQueueOfFileStorageOutlivesAKill(t *testing.T) {
 	directory, copied := t.TempDir(), t.TempDir()
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
 	leaveInFileStorage(t, directory, d, 10)
 	var taken atomic.Int64
-	d.setAnswer(func(_ int, w http.ResponseWriter, _ *http.Request) bool { // a few go, and then it is down again
+	d.setAnswer(func(_ int, w http.ResponseWriter, _ *http.Request) bool { // a few are accepted, and then it is down again
 		if taken.Add(1) > 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
@@ -79,7 +80,7 @@ func TestQueueOfFileStorageOutlivesAKill(t *testing.T) {
 	})
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
 		c.Endpoint, c.Queue.Directory = d.URL, directory
-		c.Batch.MaxSamples, c.Shards.Max = 10, 1 // nothing is sent together, or beside something else
+		c.Batch.MaxSamples, c.Shards.Max = 10, 1 // nothing is sent together or concurrently
 	})
 	eventually(t, func() bool { return d.samples() >= 30 }, "some of it arrives")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(directory)))
@@ -119,7 +120,8 @@ func TestFileOfFileStorageThatIsInUse(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 }
 
-// TestStorageTakesThePlaceOfADirectory: a configuration laid over the agent's own may say where the queue is.
+// TestStorageTakesThePlaceOfADirectory: a configuration that is merged into the agent's own may override the place of
+// the queue.
 func TestStorageTakesThePlaceOfADirectory(t *testing.T) {
 	directory := t.TempDir()
 	d := newReceived(t, nil)
@@ -133,7 +135,7 @@ func TestStorageTakesThePlaceOfADirectory(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(directory, "other"))
 }
 
-// The names are those of file_storage.
+// The names are the same as in file_storage.
 func TestNamesOfFileStorage(t *testing.T) {
 	for _, id := range []component.ID{
 		component.MustNewID("remotewrite"), component.MustNewIDWithName("remotewrite", "far/away ~ä"), component.MustNewIDWithName("prometheusremotewrite", "2.0"),
@@ -146,8 +148,8 @@ func TestNamesOfFileStorage(t *testing.T) {
 	}
 }
 
-// TestDamagedFileOfFileStorageStopsNoStart: pages of zeros, a file that was cut off, bits and pages of another kind, anywhere. What is not damaged
-// arrives, once; what is lost is told, and the file stays.
+// TestDamagedFileOfFileStorageStopsNoStart: pages of zeros, a truncated file, flipped bits and pages of another kind,
+// anywhere. Undamaged data arrives, once; losses are reported, and the file is kept.
 func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
 	racetest.Sequential(t)
 	const calls, series, damages = 60, 200, 60
@@ -172,7 +174,7 @@ func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
 		case 1:
 			b = b[:1+r.IntN(len(b)-1)]
 		case 2:
-			at := r.IntN(64) // what a page says of itself, and of what is in it
+			at := r.IntN(64) // the header of a page, and of its contents
 			b[page+at] ^= 1 << r.IntN(8)
 		case 3:
 			other := r.IntN(len(b)/4096) * 4096
@@ -190,7 +192,7 @@ func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
 		isTold := logs.FilterMessageSnippet("cannot be read").Len() == 1
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, calls)))
 		eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 && d.samples() > 0 }, "what there is arrives")
-		if !isTold { // a key that is not what it was is not known from others
+		if !isTold { // a damaged key looks like another one
 			d.requireOrdered(t)
 		}
 		require.LessOrEqual(t, d.samples(), calls*series+1, "nothing arrives twice")
@@ -200,7 +202,7 @@ func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
 			require.FileExists(t, file+".damaged")
 			require.NoFileExists(t, file+".salvage")
 			require.Positive(t, value(t, tel, "otelcol_exporter_remotewrite_storage_damaged_bytes"))
-		} else if d.samples() < calls*series+1 { // a value's own checksum tells
+		} else if d.samples() < calls*series+1 { // the checksum of the value detects it
 			require.Positive(t, value(t, tel, "otelcol_exporter_remotewrite_dropped_blocks", "destination="+d.URL, "reason=corrupt"), "damage %d", n)
 		}
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -213,7 +215,7 @@ func TestDamagedFileOfFileStorageStopsNoStart(t *testing.T) {
 	require.Greater(t, arrived, damages*calls*series/2)
 }
 
-// TestACopyThatWasInterruptedIsMadeAgain: the process ended while it copied what could be read of a damaged file.
+// TestACopyThatWasInterruptedIsMadeAgain: the process ended while it copied the readable part of a damaged file.
 func TestACopyThatWasInterruptedIsMadeAgain(t *testing.T) {
 	directory := t.TempDir()
 	down := newReceived(t, status(1<<30, http.StatusServiceUnavailable))

@@ -18,8 +18,8 @@ func forgetPlaces() {
 	clear(elsewhere.of)
 }
 
-// TestWhatIsLeftElsewhereIsTold: a reload that takes the queue's place on disk away, or names another, sends nothing of what is there. Each start
-// says where that is and how much, until a queue is there again and sends it.
+// TestWhatIsLeftElsewhereIsTold: after a reload that removes or changes the directory of the queue, the data there is
+// not sent. Each start logs where it is and how much, until a queue is configured there again and sends it.
 func TestWhatIsLeftElsewhereIsTold(t *testing.T) {
 	const calls, each = 3, 10
 	one, other, files := t.TempDir(), t.TempDir(), t.TempDir()

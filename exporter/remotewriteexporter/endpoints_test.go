@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// endpointTo is an endpoint with what change makes of it.
+// endpointTo returns an endpoint, modified by change.
 func endpointTo(d *received, change func(*EndpointConfig)) EndpointConfig {
 	c := EndpointConfig{HTTP: defaultClient()}
 	c.HTTP.Endpoint = d.URL
@@ -28,7 +28,7 @@ func endpointTo(d *received, change func(*EndpointConfig)) EndpointConfig {
 	return c
 }
 
-// TestEachEndpointHasItsFormat: the same samples arrive at each, in the format that is its own.
+// TestEachEndpointHasItsFormat: the same samples arrive at each, in the endpoint's own format.
 func TestEachEndpointHasItsFormat(t *testing.T) {
 	formats := []struct{ message, compression string }{{"", ""}, {oneZero, snappy}, {oneZero, zstd}, {twoZero, snappy}, {auto, auto}}
 	var destinations []*received
@@ -61,7 +61,8 @@ func TestEachEndpointHasItsFormat(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatIsDownHoldsUpNobody: neither the data of the others, nor more of memory or of a storage than it may.
+// TestAnEndpointThatIsDownHoldsUpNobody: it delays no data of the others, and takes no more memory or storage than it
+// may.
 func TestAnEndpointThatIsDownHoldsUpNobody(t *testing.T) {
 	const size = 30_000
 	calls := racetest.Size(400, 100)
@@ -101,7 +102,7 @@ func TestAnEndpointThatIsDownHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatKeepsUpDoesNotWait: a round is not held open for one that is behind while another is not.
+// TestAnEndpointThatKeepsUpDoesNotWait: a round is not held open for a slow endpoint if another one keeps up.
 func TestAnEndpointThatKeepsUpDoesNotWait(t *testing.T) {
 	healthy, down := newReceived(t, nil), newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable))
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
@@ -121,7 +122,7 @@ func TestAnEndpointThatKeepsUpDoesNotWait(t *testing.T) {
 	require.True(t, e.intake.behind(), "now nobody keeps up")
 }
 
-// TestFaultsOfEndpointsAreNamed: with the key, and the way out.
+// TestFaultsOfEndpointsAreNamed: errors contain the key and the valid values.
 func TestFaultsOfEndpointsAreNamed(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"protobuf_message: '3.0'":                   "`endpoints[0].protobuf_message` must be auto, 2.0, 1.0",

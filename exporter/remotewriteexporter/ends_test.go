@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
 
-// TestAShutdownSitsOutNoPause: what is on disk has time, so nobody waits for a destination that is down.
+// TestAShutdownSitsOutNoPause: data on disk can wait, so Shutdown does not wait for a destination that is down.
 func TestAShutdownSitsOutNoPause(t *testing.T) {
 	for name, test := range map[string]func(*Config){
 		"after a failure": func(c *Config) { c.Retry.InitialInterval, c.Retry.MaxInterval = time.Hour, time.Hour },
@@ -41,7 +41,7 @@ func TestAShutdownSitsOutNoPause(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForARequestUnderWay: else it would come again.
+// TestAShutdownWaitsForARequestUnderWay: otherwise its data would be sent again.
 func TestAShutdownWaitsForARequestUnderWay(t *testing.T) {
 	directory := t.TempDir()
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -59,7 +59,7 @@ func TestAShutdownWaitsForARequestUnderWay(t *testing.T) {
 	<-arrived
 	ended := make(chan error)
 	go func() { ended <- e.Shutdown(context.Background()) }()
-	_, err := e.queue.Next(t.Context(), 0, queue.Bound{}) // which ends with the queue: its only block is in progress
+	_, err := e.queue.Next(t.Context(), 0, queue.Bound{}) // returns when the queue is closed: its only block is in progress
 	require.ErrorIs(t, err, queue.ErrClosed)
 	close(release)
 	require.NoError(t, <-ended)

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter"
 )
 
-// Only the endpoint must be set; of a mistake the error says what may be there.
+// Only the endpoint must be set; an error lists the valid values.
 func ExampleNewFactory() {
 	factory := remotewriteexporter.NewFactory()
 	cfg := factory.CreateDefaultConfig()
@@ -66,7 +66,7 @@ func ExampleNew() {
 	point.SetIntValue(42)
 	point.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
 	fmt.Println("taken:", e.ConsumeMetrics(ctx, metrics))
-	fmt.Println("ended:", e.Shutdown(ctx)) // which delivers what is queued
+	fmt.Println("ended:", e.Shutdown(ctx)) // which delivers everything in the queue
 	fmt.Println("delivered:", e.(interface {
 		Snapshot() remotewriteexporter.Snapshot
 	}).Snapshot().Destinations[0].Outcome.Samples)

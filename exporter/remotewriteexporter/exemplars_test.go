@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// exemplary is a counter that always shows the same exemplar.
+// exemplary returns a counter that always has the same exemplar.
 func exemplary(n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -31,7 +31,7 @@ func exemplary(n int) pmetric.Metrics {
 	return md
 }
 
-// examples is a destination that counts exemplars in what it takes.
+// examples is a destination that counts the exemplars it accepts.
 type examples struct {
 	*received
 
@@ -62,8 +62,8 @@ func newExamples(t *testing.T) examples {
 	}}
 }
 
-// TestExemplarsThatTheQueueDropsComeAgain: one is remembered when it is encoded, so that it is not sent twice; where the queue has no
-// room for it, that is forgotten.
+// TestExemplarsThatTheQueueDropsComeAgain: an exemplar is remembered when it is encoded, so that it is not sent twice;
+// if the queue has no room for it, it is forgotten again.
 func TestExemplarsThatTheQueueDropsComeAgain(t *testing.T) {
 	for _, policy := range []string{onFullDropOldest, onFullDropNewest} {
 		t.Run(policy, func(t *testing.T) {
@@ -73,13 +73,13 @@ func TestExemplarsThatTheQueueDropsComeAgain(t *testing.T) {
 			e := start(t, componenttest.NewNopHost(), func(c *Config) {
 				c.Endpoint, c.Queue.Size, c.Queue.OnFull, c.ShutdownTimeout = d.URL, 500, policy, time.Millisecond
 			})
-			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, 0))) // which no policy drops once it is in progress
+			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, 0))) // is not dropped by any policy once it is in progress
 			eventually(t, func() bool { return e.queue.Stats(0).Leased == 1 }, "it is under way")
 			dropped := func() bool { return e.Snapshot().Destinations[0].Outcome.Dropped["queue_full"] > 0 }
 			n := 0
 			eventually(t, func() bool {
 				n++
-				_ = e.ConsumeMetrics(t.Context(), exemplary(n)) // refused, when there is no room at all
+				_ = e.ConsumeMetrics(t.Context(), exemplary(n)) // refused if there is no room at all
 				return dropped()
 			}, "one is dropped")
 			d.setAnswer(well)
@@ -92,8 +92,8 @@ func TestExemplarsThatTheQueueDropsComeAgain(t *testing.T) {
 	}
 }
 
-// TestExemplarsOfWhatIsRefusedComeAgain: whoever is told that the data was not stored, or not delivered, brings it again, with its
-// exemplars.
+// TestExemplarsOfWhatIsRefusedComeAgain: callers that get an error, because the data was not stored or not delivered,
+// retry it with its exemplars.
 func TestExemplarsOfWhatIsRefusedComeAgain(t *testing.T) {
 	d := newExamples(t)
 	well := d.answer

@@ -19,7 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/metadata"
 )
 
-// BenchmarkExporter sends known series through the factory and a real socket to a destination that believes the header.
+// BenchmarkExporter sends known series through the factory and a real socket to a destination that only reads the
+// header.
 func BenchmarkExporter(b *testing.B) {
 	const series = 1000
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 
 const patience = 30 * time.Second
 
-// gauges makes one point for each of some series, at a time that grows with n.
+// gauges returns one point for each of the given number of series, with a time that increases with n.
 func gauges(series, n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -38,7 +38,7 @@ func gauges(series, n int) pmetric.Metrics {
 	return md
 }
 
-// start runs an exporter with what change makes of a quick configuration, until the test ends.
+// start runs an exporter with a fast configuration, modified by change, until the test ends.
 func start(t *testing.T, host component.Host, change func(*Config)) *remoteWrite {
 	t.Helper()
 	e := create(t, change)
@@ -49,7 +49,7 @@ func start(t *testing.T, host component.Host, change func(*Config)) *remoteWrite
 
 func create(t *testing.T, change func(*Config)) *remoteWrite {
 	t.Helper()
-	t.Cleanup(forgetPlaces) // of which another test's exporters, which have the same name, would speak
+	t.Cleanup(forgetPlaces) // otherwise exporters of other tests, which have the same name, would mention them
 	cfg := NewDefaultConfig()
 	cfg.Batch.Timeout = 5 * time.Millisecond
 	cfg.Retry.InitialInterval = time.Millisecond
@@ -60,10 +60,10 @@ func create(t *testing.T, change func(*Config)) *remoteWrite {
 	change(cfg)
 	require.NoError(t, cfg.Validate())
 	set := exportertest.NewNopSettings(metadata.Type)
-	set.ID = component.NewID(metadata.Type) // else it is another after a restart
+	set.ID = component.NewID(metadata.Type) // otherwise it differs after a restart
 	e, err := newExporter(cfg, set, ownKeys)
 	require.NoError(t, err)
-	// The port may be another test's soon.
+	// The port may soon be used by another test.
 	t.Cleanup(func() { left.take(set.ID, identities(cfg.clients())) })
 	return e
 }

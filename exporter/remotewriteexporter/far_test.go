@@ -23,8 +23,8 @@ import (
 
 var wayID = component.MustNewID("way")
 
-// way is an extension that is asked to authenticate requests, and carries them to a destination instead, without a
-// network: so time can be synctest's, in which work takes none.
+// way is an authentication extension that carries requests to a destination instead, without a network: so tests can
+// use the time of synctest, in which computing takes none.
 type way struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -47,7 +47,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// pass takes half of the round trip.
+// pass waits for half of the round trip.
 func (w *way) pass(ctx context.Context) error {
 	select {
 	case <-time.After(w.roundTrip / 2):
@@ -57,7 +57,7 @@ func (w *way) pass(ctx context.Context) error {
 	}
 }
 
-// far runs f with an exporter whose destination is a round trip away.
+// far runs f with an exporter whose destination is the given round trip away.
 func far(t *testing.T, roundTrip time.Duration, change func(*Config), f func(t *testing.T, e *remoteWrite, d *received)) {
 	t.Helper()
 	directory := t.TempDir()
@@ -69,7 +69,7 @@ func far(t *testing.T, roundTrip time.Duration, change func(*Config), f func(t *
 			conf := confmap.NewFromStringMap(map[string]any{
 				"endpoint":                  "http://far.example.com",
 				"http::auth::authenticator": wayID.String(),
-				// What zstd keeps for the next request is of one time only.
+				// zstd keeps encoders for other requests, which must not leave the bubble.
 				"compression": snappy,
 			})
 			require.NoError(t, conf.Unmarshal(c))
@@ -79,7 +79,7 @@ func far(t *testing.T, roundTrip time.Duration, change func(*Config), f func(t *
 	})
 }
 
-// flock is the nth page of 40 targets that are scraped in turn.
+// flock returns the nth page of 40 targets that are scraped in turn.
 func flock(n int) pmetric.Metrics { return flockOf(flockSize, n) }
 
 func flockOf(size, n int) pmetric.Metrics {
@@ -91,14 +91,14 @@ func flockOf(size, n int) pmetric.Metrics {
 // A twentieth of 500,000 samples a second.
 const (
 	flockSize   = 250
-	flocks      = 100 // a second
+	flocks      = 100 // per second
 	fullRequest = 2500
 )
 
 func scaled(c *Config) { c.Batch.MaxSamples, c.Batch.Timeout = fullRequest, time.Second }
 
-// fly sends flocks for a while, and calls see after each with the time since it began, and how many samples are yet to
-// arrive.
+// fly sends flocks for a while, and calls see after each with the time since the start, and the number of samples that
+// have not arrived.
 func fly(t *testing.T, e *remoteWrite, d *received, see func(since time.Duration, missing int)) {
 	t.Helper()
 	began := time.Now()
@@ -133,14 +133,15 @@ func TestANearDestinationGetsFullRequestsFromOneShard(t *testing.T) {
 	})
 }
 
-// A destination that takes longer to answer than data waits gets larger requests, not an ever longer queue of small ones.
+// A destination whose latency is longer than the batch timeout gets larger requests, not an ever longer queue of small
+// ones.
 func TestSlowAnswersMakeRequestsLarger(t *testing.T) {
 	for name, stored := range map[string]*component.ID{"memory": nil, "storage": &storageID} {
 		t.Run(name, func(t *testing.T) {
 			far(t, 500*time.Millisecond, func(c *Config) {
 				c.Queue.Storage, c.Batch.Timeout = stored, 200*time.Millisecond
 			}, func(t *testing.T, e *remoteWrite, d *received) {
-				for n := range 600 { // a minute
+				for n := range 600 { // one minute
 					go func() { assert.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n))) }()
 					time.Sleep(100 * time.Millisecond)
 					require.LessOrEqual(t, e.Snapshot().Destinations[0].QueuedBlocks, 3)
@@ -152,7 +153,8 @@ func TestSlowAnswersMakeRequestsLarger(t *testing.T) {
 	}
 }
 
-// What an outage has left in small requests takes one trip together, else it would be sent no faster than it came.
+// Small requests after an outage are sent together in one round trip, otherwise they would be sent no faster than they
+// were made.
 func TestAnOutageIsCaughtUpWithFast(t *testing.T) {
 	const outage, points = time.Minute, 10
 	for name, test := range map[string]struct {
@@ -189,7 +191,7 @@ func TestAnOutageIsCaughtUpWithFast(t *testing.T) {
 					bring()
 					require.Less(t, time.Since(began), outage)
 				}
-				// What comes meanwhile is sent too, and makes the rest no less.
+				// New data is sent in addition, without making the backlog longer.
 				times := 1 + float64(left)/(10*points)/time.Since(began).Seconds()
 				t.Logf("%.0f times as fast as it came", times)
 				require.GreaterOrEqual(t, times, 5.0)
@@ -199,7 +201,7 @@ func TestAnOutageIsCaughtUpWithFast(t *testing.T) {
 	}
 }
 
-// A destination that cannot take much at a time would never be done with what an outage has left.
+// A destination that only accepts small requests would never catch up after an outage.
 func TestAnOutageIsCaughtUpWithSlowlyWhereMuchAtATimeTakesTooLong(t *testing.T) {
 	const points, timely = 10, 300
 	far(t, 50*time.Millisecond, func(c *Config) {
@@ -242,7 +244,7 @@ func TestAnOutageIsCaughtUpWithSlowlyWhereMuchAtATimeTakesTooLong(t *testing.T) 
 	})
 }
 
-// Full requests cannot be merged: what an outage leaves of them has to be in as many lanes as it takes to catch up.
+// Full requests cannot be merged: after an outage they have to be in as many lanes as needed to catch up.
 func TestABacklogOfFullRequestsIsCaughtUpWithFast(t *testing.T) {
 	racetest.SmallerIn(t, "TestAnOutageIsCaughtUpWithFast")
 	const outage, pause, size = 20 * time.Second, 100 * time.Millisecond, flockSize * flocks / 10
@@ -284,7 +286,7 @@ func TestABacklogOfFullRequestsIsCaughtUpWithFast(t *testing.T) {
 	}
 }
 
-// Whoever waits until data is stored waits no longer than a few timeouts, whatever the destination does.
+// Callers that wait until data is stored wait no longer than a few timeouts, whatever the destination does.
 func TestAcknowledgementsDoNotWaitForADestination(t *testing.T) {
 	const timeout = 200 * time.Millisecond
 	wait := func(t *testing.T, e *remoteWrite, n int) time.Duration {
@@ -314,7 +316,7 @@ func TestAcknowledgementsDoNotWaitForADestination(t *testing.T) {
 	})
 }
 
-// What comes after a round has ended must not be in its blocks, whose fate is not told to those who brought it.
+// Data that is added after a round has ended must not be in its blocks, whose result its caller would not get.
 func TestLateDataIsOfTheNextRound(t *testing.T) {
 	far(t, time.Millisecond, func(c *Config) { c.Batch.Timeout = time.Hour }, func(t *testing.T, e *remoteWrite, _ *received) {
 		in := e.intake
@@ -331,7 +333,7 @@ func TestLateDataIsOfTheNextRound(t *testing.T) {
 			return n
 		}
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
-		synctest.Wait() // the loop waits for the hour to end
+		synctest.Wait() // the loop waits until the hour ends
 		tenants := cut()
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(3, 1)))
 		require.Equal(t, 10, samples(tenants))

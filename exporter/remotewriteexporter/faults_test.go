@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// status answers the first requests with a code and a header.
+// status responds to the first requests with a code and headers.
 func status(requests, code int, header ...string) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(n int, w http.ResponseWriter, _ *http.Request) bool {
 		if n >= requests {
@@ -33,7 +33,7 @@ func status(requests, code int, header ...string) func(int, http.ResponseWriter,
 	}
 }
 
-// page answers the first requests as a proxy does that wants somebody to log in.
+// page responds to the first requests like a proxy that requires a login.
 func page(requests int) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(n int, w http.ResponseWriter, _ *http.Request) bool {
 		if n < requests {
@@ -43,7 +43,7 @@ func page(requests int) func(int, http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// resets closes the connection of the first requests, after the body was read or before.
+// resets closes the connection of the first requests, after or before reading the body.
 func resets(requests int, afterBody bool) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(n int, w http.ResponseWriter, r *http.Request) bool {
 		if n >= requests {
@@ -105,7 +105,7 @@ func TestFaultsThatPassLoseNothing(t *testing.T) {
 	}
 }
 
-// endless answers with more body than anybody wants to read.
+// endless responds with a body that never ends.
 func endless(requests int) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(n int, w http.ResponseWriter, r *http.Request) bool {
 		if n >= requests {
@@ -133,7 +133,7 @@ func TestRetriesSayHowManyTheyAre(t *testing.T) {
 	require.Equal(t, []string{"", "1", "2"}, got)
 }
 
-// reporting is a host that keeps the status it is told.
+// reporting is a host that records the reported status.
 type reporting struct {
 	component.Host
 
@@ -160,7 +160,7 @@ func TestStatusFollowsTheDestinations(t *testing.T) {
 
 func TestRetryAfterIsObeyed(t *testing.T) {
 	seconds := func() string { return "1" }
-	date := func() string { return time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat) } // whole seconds
+	date := func() string { return time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat) } // with a resolution of a second
 	for name, test := range map[string]struct {
 		code   int
 		header func() string
@@ -215,11 +215,11 @@ func TestHangsAndSlowReadersEndWithTheTimeout(t *testing.T) {
 
 func TestDestinationsThatCannotBeReachedKeepTheirData(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about us
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs our errors
 	secure.StartTLS()
 	defer secure.Close()
 	for name, endpoint := range map[string]string{
-		"TLS":  secure.URL, // of an authority that nobody knows
+		"TLS":  secure.URL, // with an unknown authority
 		"DNS":  "http://no-such-host.invalid/api/v1/write",
 		"port": "http://127.0.0.1:1/api/v1/write",
 	} {

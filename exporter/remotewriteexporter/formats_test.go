@@ -31,7 +31,7 @@ func TestFormatsAreTriedInOrder(t *testing.T) {
 	require.Equal(t, 3, e.Snapshot().Destinations[0].Fallback)
 }
 
-// TestServersThatFailAtFormats: what a destination answers to a format that it does not know, every sample arrives.
+// TestServersThatFailAtFormats: however a destination responds to a format that it does not know, every sample arrives.
 func TestServersThatFailAtFormats(t *testing.T) {
 	for _, code := range []int{400, 404, 406, 415, 422, 500, 501, 502} {
 		for name, unknown := range map[string]func(http.Header) bool{
@@ -92,8 +92,8 @@ func TestPinnedFormatIsKept(t *testing.T) {
 	require.Len(t, d.headers(), 1)
 }
 
-// TestWhatAFormatCannotSayIsCountedOnce: 1.0 does not carry histograms of custom buckets. They are lost, and all else is delivered, whether or not
-// the destination says how much it wrote.
+// TestWhatAFormatCannotSayIsCountedOnce: 1.0 has no histograms with custom buckets. They are lost, and everything else
+// is delivered, whether or not the destination reports what it has written.
 func TestWhatAFormatCannotSayIsCountedOnce(t *testing.T) {
 	for _, counts := range []bool{false, true} {
 		t.Run(fmt.Sprint("it counts: ", counts), func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestFreshDataIsFirstAfterAnOutage: what comes after it arrives within a second or two, while ten minutes' worth still waits; in
-// the end all has arrived once.
+// TestFreshDataIsFirstAfterAnOutage: new data arrives within a second or two, while the data of ten minutes still
+// waits; in the end everything has arrived once.
 func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 	for name, storage := range map[string]any{"memory": nil, "disk": storageID.String()} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 				fly := func(seconds int) {
 					for range seconds {
 						md := gauges(flockSize, 1000*n)
-						go func() { _ = e.ConsumeMetrics(t.Context(), md) }() // which may wait for the storage
+						go func() { _ = e.ConsumeMetrics(t.Context(), md) }() // may wait for the storage
 						time.Sleep(time.Second)
 						n++
 					}
@@ -78,5 +78,5 @@ func TestFreshDataIsFirstAfterAnOutage(t *testing.T) {
 	}
 }
 
-// gaugeTime is the time of a point that gauges makes, in milliseconds.
+// gaugeTime returns the time of a point of gauges, in milliseconds.
 func gaugeTime(n int) int64 { return 1_700_000_000_000 + int64(n) }

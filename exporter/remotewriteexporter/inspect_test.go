@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// watcher is an extension, and a host that has it.
+// watcher is an extension, and its host.
 type watcher struct {
 	component.StartFunc
 	component.ShutdownFunc

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script is a source whose answers are known, and counted.
+// script is a source with known tokens that counts its calls.
 type script struct {
 	mu    sync.Mutex
 	asked int
@@ -37,7 +37,7 @@ func (s *script) Token(context.Context) (Token, error) {
 	return Token{Text: fmt.Sprint("token ", s.asked), Ends: time.Now().Add(s.lives)}, nil
 }
 
-// echo answers with a status, and remembers what authenticated the last request.
+// echo responds with a status, and records the authorization of the last request.
 type echo struct {
 	status int
 	last   string
@@ -59,7 +59,7 @@ func sendBy(t *testing.T, transport http.RoundTripper) error {
 	return err
 }
 
-// TestATokenIsUsedWhileItHolds: and renewed a while before its end, or half way through a short life.
+// TestATokenIsUsedWhileItHolds: and renewed some time before its end, or halfway through a short life.
 func TestATokenIsUsedWhileItHolds(t *testing.T) {
 	for lives, renewed := range map[time.Duration]time.Duration{time.Hour: 55 * time.Minute, time.Minute: 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestATokenIsUsedWhileItHolds(t *testing.T) {
 	}
 }
 
-// TestATokenOutlivesItsServer: while a token holds, that it cannot be renewed harms nobody, and it is not asked for all the time.
+// TestATokenOutlivesItsServer: while a token is valid, a failed renewal does no harm, and is not retried all the time.
 func TestATokenOutlivesItsServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, next := &script{lives: time.Hour}, &echo{status: http.StatusOK}
@@ -102,7 +102,7 @@ func TestATokenOutlivesItsServer(t *testing.T) {
 	})
 }
 
-// hanging is a source that does not answer, once it has answered for the first time.
+// hanging is a source that blocks after its first token.
 type hanging struct {
 	script
 
@@ -118,7 +118,7 @@ func (h *hanging) Token(ctx context.Context) (Token, error) {
 	return Token{}, ctx.Err()
 }
 
-// TestARenewalHoldsNobodyUp: one request waits for it, and not for long. All others have a token that holds.
+// TestARenewalHoldsNobodyUp: one request waits for it, but not for long. All others use the valid token.
 func TestARenewalHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, next := &hanging{script: script{lives: time.Hour}}, &echo{status: http.StatusOK}
@@ -141,7 +141,7 @@ func TestARenewalHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// TestAServerThatDoesNotAnswerIsLeftAlone: those who have waited for a token do not ask one after another.
+// TestAServerThatDoesNotAnswerIsLeftAlone: requests that have waited for a token do not request one after another.
 func TestAServerThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &hanging{hangs: true}
@@ -163,7 +163,7 @@ func TestARefusedTokenIsNotUsedAgain(t *testing.T) {
 	require.Equal(t, "Bearer token 2", next.last)
 }
 
-// server is one of tokens, which gives one for what it was asked if want says so.
+// server is a token server that issues a token if want accepts the request.
 func server(t *testing.T, want func(r *http.Request) error, answer string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -180,7 +180,7 @@ func server(t *testing.T, want func(r *http.Request) error, answer string) strin
 	return s.URL
 }
 
-// wants compares fields of a form, and the path and a header if they are given.
+// wants compares fields of a form, and the path and a header if given.
 func wants(path string, header [2]string, form map[string]string) func(r *http.Request) error {
 	return func(r *http.Request) error {
 		if r.URL.Path != path {
@@ -216,7 +216,7 @@ func TestWhatServersOfTokensAnswer(t *testing.T) {
 	}
 }
 
-// TestFaultsOfServersOfTokens: they say who answered what, but never what may be a secret.
+// TestFaultsOfServersOfTokens: errors contain the server and its response, but nothing that may be secret.
 func TestFaultsOfServersOfTokens(t *testing.T) {
 	at := server(t, func(*http.Request) error { return errors.New(strings.Repeat("no such bird\n", 100)) }, "")
 	_, err := get(t.Context(), at, "Metadata", "true")

@@ -26,7 +26,7 @@ import (
 
 const anyToken = `{"access_token": "text", "expires_in": 3599}`
 
-// without clears what the environment of a machine in a cloud may have.
+// without clears the environment variables that a machine in a cloud may have.
 func without(t *testing.T) {
 	for _, name := range []string{
 		"AZURE_AUTHORITY_HOST", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE",
@@ -108,7 +108,7 @@ func TestAzure(t *testing.T) {
 	})
 }
 
-// account is a file of credentials, and the key that is in it.
+// account returns a credentials file, and the key in it.
 func account(t *testing.T, tokens string, pkcs8 bool) (file string, key *rsa.PrivateKey) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestGoogleMachine(t *testing.T) {
 	requireToken(t, &Google{})
 }
 
-// TestFaultsOfCredentials: they name the file, and have nothing of what is in it but the type.
+// TestFaultsOfCredentials: errors name the file, and contain nothing of it except the type.
 func TestFaultsOfCredentials(t *testing.T) {
 	without(t)
 	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -116,7 +116,7 @@ func TestSalvageReadsHeadersOfCorruptBlocks(t *testing.T) {
 	}
 }
 
-// sealed is a block of any fields with a checksum that fits: what a hostile disk could hold.
+// sealed returns a block of any fields with a valid checksum: what a hostile disk could contain.
 func sealed(fields ...uint64) []byte {
 	data := []byte(magic)
 	for _, f := range fields {
@@ -145,7 +145,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(made(f, v2Zstd, sampleSeries(2)...).AppendTo(nil), true)
 	f.Add(sealed(2, 1, 1, 0, 0, 0, 0, 0, 10, 0, 0, 0), true)
 	f.Fuzz(func(t *testing.T, data []byte, seal bool) {
-		if seal { // so that the fields are reached
+		if seal { // so that the fields are decoded
 			if len(data) >= checksumSize {
 				data = data[:len(data)-checksumSize]
 			}
@@ -216,7 +216,7 @@ func TestTranscodeToOne(t *testing.T) {
 	}, c.Header)
 	d := decoded(t, c)
 	want := append(sampleSeries(10), histogramSeries(2))
-	for i := range want { // what 1.0 has no place for
+	for i := range want { // which 1.0 does not have
 		want[i].Type, want[i].Help, want[i].Unit = 0, "", ""
 		for j := range want[i].Samples {
 			want[i].Samples[j].StartTimestamp = 0

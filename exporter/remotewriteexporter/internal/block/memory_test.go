@@ -18,10 +18,10 @@ import (
 
 func bodyOf(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
-// sameMemory reports whether two bodies are in the same memory.
+// sameMemory reports whether two bodies use the same memory.
 func sameMemory(a, b Block) bool { return &a.body[0] == &b.body[0] }
 
-// While anybody holds a body it is what it was, whoever else lets go of it, in whatever order.
+// While a body is held it does not change, whoever else frees it, in whatever order.
 func TestNobodysBodyIsWrittenTo(t *testing.T) {
 	defer handback.Poison(true)()
 	for name, use := range map[string]func(b Block) (lastUser func()){
@@ -75,7 +75,7 @@ func TestABodyThatIsFreedTooOftenShows(t *testing.T) {
 	assert.Panics(t, b.Free)
 }
 
-// A block whose body is its own may be held, freed and read like any other.
+// A block with a body of its own may be held, freed and read like any other.
 func TestABodyOfItsOwnIsNeverFreed(t *testing.T) {
 	b := New(Header{}, bodyOf(1, 10))
 	for range 3 {
@@ -107,7 +107,7 @@ func TestAClosedReaderReadsNothing(t *testing.T) {
 	require.Equal(t, bodyOf(2, 100), other.Body())
 }
 
-// A body does not sit in memory that is much larger, which no queue would count.
+// A body does not occupy much larger memory, which no queue would count.
 func TestABodyTakesAPartOfItsMemory(t *testing.T) {
 	var m Memory
 	random := rand.New(rand.NewPCG(1, 2))
@@ -124,7 +124,7 @@ func TestABodyTakesAPartOfItsMemory(t *testing.T) {
 	}
 }
 
-// Bodies of about one size that follow each other take no memory of their own.
+// Consecutive bodies of about the same size need no new memory.
 func TestBodiesTakeTheMemoryOfOthers(t *testing.T) {
 	if handback.Poisons() {
 		t.Skip("poison allocates")
@@ -135,10 +135,10 @@ func TestBodiesTakeTheMemoryOfOthers(t *testing.T) {
 	allocated := testing.AllocsPerRun(1000, func() {
 		m.New(Header{}, body[:900]).Free()
 	})
-	assert.Less(t, allocated, 0.5) // the race detector drops some
+	assert.Less(t, allocated, 0.5) // the race detector discards some
 }
 
-// Makers, holders and readers of many goroutines never see a body change.
+// No concurrent maker, holder or reader ever sees a body change.
 func TestBodiesOfManyGoroutines(t *testing.T) {
 	defer handback.Poison(true)()
 	var m Memory

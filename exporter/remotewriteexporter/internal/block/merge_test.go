@@ -69,7 +69,7 @@ func TestMergeOfWhatDoesNotFitIsAnError(t *testing.T) {
 		{good, New(good.Header, []byte("no zstd"))},
 		{good, plain("\xff")},
 		{good, plain("\x22\x00\x2a\x04\x0a\x02\x00")},                     // ends in a series
-		{good, plain("\x22\x00\x2a\x04\x0a\x02\x00\x07")},                 // a label of no symbol
+		{good, plain("\x22\x00\x2a\x04\x0a\x02\x00\x07")},                 // a label with an unknown symbol
 		{good, plain("\x22\x00\x2a\x03\x0a\x01\x80")},                     // half a number
 		{good, plain("\x22\x00\x2a\x08\x0a\x00\x22\x04\x0a\x02\x00\x07")}, // an exemplar's
 		{good, plain("\x22\x00\x2a\x04\x2a\x02\x18\x07")},                 // a help text
@@ -82,7 +82,7 @@ func TestMergeOfWhatDoesNotFitIsAnError(t *testing.T) {
 	}
 }
 
-// nodeSeries are the nth page of some targets: series of one sample and ten labels.
+// nodeSeries returns the nth page of some targets: series with one sample and ten labels.
 func nodeSeries(count, n int) (series []promwrite.Series) {
 	for i := range count {
 		labels := []promwrite.Label{{Name: "__name__", Value: fmt.Sprintf("node_cpu_seconds_total_%d", i%50)}}
@@ -97,7 +97,7 @@ func nodeSeries(count, n int) (series []promwrite.Series) {
 	return series
 }
 
-// BenchmarkMerge puts a full request together of what eight rounds have left.
+// BenchmarkMerge merges the blocks of eight rounds into a full request.
 func BenchmarkMerge(b *testing.B) {
 	const rounds, size = 8, 6000
 	for _, f := range []Format{v2Zstd, v1Zstd} {

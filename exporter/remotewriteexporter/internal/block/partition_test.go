@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// placed is where a series goes, found the slow way.
+// placed returns the destinations of a series, computed in a slow way.
 func placed(s *promwrite.Series, destinations []string, replicas int, decides func(label string) bool) []int {
 	var hash uint64
 	for _, l := range s.Labels {
@@ -38,7 +38,7 @@ func placed(s *promwrite.Series, destinations []string, replicas int, decides fu
 
 func anyLabel(string) bool { return true }
 
-// severalSeries are of all kinds, with many symbols and few.
+// severalSeries returns series of all kinds, with many symbols and few.
 func severalSeries(random *rand.Rand, n int) []promwrite.Series {
 	var series []promwrite.Series
 	for i := range n {
@@ -57,7 +57,7 @@ func severalSeries(random *rand.Rand, n int) []promwrite.Series {
 	return series
 }
 
-// TestPartsAreTheWhole: each destination gets what is its own, as it was and in its order.
+// TestPartsAreTheWhole: each destination gets its series, unchanged and in order.
 func TestPartsAreTheWhole(t *testing.T) {
 	racetest.Sequential(t)
 	destinations := []string{"a", "b", "c", "d", "e"}
@@ -110,7 +110,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestASeriesStays: in either version, in whatever order its destinations are listed, and when another comes or goes.
+// TestASeriesStays: in both versions, in whatever order its destinations are listed, and when another one is added or
+// removed.
 func TestASeriesStays(t *testing.T) {
 	const n, replicas = 2000, 2
 	series := sampleSeries(n)
@@ -167,7 +168,7 @@ func TestPartsGetTheMetadataOfOne(t *testing.T) {
 	}
 }
 
-// FuzzPartition: whatever the bytes, there is an error or as many points as before.
+// FuzzPartition: for any input, there is an error or as many points as before.
 func FuzzPartition(f *testing.F) {
 	for _, format := range []Format{{Version: promwrite.V2}, {Version: promwrite.V1}} {
 		b := made(f, format, append(sampleSeries(3), histogramSeries(2))...)
@@ -193,7 +194,7 @@ func FuzzPartition(f *testing.F) {
 	})
 }
 
-// BenchmarkPartition parts a request among three destinations.
+// BenchmarkPartition divides a request among three destinations.
 func BenchmarkPartition(b *testing.B) {
 	const size = 48_000
 	for _, f := range []Format{v2Zstd, v2Snappy, v1Zstd} {

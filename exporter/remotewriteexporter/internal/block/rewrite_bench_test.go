@@ -5,7 +5,7 @@ package block
 
 import "testing"
 
-// BenchmarkTranscode writes a request in another format, for a destination that needs it.
+// BenchmarkTranscode converts a request for a destination that needs another format.
 func BenchmarkTranscode(b *testing.B) {
 	const size = 48_000
 	for _, f := range []Format{v2Snappy, v1Zstd, v1Snappy} {

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// write has file_storage store values until it is told to let go of the file, which it names.
+// write calls change with a client of file_storage, closes it, and returns the name of its file.
 func write(t testing.TB, change func(storage.Client)) (name string) {
 	t.Helper()
 	factory := filestorage.NewFactory()
@@ -34,7 +34,7 @@ func write(t testing.TB, change func(storage.Client)) (name string) {
 	return filepath.Join(cfg.Directory, "exporter_remotewrite__remotewrite")
 }
 
-// read is all that is in a file.
+// read returns everything in a file.
 func read(t testing.TB, f *File) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -46,7 +46,7 @@ func read(t testing.TB, f *File) map[string]string {
 	return all
 }
 
-// change sets and deletes values of all sizes, and returns those that are left.
+// change returns a function that sets and deletes values of all sizes, and returns those that are left.
 func change(t testing.TB, r *rand.Rand, times int) func(storage.Client) map[string]string {
 	return func(client storage.Client) map[string]string {
 		twin := map[string]string{}
@@ -69,7 +69,7 @@ func change(t testing.TB, r *rand.Rand, times int) func(storage.Client) map[stri
 	}
 }
 
-// TestWhatFileStorageWroteIsRead: from a file that has nothing but a page to one of several levels.
+// TestWhatFileStorageWroteIsRead: from files with a single page to those with several levels.
 func TestWhatFileStorageWroteIsRead(t *testing.T) {
 	for _, times := range []int{0, 1, 3, 30, 300, 3000} {
 		var twin map[string]string
@@ -103,7 +103,7 @@ func TestFileThatIsInUseIsLeftAlone(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestDamageCostsWhatIsDamaged: pages of zeros, flipped bits and a file that was cut off.
+// TestDamageCostsWhatIsDamaged: pages of zeros, flipped bits and a truncated file.
 func TestDamageCostsWhatIsDamaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var twin map[string]string
@@ -115,7 +115,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 		b := bytes.Clone(sound)
 		switch n % 3 {
 		case 0:
-			page := (2 + r.IntN(len(b)/4096-2)) * 4096 // else it is what it was a transaction ago
+			page := (2 + r.IntN(len(b)/4096-2)) * 4096 // otherwise the file is as it was a transaction before
 			clear(b[page : page+4096])
 		case 1:
 			b = b[:r.IntN(len(b))]
@@ -127,7 +127,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 		f, err := Open(damaged)
 		require.NoError(t, err)
 		found := read(t, f)
-		if n%3 < 2 && f.Damaged() == 0 && len(b) > 0 { // pages have no checksums: a bit may say that there is less
+		if n%3 < 2 && f.Damaged() == 0 && len(b) > 0 { // pages have no checksums: a flipped bit may hide values
 			require.Len(t, found, len(twin), "what is missing is known to be")
 		}
 		lost += len(twin) - len(found)

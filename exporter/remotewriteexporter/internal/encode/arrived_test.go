@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// What comes out of a batch is what its parts say, and of those that were sent is noted which points they are.
+// A batch is encoded like its parts, and for those that were sent it is recorded which points they are.
 func TestABatchIsWhatItsPartsSay(t *testing.T) {
 	e, _ := newEncoder(t, nil)
 	oracle, _ := newEncoder(t, nil)

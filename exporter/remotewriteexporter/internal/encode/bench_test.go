@@ -27,17 +27,17 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// cpuTime is what the process used so far: on a busy machine it says more than the clock.
+// cpuTime returns the CPU time of the process: on a busy machine it is more meaningful than the clock.
 func cpuTime(t testing.TB) int64 {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkKnownPages is the hot loop: every point is known, and compression is included, but for `raw`. `lent` is of metrics whose
-// memory is used again, as those of our receivers are. Of a thousand targets that are
-// scraped every ten seconds, 20 are those of a timeout of 200 ms, and 100 those of a second; all at once are more than
-// caches hold.
+// BenchmarkKnownPages measures the hot loop: every point is known, and compression is included, except for `raw`.
+// `lent` uses metrics whose memory is reused, like those of our receivers. Of a thousand targets with an interval of
+// ten seconds, 20 are one batch with a timeout of 200 ms, and 100 one with a timeout of a second; all at once exceed
+// the caches.
 func BenchmarkKnownPages(b *testing.B) {
 	for _, targets := range []int{20, 100, 1000} {
 		pages, total := labPages(b, targets)
@@ -60,8 +60,8 @@ func BenchmarkKnownPages(b *testing.B) {
 	}
 }
 
-// BenchmarkRules is the same with write_relabel_configs: of none, without values of resources, of the job, which all targets
-// share, and of the instance, which makes each target's series its own.
+// BenchmarkRules is the same with write_relabel_configs: none, rules that do not use values of resources, those that
+// use the job, which all targets share, and those that use the instance, which makes the series of each target its own.
 func BenchmarkRules(b *testing.B) {
 	pages, total := labPages(b, 100)
 	drop := func(regex string, names ...labelName) relabel.Config {
@@ -113,7 +113,7 @@ func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f block.Fo
 		}
 		return wire, samples
 	}
-	for range 3 { // both buffers and all scratch at their size
+	for range 3 { // until both buffers and all scratch memory have their size
 		round()
 	}
 	b.ReportAllocs()
@@ -130,7 +130,7 @@ func benchmarkPages(b *testing.B, pages []pmetric.Metrics, total int, f block.Fo
 	return e
 }
 
-// BenchmarkLargePage is one page of 310,000 known points in requests of several sizes: each repeats the symbols.
+// BenchmarkLargePage encodes one page of 310,000 known points in requests of several sizes: each repeats the symbols.
 func BenchmarkLargePage(b *testing.B) {
 	const pods, width = 5000, 62
 	md := clusterPage(pods, width)
@@ -171,7 +171,7 @@ func BenchmarkLargePage(b *testing.B) {
 	}
 }
 
-// BenchmarkContrib is contrib's translation of the same pages, marshalled and compressed as its exporter does it.
+// BenchmarkContrib measures contrib's translation of the same pages, marshalled and compressed like in its exporter.
 func BenchmarkContrib(b *testing.B) {
 	pages, total := labPages(b, 100)
 	for _, f := range []struct {
@@ -236,7 +236,8 @@ func contribV1(md pmetric.Metrics) (wire, samples int) {
 	return len(snappy.Encode(nil, raw)), samples
 }
 
-// TestFarCheaperThanContrib compares what does not depend on the machine: the bytes allocated for the same pages.
+// TestFarCheaperThanContrib compares something that does not depend on the machine: the bytes allocated for the same
+// pages.
 func TestFarCheaperThanContrib(t *testing.T) {
 	racetest.Sequential(t)
 	pages, _ := labPages(t, 20)

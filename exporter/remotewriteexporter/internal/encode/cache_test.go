@@ -49,7 +49,7 @@ func TestKnownPointsOfEveryKindAllocateNothing(t *testing.T) {
 	g := generator{r: rand.New(rand.NewPCG(3, 3)), version: promwrite.V2}
 	md := pmetric.NewMetrics()
 	for i := range 40 {
-		// Attributes of kinds whose text has to be made, and exemplars, are not of the hot path.
+		// Attributes of types that have to be formatted, and exemplars, are not part of the hot path.
 		m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 		g.metric(fmt.Sprint(i))(m, &g, 1_700_000_000_000_000_000)
 		clean(m)
@@ -65,8 +65,8 @@ func TestKnownPointsOfEveryKindAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestOwnPointsAreExpectedBehindTheMetricBefore: where targets share families and no points, the first point of a family was another
-// target's the last time. The last point of the metric before tells.
+// TestOwnPointsAreExpectedBehindTheMetricBefore: if targets share families but no points, the first point of a family
+// was that of another target the last time. The last point of the previous metric tells which one is expected.
 func TestOwnPointsAreExpectedBehindTheMetricBefore(t *testing.T) {
 	const targets = 8
 	md, samples := kubelets(targets, 5, 6)
@@ -80,8 +80,8 @@ func TestOwnPointsAreExpectedBehindTheMetricBefore(t *testing.T) {
 	assert.LessOrEqual(t, after.Moves-before.Moves, uint64(targets), "the first points of pages")
 }
 
-// TestLastPointsThatArePassedOn: a point that targets share is the last of its metric on one, and not on the other. Each loses no more by what
-// the other leaves behind it than the other's own points cost.
+// TestLastPointsThatArePassedOn: a shared point is the last of its metric on one target, but not on the other. Neither
+// target loses more by what the other records there than the other's own points cost.
 func TestLastPointsThatArePassedOn(t *testing.T) {
 	target := func(own string, shared ...string) pmetric.Metrics {
 		md := page(0, 0, epoch)
@@ -130,7 +130,7 @@ func TestLastPointsThatArePassedOn(t *testing.T) {
 	}
 }
 
-// clean takes away what is allowed to allocate.
+// clean removes what may allocate.
 func clean(m pmetric.Metric) {
 	switch m.Type() {
 	case pmetric.MetricTypeHistogram:
@@ -218,7 +218,7 @@ func TestIdleEntriesAreForgotten(t *testing.T) {
 	assert.Less(t, left.Symbols, full.Symbols)
 	assert.Contains(t, e.tenants, "here")
 
-	// What is left is whole, and freed symbols are used again.
+	// The rest is complete, and freed symbols are reused.
 	require.NoError(t, e.Add(page(7, 30, epoch.Add(time.Hour)), "here"))
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	names := map[string]int{}
@@ -226,7 +226,7 @@ func TestIdleEntriesAreForgotten(t *testing.T) {
 		names[labelsOf(s)]++
 	}
 	assert.Len(t, names, 10+30+1)
-	for range 8 { // all of it goes
+	for range 8 { // everything expires
 		e.Expire()
 	}
 	assert.Equal(t, 1, e.Stats().Symbols)
@@ -240,7 +240,7 @@ func TestPendingSamplesSurviveExpiry(t *testing.T) {
 		want := map[string]bool{}
 		for i := range 5 {
 			e.Expire()
-			require.NoError(t, e.Add(page(i+1, 3, epoch), "other")) // would take freed symbols
+			require.NoError(t, e.Add(page(i+1, 3, epoch), "other")) // would use freed symbols
 		}
 		for s := range 3 {
 			series, _ := decode(t, e.Flush(s, "", f, nil))
@@ -262,7 +262,7 @@ func TestCacheIsBoundedAndLosesNothing(t *testing.T) {
 	for round := range 20 {
 		for target := range 4 {
 			md := page(target, 40, epoch.Add(time.Duration(round)*time.Second))
-			// New series each time, which fill the cache with what never comes again.
+			// New series each time, which fill the cache and do not occur again.
 			m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 			m.SetName(fmt.Sprintf("churn_%d_%d", round, target))
 			require.NoError(t, e.Add(md, ""))
@@ -328,8 +328,8 @@ func TestSeriesStaysInItsShard(t *testing.T) {
 	assert.Len(t, used, 4)
 }
 
-// TestConcurrentUse adds from several goroutines, each with targets of its own, while others cut, flush and expire.
-// Each series must come out whole and in order.
+// TestConcurrentUse adds from several goroutines, each with its own targets, while others cut, flush and expire. Each
+// series must be complete and in order.
 func TestConcurrentUse(t *testing.T) {
 	const adders, rounds, width, shards = 4, 30, 40, 3
 	e, d := newEncoder(t, func(c *Config) {
@@ -351,7 +351,7 @@ func TestConcurrentUse(t *testing.T) {
 			for {
 				select {
 				case <-done:
-					for range 2 { // what was cut off, and what came since
+					for range 2 { // the part that was cut, and the part added since
 						blocks[s] = e.Flush(s, "", v2Zstd, blocks[s])
 					}
 					return
@@ -415,7 +415,7 @@ func TestFlushTakesWhatWasCut(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "empty"}, e.Cut(nil))
 	require.NoError(t, e.Add(gauge("g", 3, epoch.Add(2*time.Second)), "a"))
 	require.NoError(t, e.Add(gauge("g", 3, epoch.Add(2*time.Second)), "empty"))
-	for range 3 { // what was cut off is in use, however idle its series are
+	for range 3 { // the part that was cut is in use, even if its series are idle
 		e.Expire()
 	}
 	assert.Equal(t, []float64{2}, values(e.Flush(0, "a", v2Zstd, nil)))

@@ -19,7 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// churn is scrapes of series that live for one of them: each has n new ones, and marks those before as stale.
+// churn generates scrapes of series that last for one scrape: each has n new ones, and stale markers for the previous
+// ones.
 type churn struct {
 	n, scrapes int
 }
@@ -50,7 +51,7 @@ func (c *churn) next() pmetric.Metrics {
 	return md
 }
 
-// fewEnded are so few points that have ended that nothing is done about them.
+// fewEnded is a number of ended points that is too small for a cleanup.
 const fewEnded = 1 << 13
 
 func TestEndedSeriesAreForgottenSoon(t *testing.T) {
@@ -62,7 +63,7 @@ func TestEndedSeriesAreForgottenSoon(t *testing.T) {
 	for i := range 50 {
 		require.NoError(t, e.Add(c.next(), ""))
 		require.LessOrEqual(t, e.Stats().Series, 3*n+2*fewEnded)
-		if i%7 == 0 { // what was not sent yet must not suffer
+		if i%7 == 0 { // samples that were not sent yet must not be affected
 			blocks = e.Flush(0, "", v2Zstd, blocks)
 		}
 	}
@@ -80,14 +81,14 @@ func TestEndedSeriesAreForgottenSoon(t *testing.T) {
 	assert.Zero(t, d.total())
 }
 
-// Of those that have ended there are no more than one for three that have not, and a few.
+// There is at most one ended series per three others, plus a few.
 func TestEndedSeriesAreAPartOfTheCache(t *testing.T) {
 	racetest.Sequential(t)
 	const pages, n = 40, 1000
 	e, _ := newEncoder(t, nil)
 	var churns [pages]churn
 	for i := range churns {
-		churns[i] = churn{n: n, scrapes: 1000 * i} // each has series of its own
+		churns[i] = churn{n: n, scrapes: 1000 * i} // each has its own series
 	}
 	most := 0
 	for round := range 5 {
@@ -107,7 +108,7 @@ func TestSeriesMayComeBack(t *testing.T) {
 	c := churn{n: 10}
 	c.next()
 	last := c.next()
-	require.NoError(t, e.Add(last, "")) // ten go on, ten end
+	require.NoError(t, e.Add(last, "")) // ten continue, ten end
 	e.Expire()
 	require.Equal(t, 10, e.Stats().Series)
 	again := churn{n: 10}
@@ -119,8 +120,8 @@ func TestSeriesMayComeBack(t *testing.T) {
 	require.Len(t, series, 20)
 }
 
-// TestNewSeriesAllocateLittle: a point with its series, its values, and the copy of one that is new are in pieces of memory. A stale
-// marker of a known series costs nothing.
+// TestNewSeriesAllocateLittle: new points with their series, their values, and their copies are allocated in larger
+// pieces of memory. A stale marker of a known series allocates nothing.
 func TestNewSeriesAllocateLittle(t *testing.T) {
 	racetest.Sequential(t)
 	const n = 200

@@ -31,7 +31,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// tape makes choices from the bytes of a fuzz input: each takes one, and what is left out is 0.
+// tape makes choices from the bytes of a fuzz input: each takes one byte, and missing ones are 0.
 type tape []byte
 
 func (t *tape) choose(n int) int {
@@ -45,9 +45,9 @@ func (t *tape) choose(n int) int {
 
 func (t *tape) pick(of ...string) string { return of[t.choose(len(of))] }
 
-// collisions makes metrics whose series meet after translation: resources that differ in nothing that becomes a label, names
-// that become one name, several types under one name, parts of histograms that are metrics of their own; times that are
-// equal, older and newer.
+// collisions returns metrics whose series are the same after translation: resources without any difference in their
+// labels, names that are translated to the same name, several types of the same name, metrics named like parts of
+// histograms; with equal, earlier and later times.
 func (t *tape) collisions() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for range 1 + t.choose(6) {
@@ -57,7 +57,7 @@ func (t *tape) collisions() pmetric.Metrics {
 		if instance := t.choose(8); instance > 0 {
 			a.PutStr("service.instance.id", fmt.Sprint(instance))
 		}
-		if t.choose(2) > 0 { // no label is made of it
+		if t.choose(2) > 0 { // does not become a label
 			a.PutStr("process.pid", t.pick("1", "2"))
 		}
 		for range 1 + t.choose(2) {
@@ -186,7 +186,7 @@ type instant struct {
 	time   int64
 }
 
-// candidates are what Prometheus' translation of OTLP makes of metrics: for each instant the values that are given for it.
+// candidates are the result of Prometheus' translation of OTLP: the values given for each instant.
 type candidates map[instant][]string
 
 func (c candidates) Append(
@@ -205,7 +205,8 @@ func (c candidates) Append(
 func (candidates) Commit() error   { return nil }
 func (candidates) Rollback() error { return nil }
 
-// histogramText is a histogram in one form, but for the width of its zero bucket, which Prometheus takes from elsewhere.
+// histogramText formats a histogram in a canonical form, without the width of its zero bucket, which Prometheus takes
+// from elsewhere.
 func histogramText(h *promhistogram.Histogram) string {
 	if math.Float64bits(h.Sum) == promwrite.StaleNaN {
 		return "stale"
@@ -248,8 +249,9 @@ func translate(t testing.TB, md pmetric.Metrics) candidates {
 	return c
 }
 
-// checkAnyCollisions encodes metrics with options that Prometheus' translation does not have, and with labels that are the
-// point's in one place and the resource's in another: what comes out is valid, and the same to Prometheus' decoders.
+// checkAnyCollisions encodes metrics with options that Prometheus' translation does not have, and with labels that
+// belong to the point in one place and to the resource in another: the result is valid, and the same for Prometheus'
+// decoders.
 func checkAnyCollisions(t *testing.T, data []byte) {
 	in := tape(data)
 	options := in.choose(16)
@@ -292,8 +294,8 @@ func checkAnyCollisions(t *testing.T, data []byte) {
 	}
 }
 
-// checkCollisions encodes metrics in each format. Each instant that Prometheus knows is there once, with one of the values
-// given for it; what is there more than once is counted; times of a series ascend through all requests.
+// checkCollisions encodes metrics in each format. Each instant that Prometheus has occurs once, with one of the values
+// given for it; duplicates are counted; times of a series ascend through all requests.
 func checkCollisions(t *testing.T, data []byte) {
 	in := tape(data)
 	samples, shards := 1+in.choose(40), 1+in.choose(3)
@@ -375,7 +377,7 @@ func randomTape(r *rand.Rand) []byte {
 	return data
 }
 
-// TestSeriesThatCollide: whatever meets in one series after translation, there is no panic, and each instant is sent once.
+// TestSeriesThatCollide: whatever metrics become the same series, there is no panic, and each instant is sent once.
 func TestSeriesThatCollide(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(60) {
@@ -387,8 +389,8 @@ func TestSeriesThatCollide(t *testing.T) {
 	}
 }
 
-// TestNumberOfOneResourceAndHistogramOfAnother: one series by its labels but for the resource's, a number first, so that its
-// message is looked at for being repeated.
+// TestNumberOfOneResourceAndHistogramOfAnother: a series with the same labels except for those of the resource, a
+// number first, so that its message is considered for repetition.
 func TestNumberOfOneResourceAndHistogramOfAnother(t *testing.T) {
 	for _, f := range formats {
 		md := pmetric.NewMetrics()

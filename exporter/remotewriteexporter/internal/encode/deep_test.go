@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// Wherever an attribute becomes text, one that is nested a million times must not end the process.
+// An attribute that is nested a million times must not crash the process, wherever it is converted to text.
 func TestValuesThatAreNestedDeepEndNoProcess(t *testing.T) {
 	racetest.Sequential(t)
 	md := pmetric.NewMetrics()

@@ -22,7 +22,7 @@ func second(n int) pcommon.Timestamp {
 	return pcommon.NewTimestampFromTime(epoch.Add(time.Duration(n) * time.Second))
 }
 
-// deltaOf is metrics of one delta metric, which fill makes.
+// deltaOf returns one delta metric, filled by fill.
 func deltaOf(instance string, fill func(pmetric.Metric)) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -76,7 +76,7 @@ func TestDeltaSumsAddUp(t *testing.T) {
 		require.NoError(t, e.Add(deltaSumPoint("a", i, v, "k", "v", "l", "w"), ""))
 		require.NoError(t, e.Add(deltaSumPoint("b", i, 10*v, "k", "v", "l", "w"), ""))
 	}
-	require.NoError(t, e.Add(deltaSumPoint("a", 3, 1, "l", "w", "k", "v"), "")) // the same series, said otherwise
+	require.NoError(t, e.Add(deltaSumPoint("a", 3, 1, "l", "w", "k", "v"), "")) // the same series in another order
 	require.NoError(t, e.Add(deltaSumPoint("a", 2, 100, "k", "v", "l", "w"), ""))
 	series, _ := decode(t, flushAll(e, v2Zstd))
 	require.Len(t, series, 2)
@@ -107,7 +107,7 @@ func TestDeltaSumsAreBoundedAndExpire(t *testing.T) {
 	require.NoError(t, e.Add(deltaSumPoint("b", 1, 1), ""))
 	assert.Equal(t, 1, d.counts[loss.DeltaLimit])
 
-	// A series that has no place in the cache has none for its sum.
+	// A series without a place in the cache has no sum either.
 	e, d = newEncoder(t, func(c *Config) { c.Cache.Delta, c.Cache.MaxSeries = cache.DeltaCumulative, 1 })
 	require.NoError(t, e.Add(gauge("g", 1, epoch), ""))
 	require.NoError(t, e.Add(deltaSumPoint("b", 0, 1), ""))

@@ -20,7 +20,7 @@ func TestPagesBecomeSeries(t *testing.T) {
 		assert.Equal(t, 1000, samples)
 		series, _ := decode(t, flushAll(e, f))
 		assert.Len(t, series, 1000)
-		if f != v2Snappy { // which has an order of its own
+		if f != v2Snappy { // which has another order
 			assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.0:9100",job="node",`, labelsOf(series[0]))
 			assert.Equal(t, `__name__="node_metric_000_things",instance="127.0.0.1:9100",job="node",`, labelsOf(series[1]))
 			assert.Equal(t, `__name__="node_metric_001_things",device="eth0",instance="127.0.0.0:9100",job="node",mode="idle",`,

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// classicOf is metrics of one histogram of bounds 1 and 2.
+// classicOf returns one histogram with bounds 1 and 2.
 func classicOf(attrs ...string) (pmetric.Metrics, pmetric.HistogramDataPoint) {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -61,7 +61,7 @@ func TestExemplarsGoToTheirBucket(t *testing.T) {
 	}
 }
 
-// A bucket without a count has no sample that an exemplar could go with. That costs the exemplar, and nothing else.
+// A bucket without a count has no sample for an exemplar. Only the exemplar is lost.
 func TestAnExemplarWithoutASampleIsLeftOut(t *testing.T) {
 	f := func(format block.Format, change func(*Config), fill func(dp pmetric.HistogramDataPoint), want int) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestAnExemplarWithoutASampleIsLeftOut(t *testing.T) {
 		}, 4)
 	}
 	f(v2Zstd, func(c *Config) { c.Cache.CustomBuckets = true }, func(dp pmetric.HistogramDataPoint) {
-		dp.ExplicitBounds().FromRaw([]float64{2, 1}) // of which no native histogram can be made
+		dp.ExplicitBounds().FromRaw([]float64{2, 1}) // invalid for a native histogram
 	}, 1)
 }
 
@@ -116,7 +116,7 @@ func TestExemplarLabels(t *testing.T) {
 	}
 }
 
-// TestExemplarsAreSentOnce: what a series had in its last point is not sent again, as Prometheus has it; anything else is.
+// TestExemplarsAreSentOnce: exemplars of the series' last point are not sent again, as in Prometheus; all others are.
 func TestExemplarsAreSentOnce(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		e, _ := newEncoder(t, func(c *Config) {
@@ -134,7 +134,7 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 			first, second := dp.Exemplars().AppendEmpty(), dp.Exemplars().AppendEmpty()
 			first.SetDoubleValue(0.5)
 			first.SetTraceID(pcommon.TraceID{1})
-			first.SetTimestamp(dp.Timestamp()) // as those of pages without a time of their own
+			first.SetTimestamp(dp.Timestamp()) // like on pages without timestamps
 			second.SetDoubleValue(1.5)
 			second.SetSpanID(pcommon.SpanID{2})
 			second.FilteredAttributes().PutStr("user", "one")
@@ -180,8 +180,8 @@ func TestExemplarsAreSentOnce(t *testing.T) {
 	}
 }
 
-// TestExemplarsOfSeriesThatAreNotKept: where there is no room for a series, it is in memory that is another's the next time. What that had does not
-// tell what this has.
+// TestExemplarsOfSeriesThatAreNotKept: if there is no room for a series, its memory is used by another one the next
+// time. The exemplars of one must not affect the other.
 func TestExemplarsOfSeriesThatAreNotKept(t *testing.T) {
 	e, _ := newEncoder(t, func(c *Config) { c.RepeatExemplars, c.Cache.MaxSeries = false, 1 })
 	sent := map[string]int{}
@@ -200,8 +200,8 @@ func TestExemplarsOfSeriesThatAreNotKept(t *testing.T) {
 	assert.Equal(t, map[string]int{"kept": 1, "x": 3, "y": 3, "z": 3}, sent)
 }
 
-// TestExemplarsOfSeriesInThePlaceOfOthers: series are where others were that have ended, and show what those showed, as where a target gets another
-// label.
+// TestExemplarsOfSeriesInThePlaceOfOthers: series use the memory of others that have ended, and have the same
+// exemplars, as when a target gets another label.
 func TestExemplarsOfSeriesInThePlaceOfOthers(t *testing.T) {
 	e, _ := newEncoder(t, func(c *Config) { c.RepeatExemplars, c.Cache.IdleGenerations = false, 1 })
 	const series = 10

@@ -22,8 +22,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// BenchmarkFleets is what a second brings of fleets that are not twins, of which the workloads of benchmarks/ have the names: a request or
-// so of each.
+// BenchmarkFleets encodes what a second brings of fleets whose targets differ, named like the workloads of benchmarks/:
+// about one request of each.
 func BenchmarkFleets(b *testing.B) {
 	own, ownSamples := ownPages(b, 100)
 	kubelets, kubeletSamples := cadvisors(100, 14)
@@ -37,7 +37,8 @@ func BenchmarkFleets(b *testing.B) {
 	}
 }
 
-// TestFleetsTakeFewBytes: what helps one kind of page must not cost another. The bounds are a few percent above what was measured.
+// TestFleetsTakeFewBytes: what improves the compression of one kind of page must not make others worse. The limits are
+// a few percent above what was measured.
 func TestFleetsTakeFewBytes(t *testing.T) {
 	racetest.Sequential(t)
 	own, ownSamples := ownPages(t, 100)
@@ -58,7 +59,7 @@ func TestFleetsTakeFewBytes(t *testing.T) {
 			t.Run(f.name+"/"+order, func(t *testing.T) {
 				e, _ := newEncoder(t, nil)
 				wire, samples := 0, 0
-				for range 2 { // once all is known
+				for range 2 { // the second time everything is known
 					wire, samples = 0, 0
 					for _, md := range f.pages {
 						require.NoError(t, e.Add(md, ""))
@@ -67,7 +68,7 @@ func TestFleetsTakeFewBytes(t *testing.T) {
 						wire += len(bl.Body())
 						samples += bl.Samples
 					}
-					if order == "in another order" { // each target has a place of its own in the interval, whenever it was first scraped
+					if order == "in another order" { // each target has its own offset within the interval, whenever it was first scraped
 						slices.SortFunc(f.pages, func(a, b pmetric.Metrics) int { return cmp.Compare(placeOf(a), placeOf(b)) })
 					}
 				}
@@ -79,7 +80,7 @@ func TestFleetsTakeFewBytes(t *testing.T) {
 	}
 }
 
-// placeOf is where a target of a page has its place, by its labels alone.
+// placeOf returns the place of a page's target, which depends only on its labels.
 func placeOf(md pmetric.Metrics) uint64 {
 	instance, _ := md.ResourceMetrics().At(0).Resource().Attributes().Get("service.instance.id")
 	h := fnv.New64a()
@@ -87,7 +88,7 @@ func placeOf(md pmetric.Metrics) uint64 {
 	return h.Sum64()
 }
 
-// chance is a number that the same seeds always have.
+// chance returns a number that follows from the seeds.
 func chance(seeds ...int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, seeds)
@@ -96,12 +97,12 @@ func chance(seeds ...int) uint64 {
 
 func id(seeds ...int) string { return fmt.Sprintf("%08x", uint32(chance(seeds...)>>20)) }
 
-// some is a part of a value that looks like a measured one: of many digits.
+// some returns a part of a value that looks like a measured one, with many digits.
 func some(value float64, seeds ...int) float64 {
 	return math.Round(1e6*value*(0.25+float64(chance(seeds...)>>11)/(1<<53))) / 1e6
 }
 
-// ownPages are labPages with a label on each series that has a value of the target's own.
+// ownPages returns labPages with a label on each series whose value is the target's own.
 func ownPages(t testing.TB, targets int) (pages []pmetric.Metrics, samples int) {
 	pages, samples = labPages(t, targets)
 	for target, md := range pages {
@@ -114,7 +115,7 @@ func ownPages(t testing.TB, targets int) (pages []pmetric.Metrics, samples int) 
 	return pages, samples
 }
 
-// scrapedPage is an empty scrape of a target, and when that was.
+// scrapedPage returns an empty scrape of a target, and its time.
 func scrapedPage(job string, target int) (md pmetric.Metrics, metrics pmetric.MetricSlice, at pcommon.Timestamp) {
 	md = pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -123,8 +124,8 @@ func scrapedPage(job string, target int) (md pmetric.Metrics, metrics pmetric.Me
 	return md, rm.ScopeMetrics().AppendEmpty().Metrics(), pcommon.NewTimestampFromTime(epoch.Add(time.Duration(target) * 9700 * time.Microsecond))
 }
 
-// cadvisors are scrapes of kubelets that each tell of pods of their own, metric by metric: of each pod's container, and of the sandbox
-// around it, by long identities that repeat each other, with numbers of which no two are alike.
+// cadvisors returns scrapes of kubelets that each describe pods of their own, metric by metric: each pod's container,
+// and the sandbox around it, with long identities that repeat each other, and numbers that are all different.
 func cadvisors(targets, pods int) (pages []pmetric.Metrics, samples int) {
 	type labels [][2]string
 	for target := range targets {
@@ -183,8 +184,8 @@ func cadvisors(targets, pods int) (pages []pmetric.Metrics, samples int) {
 	return pages, samples
 }
 
-// applications are scrapes of programs that have nothing in common: counters by few labels, histograms of thirty buckets, summaries
-// with long labels.
+// applications returns scrapes of programs that have nothing in common: counters with few labels, histograms with
+// thirty buckets, summaries with long labels.
 func applications(targets int) (pages []pmetric.Metrics, samples int) {
 	for target := range targets {
 		md, metrics, at := scrapedPage(fmt.Sprint("job-", target), target)
@@ -194,7 +195,7 @@ func applications(targets int) (pages []pmetric.Metrics, samples int) {
 			m.SetDescription("What it counts: " + name)
 			return m
 		}
-		size := 20 << (target % 9) // of its page
+		size := 20 << (target % 9) // of the target's page
 		for i := 0; i < size; {
 			n := i
 			switch target % 3 {

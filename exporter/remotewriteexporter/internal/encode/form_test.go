@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// TestPointsShareAForm makes many points of a metric: alike, of other keys, and of values that make other labels.
+// TestPointsShareAForm adds many points of a metric: similar ones, some with other keys, and some whose values lead to
+// other labels.
 func TestPointsShareAForm(t *testing.T) {
 	const manyForms = 32 // more than a metric shares
 	e, d := newEncoder(t, nil)
@@ -23,11 +24,11 @@ func TestPointsShareAForm(t *testing.T) {
 	}
 	odd := [][]string{
 		{"a", "", "b", "x"},                 // no label at all: a form of its own
-		{"a", "", "b", "y"},                 // which others have too
+		{"a", "", "b", "y"},                 // which others share
 		{"a", "\xff\xfe", "b", "x"},         // replaced in the label
-		{"a", "other\xff", "b", "x"},        // and in another
+		{"a", "other\xff", "b", "x"},        // with another value
 		{"a.c", "1", "a/c", "2", "b", "x"},  // two attributes, one label
-		{"a.c", "1", "a/c", "22", "b", "x"}, // and another
+		{"a.c", "1", "a/c", "22", "b", "x"}, // with another value
 		{"instance", "mine", "b", "x"},      // also the resource's
 	}
 	for round := range 3 {
@@ -56,7 +57,7 @@ func TestPointsShareAForm(t *testing.T) {
 	assert.Equal(t, 1, e.Stats().Symbols)
 }
 
-// TestOneSeriesOfTwoPoints says the same labels in two ways, which must stay one series.
+// TestOneSeriesOfTwoPoints has the same labels in two orders, which must stay one series.
 func TestOneSeriesOfTwoPoints(t *testing.T) {
 	e, d := newEncoder(t, nil)
 	require.NoError(t, e.Add(gauge("g", 1, epoch, "a", "1", "b", "2"), ""))

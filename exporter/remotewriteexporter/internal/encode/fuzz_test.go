@@ -16,8 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// FuzzAdd feeds any OTLP there is: what comes out must be valid, the same from Prometheus' decoders as from ours,
-// and the same when every point is known, and when all were forgotten and others' numbers are used again.
+// FuzzAdd adds any OTLP: the result must be valid, the same for Prometheus' decoders and ours, and the same when every
+// point is known, and when all were forgotten and their numbers are reused.
 func FuzzAdd(f *testing.F) {
 	marshal := &pmetric.ProtoMarshaler{}
 	for seed := range uint64(8) {
@@ -59,7 +59,7 @@ func FuzzAdd(f *testing.F) {
 			}
 			lines := canonical(series)
 			require.Equal(t, lines, canonical(decodePrometheus(t, blocks)))
-			if first != nil && options&8 == 0 { // a sum goes on
+			if first != nil && options&8 == 0 { // sums continue
 				require.Equal(t, first, lines)
 			}
 			first = lines

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
 )
 
-// generator makes metrics of all kinds, short of what DIFFERENCES.md lists.
+// generator generates metrics of all kinds, except for what DIFFERENCES.md lists.
 type generator struct {
 	r       *rand.Rand
 	version promwrite.Version
@@ -25,7 +25,7 @@ type generator struct {
 	serial  int
 }
 
-// workload is what stays the same from one round to the next.
+// workload is what stays the same in each round.
 type workload []func(rm pmetric.ResourceMetrics, g *generator, at pcommon.Timestamp)
 
 func (g *generator) workload() (s workload) {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// herd is pages of targets of several kinds, some of whose series others of the kind lack.
+// herd returns pages of targets of several kinds, which lack some series that others of their kind have.
 func herd(r *rand.Rand, targets int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	series, kinds := 1+r.IntN(60), 1+r.IntN(3)
@@ -47,7 +47,7 @@ func herd(r *rand.Rand, targets int) pmetric.Metrics {
 			for point := range 1 + i%4 {
 				dp := points.AppendEmpty()
 				dp.SetTimestamp(pcommon.NewTimestampFromTime(at))
-				dp.Attributes().PutInt([]string{"a", "point"}[i%2], int64(point)) // before the labels of the resource, and behind them
+				dp.Attributes().PutInt([]string{"a", "point"}[i%2], int64(point)) // before and after the labels of the resource
 				if starts && i%3 == 0 {
 					dp.SetStartTimestamp(dp.Timestamp() - 1e12)
 				}
@@ -71,7 +71,8 @@ func herd(r *rand.Rand, targets int) pmetric.Metrics {
 	return md
 }
 
-// TestGridsHoldTheSame: whatever the order, requests for snappy hold the series, samples and metadata that those for zstd do.
+// TestGridsHoldTheSame: in any order, requests for snappy contain the same series, samples and metadata as those for
+// zstd.
 func TestGridsHoldTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	echoes := 0
@@ -109,8 +110,8 @@ func TestGridsHoldTheSame(t *testing.T) {
 	assert.Greater(t, echoes, 1000, "there were no grids: this was no test")
 }
 
-// TestSeriesOfManyTargetsTakeOneCopy: snappy has to take at least three bytes for a message, and with grids it does not take much
-// more for a number that all targets have.
+// TestSeriesOfManyTargetsTakeOneCopy: snappy needs at least three bytes per message, and with grids not much more for a
+// number that all targets share.
 func TestSeriesOfManyTargetsTakeOneCopy(t *testing.T) {
 	const series, targets = 300, 101
 	e, _ := newEncoder(t, func(c *Config) { c.Cache.Metadata = true })

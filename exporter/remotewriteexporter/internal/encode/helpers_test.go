@@ -20,10 +20,10 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// leastRun is of how many messages compression is told that they are alike.
+// leastRun is the minimum number of similar messages that are declared to compression.
 const leastRun = 5
 
-// drops is a Telemetry that remembers.
+// drops is a Telemetry that records its calls.
 type drops struct {
 	mu     sync.Mutex
 	counts map[loss.Reason]int
@@ -76,7 +76,7 @@ func newEncoder(t testing.TB, change func(*Config)) (*Encoder, *drops) {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Cache.TargetInfo = false
-	cfg.RepeatExemplars = true // as the twins do
+	cfg.RepeatExemplars = true // as the encoders do that tests compare with
 	if change != nil {
 		change(&cfg)
 	}
@@ -96,7 +96,7 @@ func flushAll(e *Encoder, f block.Format) (blocks []block.Block) {
 	return blocks
 }
 
-// decode decodes blocks with our own decoder, and checks each against its header.
+// decode decodes blocks with our own decoder, and compares each with its header.
 func decode(t testing.TB, blocks []block.Block) (series []promwrite.Series, metadata []promwrite.Metadata) {
 	t.Helper()
 	for _, b := range blocks {
@@ -130,7 +130,7 @@ func labelsOf(s promwrite.Series) string {
 	return b.String()
 }
 
-// page is what a scrape of one target looks like: n gauges, some with attributes.
+// page returns a scrape of one target: n gauges, some with attributes.
 func page(target, n int, at time.Time) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

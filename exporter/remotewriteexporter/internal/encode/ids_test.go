@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// traced is a page of counters of which one in three has an exemplar, of ids that are like the last one's where they are to be, and what each is to have
-// as labels. Some have a label besides.
+// traced returns a page of counters of which one in three has an exemplar, whose ids may be similar to the previous
+// ones, and the expected labels of each. Some have an additional label.
 func traced(r *rand.Rand, series int, alike bool) (pmetric.Metrics, map[string]string) {
 	md := pmetric.NewMetrics()
 	metrics := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
@@ -50,8 +50,8 @@ func traced(r *rand.Rand, series int, alike bool) (pmetric.Metrics, map[string]s
 	return md, want
 }
 
-// Exemplars have their ids wherever these are among the symbols: of a request that has all of a flush's, of several requests, and of one that was to
-// have all and has no room for them.
+// Exemplars have the right ids wherever these are among the symbols: in a request with everything of a flush, in
+// several requests, and in one that was to contain everything and has no room for it.
 func TestExemplarsHaveTheirIDs(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"one request":       nil,
@@ -83,7 +83,7 @@ func TestExemplarsHaveTheirIDs(t *testing.T) {
 	}
 }
 
-// The ids of an exemplar are 24 random bytes, of which hex makes 48. They take little more than that.
+// The ids of an exemplar are 24 random bytes, which are 48 in hex. They take little more than 24 bytes.
 func TestIDsTakeWhatIsRandomOfThem(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	size := func(exemplars bool) (n int) {

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// kubelets are scrapes of targets that each tell of pods of their own, metric by metric, as a kubelet does.
+// kubelets returns scrapes of targets that each describe pods of their own, metric by metric, like a kubelet.
 func kubelets(targets, pods, metrics int) (md pmetric.Metrics, samples int) {
 	md = pmetric.NewMetrics()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -52,8 +52,8 @@ func kubelets(targets, pods, metrics int) (md pmetric.Metrics, samples int) {
 	return md, samples
 }
 
-// TestWhatPodsAreCalledIsSaidOnce: the names of pods of a target's own follow the number, in the same order in each metric, so that a
-// sample takes its number and little else.
+// TestWhatPodsAreCalledIsSaidOnce: the names of a target's own pods follow the number, in the same order in each
+// metric, so that a sample takes its number and little else.
 func TestWhatPodsAreCalledIsSaidOnce(t *testing.T) {
 	racetest.Sequential(t)
 	size := func(metrics int) (bytes, samples int) {
@@ -72,7 +72,8 @@ func TestWhatPodsAreCalledIsSaidOnce(t *testing.T) {
 	require.Less(t, each, 4.05, "with half of the labels before the number it was 12, and 7.3 where the first runs of a request were alike to none")
 }
 
-// TestPodsThatComeAndGoAreAlike: of targets with more pods or fewer, whose series are parted into many runs, it is said once as well.
+// TestPodsThatComeAndGoAreAlike: the same holds for targets with different numbers of pods, whose series are divided
+// into many runs.
 func TestPodsThatComeAndGoAreAlike(t *testing.T) {
 	racetest.Sequential(t)
 	size := func(metrics int) (bytes, samples int) {
@@ -104,8 +105,8 @@ func TestPodsThatComeAndGoAreAlike(t *testing.T) {
 	require.Less(t, each, 4.05, "with references of one byte and two it was 5.4, with the last 64 runs alone 9.9")
 }
 
-// TestSeriesWithoutAPlaceStayInOrder: what the cache has no room for is another series each time, of which samples must not
-// overtake each other.
+// TestSeriesWithoutAPlaceStayInOrder: a series without room in the cache is a new one each time, and its samples must
+// stay in order.
 func TestSeriesWithoutAPlaceStayInOrder(t *testing.T) {
 	for _, most := range []int{1, 50, 1000} {
 		e, d := newEncoder(t, func(c *Config) { c.Cache.MaxSeries = most })

@@ -26,7 +26,7 @@ type labLine struct {
 	help  string
 }
 
-// readPage reads the samples of testdata's node exporter page, whose label values have nothing escaped.
+// readPage reads the samples of testdata's node exporter page, whose label values contain no escapes.
 func readPage(t testing.TB) (lines []labLine) {
 	data, err := os.ReadFile("../../../../testdata/pages/node.txt")
 	require.NoError(t, err)
@@ -57,7 +57,8 @@ func readPage(t testing.TB) (lines []labLine) {
 	return lines
 }
 
-// labValue differs from target to target where it would in life: flags, sizes and small counts do not.
+// labValue returns a value that differs between targets where it would in reality: flags, sizes and small counts do
+// not.
 func labValue(l *labLine, target, i int) float64 {
 	if l.value == math.Trunc(l.value) && math.Abs(l.value) < 1000 {
 		return l.value
@@ -74,7 +75,7 @@ func labValue(l *labLine, target, i int) float64 {
 	return math.Round(v)
 }
 
-// labPages are scrapes of node exporters, each at a time of its own.
+// labPages returns scrapes of node exporters, each at a different time.
 func labPages(t testing.TB, targets int) (pages []pmetric.Metrics, samples int) {
 	lines := readPage(t)
 	for target := range targets {

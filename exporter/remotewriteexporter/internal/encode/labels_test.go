@@ -99,11 +99,11 @@ func TestScrapedNamesAreKept(t *testing.T) {
 	const receiver = "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	f("total_requests__x", receiver, "total_requests__x", nil)
 	f("total_requests__x", "sdk", "requests_x_seconds_total", nil)
-	f("total.requests", receiver, "requests_seconds_total", nil) // not valid as it is
+	f("total.requests", receiver, "requests_seconds_total", nil) // invalid without translation
 	f("total_requests__x", receiver, "requests_x_seconds_total", func(c *Config) { c.Names.ScrapedNames = false })
 }
 
-// An info is named by its family, "build", where it was scraped as "build_info".
+// An info metric is named by its family, "build", although it was scraped as "build_info".
 func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
 	f := func(name, typ string, scraped bool, want string) {
 		t.Helper()
@@ -121,7 +121,7 @@ func TestScrapedInfosHaveTheirSuffix(t *testing.T) {
 	f("build", "info", true, "build_info")
 	f("build_info", "info", true, "build_info")
 	f("state", "stateset", true, "state")
-	f("build", "info", false, "build") // as contrib names it
+	f("build", "info", false, "build") // like in contrib
 }
 
 func TestLabelSanitisingIsAChoice(t *testing.T) {
@@ -150,7 +150,7 @@ func TestLabelSanitisingIsAChoice(t *testing.T) {
 	f(false, "1a", "key_1a")
 }
 
-// TestTypeAndUnitAreLabels: as Prometheus' own translation has them.
+// TestTypeAndUnitAreLabels, as in Prometheus' own translation.
 func TestTypeAndUnitAreLabels(t *testing.T) {
 	typed := func(c *Config) {
 		c.Names.TypeAndUnitLabels, c.Names.Strategy = true, otlptranslator.UnderscoreEscapingWithoutSuffixes
@@ -212,7 +212,7 @@ func TestConfigThatCannotWork(t *testing.T) {
 	f("external label", func(c *Config) { c.Names.ExternalLabels = map[string]string{"": "1"} })
 }
 
-// The time that a point takes grows with its labels and not with their square: with as many as a hostile client sends, a
+// The time for a point is proportional to its labels, not to their square: with as many as a hostile client may send, a
 // point would take minutes, with the table locked.
 func TestManyLabels(t *testing.T) {
 	racetest.Sequential(t)

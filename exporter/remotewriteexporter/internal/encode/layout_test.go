@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// TestAnyOrderIsLaidOut adds the same samples in orders that need sorting and in orders that need none.
+// TestAnyOrderIsLaidOut adds the same samples in orders that need sorting and in orders that do not.
 func TestAnyOrderIsLaidOut(t *testing.T) {
 	type call struct{ target, width, at int }
 	for _, calls := range [][]call{

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// clusterPage is what one endpoint that describes a whole cluster exposes: width metrics of each of many pods.
+// clusterPage returns a page that describes a whole cluster: width metrics of each of many pods.
 func clusterPage(pods, width int) pmetric.Metrics {
 	md := page(0, 0, epoch)
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
@@ -46,7 +46,7 @@ func clusterPage(pods, width int) pmetric.Metrics {
 	return md
 }
 
-// retime moves every point by a time.
+// retime moves every point in time.
 func retime(md pmetric.Metrics, by time.Duration) {
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	for i := range metrics.Len() {
@@ -57,7 +57,7 @@ func retime(md pmetric.Metrics, by time.Duration) {
 	}
 }
 
-// live is what of the heap is in use.
+// live returns the size of the live heap.
 func live() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -66,7 +66,8 @@ func live() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMemoryPerSeries holds what a known series costs, all that stays allocated between two scrapes included.
+// TestMemoryPerSeries limits the memory of a known series, including everything that stays allocated between two
+// scrapes.
 func TestMemoryPerSeries(t *testing.T) {
 	racetest.Sequential(t)
 	const pods, width = 5000, 62

@@ -28,14 +28,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// nodes is a fleet of node exporters, and what is to arrive of it: each sample once, under its labels, with its time.
+// nodes is a fleet of node exporters, with the samples that have to arrive: each once, with its labels and time.
 type nodes struct {
 	r       *rand.Rand
 	lines   []nodeLine
-	lineOf  map[string]int // by all labels but the target's
+	lineOf  map[string]int // by all labels except those of the target
 	targets []*nodeTarget
 	byName  map[string]*nodeTarget
-	rounds  []nodeRound // that were added and are to arrive
+	rounds  []nodeRound // added, and expected to arrive
 	round   int
 }
 
@@ -44,31 +44,32 @@ type nodeLine struct {
 	labLine
 
 	counts bool
-	step   float64 // by which it changes with each round; 0 if it does not
-	own    bool    // it changes in another way for each target
+	step   float64 // the change per round; 0 if none
+	own    bool    // changes differently on each target
 }
 
 type nodeTarget struct {
 	number    int
 	name, job string
 	zone      string
-	from      int // the round in which it is there first
+	from      int // the round in which it first exists
 	md        pmetric.Metrics
-	points    []pmetric.NumberDataPoint // of lines
-	values    []float64                 // of lines, in the first round
+	points    []pmetric.NumberDataPoint // by line
+	values    []float64                 // by line, in the first round
 	start     int64
 	loan      *handback.Loan
 }
 
-// nodeRound is what a round has of each target.
+// nodeRound is what each target had in a round.
 type nodeRound struct {
 	number  int
-	at      []int64 // 0 if the target was not there
-	stale   []bool  // it failed
-	arrived []bool  // of each target's lines
+	at      []int64 // 0 if the target did not exist
+	stale   []bool  // the scrape failed
+	arrived []bool  // by target and line
 }
 
-// newNodes makes the pages. Names have different lengths, a few targets have another job, and those of a rack the same zone.
+// newNodes makes the pages. Names have different lengths, a few targets have another job, and targets of a rack have
+// the same zone.
 func newNodes(t *testing.T, targets int) *nodes {
 	f := &nodes{r: rand.New(rand.NewPCG(1, 26)), lineOf: map[string]int{}, byName: map[string]*nodeTarget{}}
 	for _, l := range readPage(t) {
@@ -140,7 +141,7 @@ func (f *nodes) makePage(x *nodeTarget) {
 		}
 		x.values = append(x.values, labValue(&l.labLine, x.number, i))
 	}
-	for _, m := range sm.Metrics().All() { // where they are once there are all
+	for _, m := range sm.Metrics().All() { // their addresses, once all exist
 		for _, dp := range numbersOf(m).All() {
 			x.points = append(x.points, dp)
 		}
@@ -156,14 +157,14 @@ func (f *nodes) value(x *nodeTarget, line, round int) float64 {
 	return v
 }
 
-// scrape adds a round to an encoder: of all targets that are there, in an order of its own. Now and then one fails.
+// scrape adds a round to an encoder: of all existing targets, in random order. Now and then one fails.
 func (f *nodes) scrape(t *testing.T, e *Encoder, lent bool) {
 	round := nodeRound{number: f.round, at: make([]int64, len(f.targets)), stale: make([]bool, len(f.targets)), arrived: make([]bool, len(f.targets)*len(f.lines))}
 	f.round++
 	begin := epoch.UnixMilli() + 15_000*int64(round.number)
 	order := f.r.Perm(len(f.targets))
 	if round.number%2 == 0 {
-		slices.Sort(order) // as they are in the list
+		slices.Sort(order) // as in the list
 	}
 	for _, i := range order {
 		x := f.targets[i]
@@ -175,7 +176,7 @@ func (f *nodes) scrape(t *testing.T, e *Encoder, lent bool) {
 		case 0:
 			at += int64(i) * 9
 		case 1:
-			at += int64(i / 50) // some have the same
+			at += int64(i / 50) // some have the same time
 		}
 		round.at[i], round.stale[i] = at, round.number > 0 && f.r.IntN(50) == 0
 		for line, dp := range x.points {
@@ -193,7 +194,7 @@ func (f *nodes) scrape(t *testing.T, e *Encoder, lent bool) {
 	f.rounds = append(f.rounds, round)
 }
 
-// arrive looks at a series as it came, by labels in their order.
+// arrive checks a series, given its labels in order.
 func (f *nodes) arrive(t *testing.T, buf []byte, labels int, label func(int) (name, value string), samples int, sample func(int) (v float64, at, start int64)) []byte {
 	var x *nodeTarget
 	job, zone := "", ""
@@ -238,7 +239,7 @@ func (f *nodes) arrive(t *testing.T, buf []byte, labels int, label func(int) (na
 	return buf
 }
 
-// read reads blocks as others do. Each sample that was added is in one of them.
+// read decodes blocks with independent decoders. Each added sample has to be in one of them.
 func (f *nodes) read(t *testing.T, d *zstd.Decoder, blocks []block.Block) {
 	var buf, raw []byte
 	for _, b := range blocks {
@@ -283,9 +284,10 @@ func (f *nodes) read(t *testing.T, d *zstd.Decoder, blocks []block.Block) {
 	f.rounds = f.rounds[:0]
 }
 
-// TestAFleetArrives: what a fleet shows is what others read, series by series, in every format. What compression is told of a request is believed,
-// and what it makes of that depends on what is beside what: on names of several lengths, on times, on what differs for once, in runs of hundreds.
-// A pair of matches that nobody had looked at to its end was found by this alone, and by a thousand targets no better than by these.
+// TestAFleetArrives: independent decoders read what a fleet exposes, series by series, in every format. Compression
+// relies on what is declared about a request, and its result depends on which messages are adjacent: on names of
+// several lengths, on times, on single differences, in runs of hundreds. Only this test found a pair of matches that
+// was not verified to its end, and a thousand targets did so no better.
 func TestAFleetArrives(t *testing.T) {
 	racetest.Sequential(t)
 	for _, format := range formats {

@@ -27,7 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// fleet is scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
+// fleet returns scrapes of many targets of one shape, whose numbers and times take more bytes now and then.
 func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	families := 1 + r.IntN(5)
@@ -86,8 +86,8 @@ func fleet(r *rand.Rand, targets int) pmetric.Metrics {
 	return md
 }
 
-// TestCompressionsHoldTheSame: what compression is told of a request is believed, so that a word of it that is wrong would
-// come back as another request.
+// TestCompressionsHoldTheSame: compression relies on what is declared about a request, so a wrong word would be decoded
+// as a different request.
 func TestCompressionsHoldTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	v2Snappy2, v2Raw := v2Snappy, v2Snappy
@@ -145,8 +145,8 @@ func compressionsHoldTheSame(t *testing.T, zstdFormat, snappyFormat block.Format
 	}
 }
 
-// makeOwn gives the points of each resource, or of most, a label of a value that no other has, before the others, behind them or both.
-// The points of a metric have the same value or each one of its own, which is the same in other metrics.
+// makeOwn gives the points of each resource, or of most, a label whose value no other has, before the others, after
+// them or both. The points of a metric share the value, or have different ones, which are the same in other metrics.
 func makeOwn(md pmetric.Metrics, r *rand.Rand) {
 	keys, few, each := [][]string{{"a_pod"}, {"the_pod"}, {"a_pod", "the_pod"}}[r.IntN(3)], r.IntN(2) == 0, r.IntN(2) == 0
 	for i, rm := range md.ResourceMetrics().All() {
@@ -172,8 +172,8 @@ func makeOwn(md pmetric.Metrics, r *rand.Rand) {
 	}
 }
 
-// TestMessagesAreInPiecesThatServersTake: Mimir wants each piece of the references of labels to be of whole pairs, and the
-// name before the metadata.
+// TestMessagesAreInPiecesThatServersTake: Mimir requires the references of labels in complete pairs, and the name
+// before the metadata.
 func TestMessagesAreInPiecesThatServersTake(t *testing.T) {
 	several := 0
 	for seed := range uint64(20) {
@@ -233,7 +233,7 @@ func eachField(t *testing.T, message []byte, yield func(tag byte, content []byte
 	}
 }
 
-// TestNumbersComeBack: each number, with its times, is under its labels, and beside those of a target's own.
+// TestNumbersComeBack: each number, with its times, has its labels, including those of a target's own.
 func TestNumbersComeBack(t *testing.T) {
 	racetest.Sequential(t)
 	for _, f := range []block.Format{v2Zstd, v1Zstd} {

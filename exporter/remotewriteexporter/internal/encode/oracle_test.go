@@ -27,10 +27,10 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// The oracle is contrib's translator: the same pdata must come out as the same series, but for DIFFERENCES.md.
+// The oracle is contrib's translator: the same pdata must result in the same series, except for DIFFERENCES.md.
 
-// canonical is one text per sample, histogram and exemplar, with the labels and metadata of its series: what has
-// no order is sorted, and what has several forms has one.
+// canonical returns a text per sample, histogram and exemplar, with the labels and metadata of its series: sorted if
+// there is no order, and in one form if there are several.
 func canonical(series []promwrite.Series) []string {
 	var lines []string
 	for _, s := range series {
@@ -54,7 +54,7 @@ func canonical(series []promwrite.Series) []string {
 }
 
 func canonicalHistogram(h promwrite.Histogram) string {
-	if math.Float64bits(h.Sum) == promwrite.StaleNaN { // nothing else of it counts
+	if math.Float64bits(h.Sum) == promwrite.StaleNaN { // everything else is ignored
 		return fmt.Sprintf("stale @%d", h.Timestamp)
 	}
 	buckets := func(spans []promwrite.Span, deltas []int64) string {
@@ -234,7 +234,7 @@ func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.Translatio
 		c.MaxSamples = 100
 	})
 	g := generator{r: rand.New(rand.NewPCG(seed, 1)), version: f.Version, custom: custom != ""}
-	// The first time all is new, the second time known, the third half of it.
+	// The first time everything is new, the second time known, the third time half of it.
 	work := g.workload()
 	for round := range 3 {
 		if round == 2 {
@@ -255,7 +255,7 @@ func sameAsContrib(t *testing.T, seed uint64, strategy otlptranslator.Translatio
 	require.NotZero(t, d.counts[loss.Temporality])
 }
 
-// requireMetadata checks the list of 1.0: a line for each family that has series, the same as contrib's.
+// requireMetadata checks the list in 1.0: an entry for each family with series, the same as contrib's.
 func requireMetadata(t *testing.T, md pmetric.Metrics, s contrib.Settings, series []promwrite.Series, metadata []promwrite.Metadata) {
 	list, _ := contrib.OtelMetricsToMetadata(md, s)
 	want := map[promwrite.Metadata]bool{}

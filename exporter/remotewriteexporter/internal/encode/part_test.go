@@ -19,15 +19,15 @@ import (
 	pdataslab "github.com/godwit-otel/godwit/internal/slab"
 )
 
-// parts is a receiver that places metrics together again and again, between others.
+// parts is a receiver that assembles metrics from parts again and again, between others.
 type parts struct {
 	r     *rand.Rand
 	again *reuse.Metrics
 	slabs pdataslab.Slabs
 	lists []reuse.Attributes
-	idle  [][]*reuse.Part // of each kind
+	idle  [][]*reuse.Part // by kind
 	owes  bool
-	// What points are to say that do not owe it: scratch.
+	// The values of points that are not written later: scratch memory.
 	floats []pdataslab.Float
 	out    []placedPart
 }
@@ -55,7 +55,7 @@ func newParts(r *rand.Rand, kinds int) *parts {
 	return p
 }
 
-// part is one of a kind, with other values.
+// part returns a part of the given kind, with other values.
 func (p *parts) part(kind int, at uint64) *reuse.Part {
 	list := &p.idle[kind]
 	var part *reuse.Part
@@ -96,7 +96,7 @@ func (p *parts) part(kind int, at uint64) *reuse.Part {
 	return part
 }
 
-// fill makes metrics of some targets.
+// fill makes the metrics of some targets.
 func (p *parts) fill(at uint64) {
 	for target := range 1 + p.r.IntN(3) {
 		rm := p.again.Resource()
@@ -124,7 +124,7 @@ func (p *parts) fill(at uint64) {
 	}
 }
 
-// disturb does what somebody may have done who lets go, and what somebody may who has promised not to.
+// disturb changes metrics like a processor that releases them may, and like one that breaks its promise.
 func (p *parts) disturb(md pmetric.Metrics) (undo func()) {
 	ms := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	if ms.Len() == 0 {
@@ -165,7 +165,7 @@ func (p *parts) takeBack(t *testing.T) {
 	p.out = p.out[:0]
 }
 
-// What comes in parts is what would be recognised point by point.
+// Metrics in parts have the same result as if each point were looked up.
 func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 	needParts(t)
 	wholes := 0
@@ -195,7 +195,7 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 				loan := handback.LoanOf(p.again.Lend(t.Context()), md)
 				var undo func()
 				if r.IntN(3) == 0 {
-					loan.Settle() // as whoever does so is not known not to read points
+					loan.Settle() // a processor that does so may have read points
 					undo = p.disturb(md)
 				}
 				require.NoError(t, e.AddLent(md, tenant, loan))
@@ -225,7 +225,7 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 	require.Greater(t, wholes, 1000)
 }
 
-// Samples of parts allocate nothing, and count as hits.
+// Samples in parts allocate nothing, and count as hits.
 func TestPartsAllocateNothing(t *testing.T) {
 	needParts(t)
 	for _, owes := range []bool{false, true} {

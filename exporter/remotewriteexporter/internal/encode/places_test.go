@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A series that comes with its attributes in another order each time is translated each time once that would keep many copies of
-// them; and is sent whatever its order.
+// A series whose attributes are in a different order each time is translated each time, once the cache would otherwise
+// keep many copies of them; and it is sent in any order.
 func TestManyAttributesTakeManyPlaces(t *testing.T) {
 	const attributes, sent = 640, 40
 	const placeAttributes, wideShare = 8, 8

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestMessagesLikeTheLastAreRight writes series whose references are of every length, and grow from one series to the
+// TestMessagesLikeTheLastAreRight writes series with references of every length, which grow from one series to the
 // next, in messages of every length.
 func TestMessagesLikeTheLastAreRight(t *testing.T) {
 	racetest.Sequential(t)
@@ -48,7 +48,7 @@ func TestMessagesLikeTheLastAreRight(t *testing.T) {
 				}
 				labels = append(labels, fmt.Sprintf(`instance="127.0.0.%d:9100"`, target), `job="node"`)
 				dp.SetTimestamp(pcommon.NewTimestampFromTime(epoch))
-				dp.SetDoubleValue(float64(pod % 3)) // zero is left out of the message
+				dp.SetDoubleValue(float64(pod % 3)) // zero is omitted from the message
 				want[strings.Join(labels, ",")+","] = float64(pod % 3)
 			}
 			require.NoError(t, e.Add(md, ""))
@@ -67,11 +67,11 @@ func TestMessagesLikeTheLastAreRight(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAMetricHaveOneLength whichever of their values were named early: what is of one length is a run, and told to compression.
-// What comes after 16,383 others is longer.
+// TestMessagesOfAMetricHaveOneLength, whichever of their values got small numbers: messages of the same length are a
+// run, which is declared to compression. Symbols after the first 16,383 take more bytes.
 func TestMessagesOfAMetricHaveOneLength(t *testing.T) {
 	lengths := func(pods int) map[int]int {
-		md, samples := kubelets(2*leastRun, pods, 3) // of two values, one is of all targets, and others are named before it and behind
+		md, samples := kubelets(2*leastRun, pods, 3) // one of two values is shared by all targets, and others get numbers before and after it
 		e, _ := newEncoder(t, nil)
 		require.NoError(t, e.Add(md, ""))
 		blocks := flushAll(e, v2Zstd)

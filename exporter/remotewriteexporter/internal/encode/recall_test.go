@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// lent is metrics that are filled again and again.
+// lent has metrics that are filled again and again.
 type lent struct {
 	pmetric.Metrics
 
@@ -38,7 +38,7 @@ func (l *lent) metric() pmetric.Metric {
 	return ms.At(l.r.IntN(ms.Len()))
 }
 
-// refill gives all points another time, and some no value.
+// refill sets another time on all points, and no value on some.
 func (l *lent) refill(at pcommon.Timestamp) {
 	flags := func() pmetric.DataPointFlags {
 		return pmetric.DefaultDataPointFlags.WithNoRecordedValue(l.r.IntN(16) == 0)
@@ -79,12 +79,12 @@ func (l *lent) refill(at pcommon.Timestamp) {
 	}
 }
 
-// change does what a receiver may do to metrics, and what somebody may have done who has promised not to. It returns how to undo it, if
-// that is to be done after the next consumer.
+// change changes metrics like a receiver may, and like a processor that breaks its promise. It returns a function that
+// undoes it, if that has to be done after the next consumer.
 func (l *lent) change(serial int) (undo func()) {
 	m := l.metric()
 	switch l.r.IntN(9) {
-	case 0: // other values of attributes, which is said
+	case 0: // other values of attributes, with notice
 		if m.Type() == pmetric.MetricTypeGauge && m.Gauge().DataPoints().Len() > 0 {
 			m.Gauge().DataPoints().At(0).Attributes().PutStr("k", fmt.Sprint("other-", serial))
 			l.loan.Forget()
@@ -93,14 +93,14 @@ func (l *lent) change(serial int) (undo func()) {
 		l.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("instance-", l.r.IntN(3)))
 	case 2: // other labels of the resource
 		l.ResourceMetrics().At(0).Resource().Attributes().PutStr(fmt.Sprint("promoted.", l.r.IntN(3)), "x")
-	case 3: // points that are hidden
+	case 3: // hidden points
 		if m.Type() == pmetric.MetricTypeGauge {
 			return pdataslab.Hide(m.Gauge().DataPoints(), pmetric.NewNumberDataPointSlice, func(int) bool { return l.r.IntN(2) == 0 })
 		}
-	case 4: // and metrics
+	case 4: // hidden metrics
 		ms := l.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 		return pdataslab.Hide(ms, pmetric.NewMetricSlice, func(int) bool { return l.r.IntN(4) == 0 })
-	case 5: // a point more
+	case 5: // one more point
 		if m.Type() == pmetric.MetricTypeGauge {
 			dp := m.Gauge().DataPoints().AppendEmpty()
 			dp.SetTimestamp(1_700_000_000_000_000_000)
@@ -124,7 +124,7 @@ func (l *lent) change(serial int) (undo func()) {
 	return nil
 }
 
-// What is recalled of metrics is what would be recognised.
+// Recalled metrics have the same result as if each point were looked up.
 func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 	racetest.Sequential(t)
 	recalled := 0
@@ -176,7 +176,7 @@ func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 	require.Positive(t, recalled)
 }
 
-// Attributes of points that are recalled are not read: whoever lends them says when they change.
+// Attributes of recalled points are not read: the lender says when they change.
 func TestAttributesOfRecalledPointsAreNotRead(t *testing.T) {
 	e, _ := newEncoder(t, nil)
 	md := page(0, 40, epoch)
@@ -205,7 +205,7 @@ func TestAttributesOfRecalledPointsAreNotRead(t *testing.T) {
 	require.Greater(t, e.Stats().Series, known)
 }
 
-// A recollection holds numbers of the cache: it goes with what they are of.
+// Recalled results contain numbers of the cache: they are invalid when these expire.
 func TestNothingIsRecalledOfWhatHasExpired(t *testing.T) {
 	e, _ := newEncoder(t, func(c *Config) { c.Cache.IdleGenerations = 1 })
 	md := page(0, 40, epoch)
@@ -225,7 +225,7 @@ func TestNothingIsRecalledOfWhatHasExpired(t *testing.T) {
 	e.Expire()
 	e.Expire()
 	require.Zero(t, e.Stats().Series)
-	other := page(0, 40, epoch) // takes the numbers
+	other := page(0, 40, epoch) // reuses the numbers
 	for i, m := range other.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		m.SetName(fmt.Sprint("other_", i))
 	}
@@ -257,7 +257,7 @@ func TestRecalledSamplesAllocateNothing(t *testing.T) {
 	assert.LessOrEqual(t, allocs, 2.0, "%d samples", samples)
 }
 
-// debtor puts into the points of metrics the values of whose they are, when it is asked to.
+// debtor writes the values of the current target into the points when it is asked to.
 type debtor struct {
 	metrics pmetric.Metrics
 	owned   string
@@ -279,8 +279,8 @@ func (d *debtor) Settle() {
 	}
 }
 
-// Targets of a kind fill two memories in turn, and what they have of their own is put in only for who asks. All that is sent is what it would be
-// if it were always there, whatever becomes of the cache and of the metrics meanwhile.
+// Targets of a kind fill two memories in turn, and values of their own are only written on request. The result is the
+// same as if they were always there, whatever happens to the cache and the metrics meanwhile.
 func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 	racetest.Sequential(t)
 	settled, lent := 0, 0
@@ -306,7 +306,7 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 			m.metrics = page(0, 12, epoch)
 			for _, metric := range m.metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 				for j, dp := range metric.Gauge().DataPoints().All() {
-					if j%5 != 4 { // the others have nothing of the target's
+					if j%5 != 4 { // the others have nothing of the target's own
 						dp.Attributes().PutStr("own", "nobody's")
 					}
 				}
@@ -325,13 +325,13 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 					dp.SetDoubleValue(r.Float64())
 				}
 			}
-			if r.IntN(40) == 0 { // by somebody on the way, who was not to
+			if r.IntN(40) == 0 { // by a processor that breaks its promise
 				down := r.IntN(2) == 0
 				m.metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().Sort(func(a, b pmetric.Metric) bool { return (a.Name() < b.Name()) != down })
 			}
 			if r.IntN(8) == 0 {
 				m.Settle()
-				m.lent.Unword() // as where a page has others
+				m.lent.Unword() // as if a page has other ones
 				m.lent.Forget()
 			} else {
 				m.lent.Reword(&wordings[of], m.metrics.DataPointCount(), m)
@@ -354,7 +354,7 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 				e.Expire()
 				oracle.Expire()
 			}
-			m.owned = "nobody's" // what is there was another's, or never was anybody's
+			m.owned = "nobody's" // the previous values belonged to another target, or to none
 			m.Settle()
 		}
 	}

@@ -29,7 +29,7 @@ import (
 
 type labelName = prommodel.LabelName
 
-// rule makes a rule like one in a file: what is left out has its default.
+// rule returns a rule like one in a file: missing fields have their defaults.
 func rule(action relabel.Action, change func(*relabel.Config)) relabel.Config {
 	c := relabel.DefaultRelabelConfig
 	c.Action = action
@@ -39,7 +39,7 @@ func rule(action relabel.Action, change func(*relabel.Config)) relabel.Config {
 	return c
 }
 
-// rules chooses rules about the labels that generated metrics have.
+// rules chooses rules about the labels of generated metrics.
 func (t *tape) rules(r *rules.Rules) (list []relabel.Config) {
 	name := func() string {
 		return t.pick("__name__", "job", "instance", "cluster", "point", "http_method", "le", "quantile", "region", "host_name",
@@ -85,13 +85,13 @@ func (t *tape) rules(r *rules.Rules) (list []relabel.Config) {
 	return list
 }
 
-// ruledSeries are what rules make of series that were encoded without any: for each instant the values that are given for
+// ruledSeries is the result of rules for series that were encoded without any: for each instant the values given for
 // it, and for each label set the metadata and the exemplars.
 type ruledSeries struct {
 	values    map[instant][]string
 	meta      map[string][]string
 	exemplars map[string][]string
-	samples   int // encoded
+	samples   int // in the encoded result
 }
 
 func ruledOf(list []promwrite.Series, r *rules.Rules) ruledSeries {
@@ -129,8 +129,8 @@ func ruledOf(list []promwrite.Series, r *rules.Rules) ruledSeries {
 	return out
 }
 
-// checkRules encodes metrics with rules. The twin is the encoder without any, whose series Prometheus' code relabels one by one.
-// What was one series at a time is sent once, with one of the values there are; what is not sent is counted.
+// checkRules encodes metrics with rules, and compares with an encoder without any, whose series Prometheus' code
+// relabels one by one. Series that become one are sent once per time, with one of their values; the others are counted.
 func checkRules(t *testing.T, data []byte) {
 	in := tape(data)
 	f := formats[in.choose(4)]
@@ -169,7 +169,7 @@ func checkRules(t *testing.T, data []byte) {
 	metas := map[string][]string{}
 	for round := range 4 {
 		md := work.metrics(&g, round)
-		if options&64 == 0 { // promoted attributes would tell them apart for one encoder only
+		if options&64 == 0 { // promoted attributes would distinguish them for only one encoder
 			shifted := pmetric.NewMetrics()
 			collisions.CopyTo(shifted)
 			shifted.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
@@ -193,9 +193,9 @@ func checkRules(t *testing.T, data []byte) {
 		require.Len(t, got.values, len(want.values))
 		for key, list := range got.meta {
 			if options&64 == 0 {
-				break // of metrics that collide before any rule, which one's it is depends on who came first
+				break // for metrics that collide before any rule, the first one's metadata is used
 			}
-			metas[key] = append(metas[key], want.meta[key]...) // a series keeps what it came with first
+			metas[key] = append(metas[key], want.meta[key]...) // a series keeps its first metadata
 			require.Subset(t, metas[key], list, key)
 		}
 		for key, list := range want.exemplars {
@@ -217,7 +217,7 @@ func checkRules(t *testing.T, data []byte) {
 	}
 }
 
-// TestSameAsPrometheusRelabels is checkRules for a hundred sets of rules; FuzzRules looks for more.
+// TestSameAsPrometheusRelabels runs checkRules for a hundred sets of rules; FuzzRules looks for more.
 func TestSameAsPrometheusRelabels(t *testing.T) {
 	racetest.Sequential(t)
 	for seed := range uint64(100) {
@@ -235,7 +235,7 @@ func FuzzRules(f *testing.F) {
 	f.Fuzz(checkRules)
 }
 
-// targets are metrics of two targets, which differ in their instance.
+// targets returns metrics of two targets, which differ in their instance.
 func targets() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for i := range 2 {
@@ -324,7 +324,8 @@ func TestRules(t *testing.T) {
 		line(`__name__="requests_total",instance="host-1-a",job="api",path="/a",`, 10),
 		line(`__name__="requests_total",instance="host-1-b",job="api",path="/b",`, 11),
 	}, map[loss.Reason]int{loss.Relabelled: 2})
-	// Of two series that become one, the first value of a time is sent: never both, for which receivers refuse requests.
+	// Of two series that become one, the first value of a time is sent: never both, because receivers refuse such
+	// requests.
 	f("a label that told series apart", []relabel.Config{onlyInfo, rule(relabel.LabelDrop, match("path"))}, []string{
 		line(`__name__="requests_total",instance="host-0:80",job="api",`, 0),
 		line(`__name__="requests_total",instance="host-1:80",job="api",`, 10),
@@ -362,7 +363,7 @@ func TestRules(t *testing.T) {
 	})}, nil, map[loss.Reason]int{loss.Relabelled: 2, loss.Rules: 4})
 }
 
-// TestRulesForPromotedAttributes: a label that a resource contributes is one that rules see.
+// TestRulesForPromotedAttributes: rules apply to labels from resources, too.
 func TestRulesForPromotedAttributes(t *testing.T) {
 	series, d := sent(t, v2Zstd, func(c *Config) {
 		c.Cache.PromoteResourceAttributes = []string{"host.name"}
@@ -375,7 +376,7 @@ func TestRulesForPromotedAttributes(t *testing.T) {
 	assert.Equal(t, 2, d.counts[loss.Relabelled])
 }
 
-// TestPartsOfAHistogramAreRuledOneByOne: buckets are series of their own, and so is what remains of a family.
+// TestPartsOfAHistogramAreRuledOneByOne: buckets are series of their own, and so are the other parts of a family.
 func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -411,7 +412,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 			for _, s := range series {
 				require.NotContains(t, labelsOf(s), `le="2"`)
 				require.Empty(t, s.Exemplars, "its bucket is not sent")
-				if name := s.Labels[0].Value; name == "latency_sum" { // each has its own sum, though their counts are not sent
+				if name := s.Labels[0].Value; name == "latency_sum" { // each has its own sum, although the counts are not sent
 					i := float64(s.Labels[1].Value[0] - '0')
 					require.InDelta(t, float64(round+1)*(9+i), s.Samples[0].Value, 0)
 				}
@@ -426,7 +427,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 			m.Histogram().DataPoints().At(i).SetTimestamp(pcommon.NewTimestampFromTime(epoch))
 		}
 	}
-	// Nothing remains to sum up for.
+	// Nothing is left to sum up.
 	series, d := sent(t, v2Zstd, func(c *Config) {
 		c.Cache.Delta, c.Rules = cache.DeltaCumulative, []relabel.Config{drop("latency_.*")}
 	}, md)
@@ -435,7 +436,7 @@ func TestPartsOfAHistogramAreRuledOneByOne(t *testing.T) {
 	assert.Equal(t, 10, d.total())
 }
 
-// TestRulesWithoutValuesOfResourcesShareSeries: a thousand targets of one shape are known by the entries of one.
+// TestRulesWithoutValuesOfResourcesShareSeries: a thousand targets of one shape need the entries of one.
 func TestRulesWithoutValuesOfResourcesShareSeries(t *testing.T) {
 	known := func(rules ...relabel.Config) int {
 		e, _ := newEncoder(t, func(c *Config) { c.Rules = rules })
@@ -454,14 +455,14 @@ func TestRulesWithoutValuesOfResourcesShareSeries(t *testing.T) {
 	assert.Equal(t, 20*40, known(labelRule(relabel.Drop, "127.0.0.1.*", "instance")))
 }
 
-// TestRulesForManyLabels: whoever sends very many has none of them looked at, with the table locked.
+// TestRulesForManyLabels: of very many labels none is looked at, because the table is locked meanwhile.
 func TestRulesForManyLabels(t *testing.T) {
-	const maxRuledLabels = 2000 // are no rule's business beyond
+	const maxRuledLabels = 2000 // beyond which rules do not apply
 	attributes := make([]string, 0, 4*maxRuledLabels)
 	for i := range 2 * maxRuledLabels {
 		attributes = append(attributes, fmt.Sprintf("a%d", i), "v")
 	}
-	for n, want := range map[int]int{100: 0, maxRuledLabels - 1: 0, maxRuledLabels: 1, 2 * maxRuledLabels: 1} { // and the name
+	for n, want := range map[int]int{100: 0, maxRuledLabels - 1: 0, maxRuledLabels: 1, 2 * maxRuledLabels: 1} { // plus the name
 		series, d := sent(t, v2Zstd, func(c *Config) {
 			c.Rules = []relabel.Config{rule(relabel.LabelMap, func(c *relabel.Config) {
 				c.Regex, c.Replacement = relabel.MustNewRegexp("a(.*)"), "b$1"

@@ -21,13 +21,13 @@ func held(blocks []block.Block) (n int) {
 	return n
 }
 
-// TestDefectCostsTheDataThatMeetsIt: a panic in a Flush loses what that had not finished, is counted, and nothing else
-// notices: no lock stays held.
+// TestDefectCostsTheDataThatMeetsIt: a panic in a Flush loses what was not finished, is counted, and affects nothing
+// else: no lock stays held.
 func TestDefectCostsTheDataThatMeetsIt(t *testing.T) {
 	e, d := newEncoder(t, func(c *Config) { c.MaxSamples = 4 })
 	require.NoError(t, e.Add(page(0, 10, epoch), ""))
 	c := &e.tenants[""].columns[0]
-	c.Lock().Samples.At(9).Extra = 99 // as no code of ours would leave it
+	c.Lock().Samples.At(9).Extra = 99 // which our code never does
 	c.Unlock()
 	blocks := flushAll(e, v2Zstd)
 	assert.Len(t, d.panics, 1)
@@ -35,7 +35,7 @@ func TestDefectCostsTheDataThatMeetsIt(t *testing.T) {
 	series, _ := decode(t, blocks)
 	assert.NotEmpty(t, series, "what was finished before is sent")
 	for range 3 {
-		e.Expire() // which needs the lock of all
+		e.Expire() // needs the locks of all columns
 		require.NoError(t, e.Add(page(0, 10, epoch.Add(time.Minute)), ""))
 		assert.Equal(t, 10, held(flushAll(e, v2Zstd)))
 	}

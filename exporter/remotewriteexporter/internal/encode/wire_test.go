@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/loss"
 )
 
-// gauge is metrics of one gauge point.
+// gauge returns metrics with one gauge point.
 func gauge(name string, value float64, at time.Time, attrs ...string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
@@ -45,7 +45,7 @@ func addPoint(points pmetric.NumberDataPointSlice, value float64, at time.Time, 
 	return dp
 }
 
-// sent adds md to a fresh encoder and decodes what comes out.
+// sent adds md to a new encoder and decodes the result.
 func sent(t testing.TB, f block.Format, change func(*Config), md pmetric.Metrics) ([]promwrite.Series, *drops) {
 	t.Helper()
 	e, d := newEncoder(t, change)
@@ -54,7 +54,7 @@ func sent(t testing.TB, f block.Format, change func(*Config), md pmetric.Metrics
 	return series, d
 }
 
-// TestEveryRequestIsAsTheSpecificationSays checks the rules that hold for any data on generated data.
+// TestEveryRequestIsAsTheSpecificationSays checks generated data for rules that hold for any data.
 func TestEveryRequestIsAsTheSpecificationSays(t *testing.T) {
 	for seed := range uint64(8) {
 		for _, f := range formats {
@@ -118,7 +118,7 @@ func checkSeries(t *testing.T, s promwrite.Series, version promwrite.Version) {
 	}
 }
 
-// checkSymbols checks the table: empty first, nothing twice, nothing unused.
+// checkSymbols checks the table: empty string first, no duplicates, nothing unused.
 func checkSymbols(t *testing.T, raw []byte) {
 	var r writev2.Request
 	require.NoError(t, r.Unmarshal(raw))
@@ -157,7 +157,7 @@ func TestStartTimestamps(t *testing.T) {
 	sum("counter", true, start)
 	sum("updown", false, start)
 	sum("unknown", true, 0)
-	sum("zero", true, 5) // within the first millisecond of all: 0 would say unknown
+	sum("zero", true, 5) // within the first millisecond: 0 would mean unknown
 	h := metrics.AppendEmpty()
 	h.SetName("native")
 	h.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
@@ -353,7 +353,7 @@ func TestDownscaleMergesWhatBelongsTogether(t *testing.T) {
 		assert.Contains(t, canonicalHistogram(series[0].Histograms[0]), fmt.Sprintf("schema=8 count={%d 0 false} zero={0 0 false}/1e-128 sum=0 +[%s]", total, c.want))
 		assert.Zero(t, d.total())
 
-		dp.SetCount(total + 1) // no receiver would take it
+		dp.SetCount(total + 1) // no receiver would accept it
 		series, d = sent(t, v2Zstd, nil, md)
 		assert.Empty(t, series)
 		assert.Equal(t, map[loss.Reason]int{loss.Buckets: 1}, d.counts)

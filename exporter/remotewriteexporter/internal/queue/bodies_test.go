@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// Memory of bodies is used again while others wait, are with senders, are given back, or are dropped for want of room: what a
-// destination gets is always what was pushed. In the end nobody needs any of it.
+// The memory of bodies is reused while others wait, are being sent, are returned, or are dropped for lack of room: a
+// destination always gets what was pushed. In the end no memory is in use.
 func TestBodiesAreWhatWasPushed(t *testing.T) {
 	defer handback.Poison(true)()
 	for seed := range uint64(60) {
@@ -53,7 +53,7 @@ func TestBodiesAreWhatWasPushed(t *testing.T) {
 			}
 			made := len(blocks)
 			if random.IntN(4) == 0 {
-				blocks = append(blocks, blocks[0]) // as where rules of a destination change nothing
+				blocks = append(blocks, blocks[0]) // as if the rules of a destination change nothing
 			}
 			push(t, q, 0, blocks...)
 			for _, b := range blocks[:made] {
@@ -86,7 +86,7 @@ func TestBodiesAreWhatWasPushed(t *testing.T) {
 	}
 }
 
-// Several queues may inherit the same blocks, and each is done with them at another time.
+// Several queues may inherit the same blocks, and finish with them at different times.
 func TestInheritedBodiesAreWhatWasPushed(t *testing.T) {
 	defer handback.Poison(true)()
 	var memory block.Memory
@@ -109,7 +109,7 @@ func TestInheritedBodiesAreWhatWasPushed(t *testing.T) {
 	require.NoError(t, second.Close(t.Context()))
 }
 
-// What is stored may be read back from memory until the storage knows that it is done.
+// Stored blocks may be read from memory until they are stored.
 func TestStoredBodiesStay(t *testing.T) {
 	defer handback.Poison(true)()
 	var memory block.Memory

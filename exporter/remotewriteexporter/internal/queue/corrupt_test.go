@@ -34,7 +34,8 @@ func TestCorruptBlocksAreSkipped(t *testing.T) {
 	}
 }
 
-// What was lost with a corrupt block is counted for each destination that waits for it, as far as its header can be read.
+// The contents of a corrupt block are counted as lost for each destination that waits for it, as far as its header can
+// be read.
 func TestCorruptBlocksTellWhatIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		samples int
@@ -103,7 +104,7 @@ func TestLostIndexIsFoundAgain(t *testing.T) {
 	require.Equal(t, drops{ReasonCorrupt: 1}, dropped)
 }
 
-// TestAnIndexOfAnEarlierTimeLosesNothing: what came after it is there.
+// TestAnIndexOfAnEarlierTimeLosesNothing: blocks after it are found.
 func TestAnIndexOfAnEarlierTimeLosesNothing(t *testing.T) {
 	m := newMedium()
 	q, _ := open(t, 1, 10, stored(on(m)))

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// damagedStore opens a log, and tells what of it cannot be read.
+// damagedStore opens a log, and returns its damages.
 func damagedStore(t *testing.T, directory string) (store *segments.Store, told []segments.Damage) {
 	t.Helper()
 	store, err := segments.Open(directory, segments.Options{
@@ -33,7 +33,7 @@ func damagedStore(t *testing.T, directory string) (store *segments.Store, told [
 	return store, told
 }
 
-// shaped is a block of some size.
+// shaped returns a block of some size.
 func shaped(r *rand.Rand, number, size int) block.Block {
 	body := binary.LittleEndian.AppendUint64(nil, uint64(number))
 	for len(body) < size {
@@ -42,13 +42,13 @@ func shaped(r *rand.Rand, number, size int) block.Block {
 	return block.New(block.Header{Version: promwrite.V2, Samples: 1, RawSize: 2 * len(body), Shard: number % 3}, body)
 }
 
-// history is a queue's files, and the blocks that wait in them.
+// history has the files of a queue, and the blocks that wait in them.
 type history struct {
 	files   map[string][]byte
 	waiting map[int]bool
 }
 
-// record has a queue of blocks of up to a size do what a queue does, and leaves it as a kill would.
+// record runs a queue with blocks up to a size, and leaves it as a kill would.
 func record(t *testing.T, seed uint64, most int, delivers bool) history {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 20))
@@ -78,14 +78,14 @@ func record(t *testing.T, seed uint64, most int, delivers bool) history {
 	return h
 }
 
-// outcome is what a queue with damaged files did.
+// outcome is the result of a queue with damaged files.
 type outcome struct {
 	arrived, corrupt, lost int
-	again                  int // blocks that had been delivered
+	again                  int // blocks that had been delivered before
 	torn                   bool
 }
 
-// open puts files where a queue is, and takes what it has.
+// open writes the files, opens a queue there, and takes everything it has.
 func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
 	t.Helper()
 	directory, err := os.MkdirTemp(t.TempDir(), "")
@@ -108,7 +108,7 @@ func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
 	}
 	require.NoError(t, q.Close(t.Context()))
 
-	// What was lost is counted once.
+	// Losses are counted once.
 	store, told = damagedStore(t, directory)
 	q, dropped = open(t, 1, 1<<20, stored(store))
 	require.Empty(t, dropped, "%v", told)
@@ -118,12 +118,12 @@ func (h history) open(t *testing.T, files map[string][]byte) (o outcome) {
 	return o
 }
 
-// TestWhatAPageTakesIsCounted: wherever a page of a log is wiped, also at its end, each block arrives or counts as dropped, and none that was
-// delivered does.
+// TestWhatAPageTakesIsCounted: if any page of a log is wiped, also at its end, each block arrives or is counted as
+// dropped, and no delivered block is.
 func TestWhatAPageTakesIsCounted(t *testing.T) {
 	racetest.Sequential(t)
 	const page = 4096
-	for most, step := range map[int]int{200: 512, 3000: 3 << 10, 20_000: 20 << 10} { // of bytes of blocks
+	for most, step := range map[int]int{200: 512, 3000: 3 << 10, 20_000: 20 << 10} { // in bytes of blocks
 		for _, delivers := range []bool{false, true} {
 			t.Run(fmt.Sprintf("blocks of %d bytes, some delivered=%v", most, delivers), func(t *testing.T) {
 				h := record(t, uint64(most), most, delivers)
@@ -146,7 +146,7 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 					switch {
 					case o.torn:
 						t.Errorf("at %d of %d: all of it was confirmed", at, len(whole))
-					case delivers: // what was delivered and comes again stands for something that is lost, where nobody knows better
+					case delivers: // a delivered block that is sent again may stand for a lost one if nothing says otherwise
 						require.GreaterOrEqual(t, missing, o.corrupt+o.lost, "at %d: %+v", at, o)
 						require.LessOrEqual(t, missing, o.corrupt+o.lost+o.again, "at %d: %+v", at, o)
 					default:
@@ -159,7 +159,7 @@ func TestWhatAPageTakesIsCounted(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsGoneIsCounted: a log of several files, one of which somebody deletes, or cuts off.
+// TestAFileThatIsGoneIsCounted: a log of several files, one of which is deleted or truncated.
 func TestAFileThatIsGoneIsCounted(t *testing.T) {
 	racetest.Sequential(t)
 	h := record(t, 7, 400_000, false)
@@ -184,8 +184,8 @@ func TestAFileThatIsGoneIsCounted(t *testing.T) {
 	require.Greater(t, o.lost, 5)
 }
 
-// TestAnEndThatIsGoneIsCounted: files at the end of a log that somebody deletes, and a last file that is cut off anywhere, also between two
-// records. What came before it arrives.
+// TestAnEndThatIsGoneIsCounted: the last files of a log are deleted, or the last one is truncated anywhere, also
+// between two records. All data before that arrives.
 func TestAnEndThatIsGoneIsCounted(t *testing.T) {
 	racetest.Sequential(t)
 	for _, delivers := range []bool{false, true} {
@@ -223,14 +223,14 @@ func TestAnEndThatIsGoneIsCounted(t *testing.T) {
 				check(fmt.Sprintf("cut off between records, at %d of %d", at+next, len(whole)), files)
 			}
 		}
-		delete(h.files, "reached") // as by an earlier version
+		delete(h.files, "reached") // as in an earlier version
 		delete(h.files, last)
 		require.Zero(t, h.open(t, h.files).lost)
 	}
 }
 
-// TestWhatWasDeliveredOnAFullDiskIsNotLost: where a file went while there was no room to say so, nobody knows how many blocks there
-// should be. What can be read arrives all the same, and what is damaged, but there, counts.
+// TestWhatWasDeliveredOnAFullDiskIsNotLost: if a file was deleted while there was no room to record it, the expected
+// number of blocks is unknown. Readable blocks arrive nevertheless, and damaged ones are counted.
 func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
 	racetest.Sequential(t)
 	h := record(t, 7, 400_000, false)
@@ -250,7 +250,7 @@ func TestWhatWasDeliveredOnAFullDiskIsNotLost(t *testing.T) {
 	require.Equal(t, outcome{arrived: o.arrived, corrupt: 1}, h.open(t, files))
 }
 
-// TestRoomIsBackWhenAllIsDelivered: with the last answer, in much less than a second.
+// TestRoomIsBackWhenAllIsDelivered: with the last response, in much less than a second.
 func TestRoomIsBackWhenAllIsDelivered(t *testing.T) {
 	racetest.Sequential(t)
 	const blocks, size = 64, 1 << 20

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// kept is how many values stay when there are no blocks: the index and the reserve.
+// kept is the number of values that remain without blocks: the index and the reserve.
 const kept = 1 + reserves
 
 func stored(client storage.Client) func(*Config) { return func(c *Config) { c.Storage = client } }
@@ -61,7 +61,7 @@ func TestDestinationThatIsGoneLeavesNothingBehind(t *testing.T) {
 	require.Len(t, m.values, kept)
 }
 
-// A queue on disk of many gigabytes can be a million blocks.
+// A queue of many gigabytes on disk may have a million blocks.
 func TestStoredBlocksTakeLittleMemory(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(entry{}), uintptr(96))
 }

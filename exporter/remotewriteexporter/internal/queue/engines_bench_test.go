@@ -20,8 +20,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// BenchmarkEngines stores rounds of four requests of 50,000 samples, and delivers each some rounds later. It reports what a second
-// takes in, and the files when all is delivered.
+// BenchmarkEngines stores rounds of four requests of 50,000 samples, and delivers each some rounds later. It reports
+// the throughput per second, and the size of the files when everything is delivered.
 func BenchmarkEngines(b *testing.B) {
 	const requests, samples, size, behind = 4, 50_000, 200_000, 16
 	body := make([]byte, size)

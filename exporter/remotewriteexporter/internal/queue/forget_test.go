@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// heldClient is a storage whose deletions take until they are let through.
+// heldClient is a storage whose deletions block until they are released.
 type heldClient struct {
 	*memoryClient
 
@@ -32,10 +32,10 @@ func (c *heldClient) Batch(ctx context.Context, ops ...*storage.Operation) error
 	return c.memoryClient.Batch(ctx, ops...)
 }
 
-// TestALaneGoesOnWhenTheStorageWasTold: with as many senders as there are, the next request of a lane is not sent before the last one
-// can no longer come again after a crash. Other lanes do not wait for that.
+// TestALaneGoesOnWhenTheStorageWasTold: with as many senders as there are, the next request of a lane is not sent
+// before the last one can no longer be sent again after a crash. Other lanes do not wait for that.
 func TestALaneGoesOnWhenTheStorageWasTold(t *testing.T) {
-	for destinations := 1; destinations <= 2; destinations++ { // with two, the storage is told that one of them is done
+	for destinations := 1; destinations <= 2; destinations++ { // with two, the storage records that one of them is done
 		t.Run(strconv.Itoa(destinations), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &heldClient{on(newMedium()), make(chan struct{})}
@@ -58,8 +58,8 @@ func TestALaneGoesOnWhenTheStorageWasTold(t *testing.T) {
 	}
 }
 
-// TestDeletionsThatFailAreMadeUpFor: a storage that is full may not even be able to delete. When it can again what is
-// finished goes, before anything is written, and what comes is taken.
+// TestDeletionsThatFailAreMadeUpFor: a full storage may not even be able to delete. When it can again, finished blocks
+// are deleted before anything is written, and new ones are accepted.
 func TestDeletionsThatFailAreMadeUpFor(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		m := newMedium()
@@ -90,7 +90,7 @@ func TestDeletionsThatFailAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestDeletionsThatFailAreTriedAgain without anything else happening.
+// TestDeletionsThatFailAreTriedAgain without any other operation.
 func TestDeletionsThatFailAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMedium()
@@ -109,7 +109,7 @@ func TestDeletionsThatFailAreTriedAgain(t *testing.T) {
 	})
 }
 
-// TestLeftoversAreSwept: what a process that ended could not delete is deleted by the next.
+// TestLeftoversAreSwept: what a process could not delete before its end is deleted by the next.
 func TestLeftoversAreSwept(t *testing.T) {
 	m := newMedium()
 	q, _ := open(t, 1, 100, stored(on(m)))

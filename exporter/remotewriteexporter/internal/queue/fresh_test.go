@@ -14,8 +14,8 @@ import (
 
 func freshFirst(c *Config) { c.FreshFor = time.Minute }
 
-// TestFreshBlocksGoFirst: after an outage what is new does not wait for all that is old, whatever their epochs; each of the
-// two goes in its order.
+// TestFreshBlocksGoFirst: after an outage new blocks do not wait for all the old ones, whatever their epochs are; new
+// and old ones are each sent in order.
 func TestFreshBlocksGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, dropped := open(t, 1, 100, freshFirst)
@@ -27,7 +27,7 @@ func TestFreshBlocksGoFirst(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		push(t, q, 1, blockOf(5, 1), blockOf(6, 1))
 		push(t, q, 2, blockOf(7, 0))
-		late := next(t, q, 0, 2) // what is in progress keeps the epochs after it waiting
+		late := next(t, q, 0, 2) // in progress, so later epochs wait
 		tried.Done(nil)
 		require.Equal(t, 6, q.Stats(0).Blocks)
 		first := next(t, q, 0, 5)
@@ -36,7 +36,7 @@ func TestFreshBlocksGoFirst(t *testing.T) {
 		next(t, q, 0, 6).Done(nil)
 		next(t, q, 0, 7).Done(nil)
 		idle(t, q)
-		other.Release() // it has not arrived
+		other.Release() // it was not delivered
 		push(t, q, 2, blockOf(8, 3))
 		next(t, q, 0, 8).Done(nil)
 		next(t, q, 0, 3).Done(nil)
@@ -48,7 +48,7 @@ func TestFreshBlocksGoFirst(t *testing.T) {
 	})
 }
 
-// TestWhatIsLateMakesRoom: what has waited longest is dropped first, also where it is not what would be sent next.
+// TestWhatIsLateMakesRoom: the oldest blocks are dropped first, even if they are not the next to be sent.
 func TestWhatIsLateMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, dropped := open(t, 1, 4, func(c *Config) {
@@ -65,7 +65,7 @@ func TestWhatIsLateMakesRoom(t *testing.T) {
 	})
 }
 
-// TestReturnedBlocksFollow: what comes back from a sender late has its place among what is.
+// TestReturnedBlocksFollow: a block that is returned late has its place among the late ones.
 func TestReturnedBlocksFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 1, 100, freshFirst)
@@ -89,14 +89,14 @@ func TestReturnedBlocksFollow(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		late := next(t, q, 0, 2)
 		out.Release()
-		idle(t, q) // the first is behind what is out
+		idle(t, q) // the first one waits for the one in progress
 		late.Done(nil)
 		require.Equal(t, []int{1, 3}, contents(t, q, 0))
 	})
 }
 
-// TestEachKeepsItsOrder does what it likes: every block is sent once, and in each lane those that were fresh, and those that
-// were not, are sent in order. What is late never goes while something fresh could.
+// TestEachKeepsItsOrder runs random operations: every block is sent once, and in each lane fresh blocks and late blocks
+// are each sent in order. No late block is sent while a fresh one can be.
 func TestEachKeepsItsOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestEachKeepsItsOrder(t *testing.T) {
 				case 3:
 					finish(random.IntN(lanes))
 				case 4:
-					if len(out) > 0 { // one at a time: else there is a choice
+					if len(out) > 0 { // one at a time: otherwise several are possible
 						finish(0)
 						finish(1)
 						finish(2)
@@ -160,7 +160,7 @@ func TestEachKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// TestWhatComesBackLateIsThereAfterACrash: behind what is out, too. The index must not begin with that.
+// TestWhatComesBackLateIsThereAfterACrash, also behind blocks in progress. The index must not begin with those.
 func TestWhatComesBackLateIsThereAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMedium()
@@ -174,7 +174,7 @@ func TestWhatComesBackLateIsThereAfterACrash(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		late := next(t, q, 0, 2)
 		out.Release()
-		idle(t, q) // the first is behind what is out
+		idle(t, q) // the first one waits for the one in progress
 		push(t, q, 0, blockOf(4, 1))
 
 		after, dropped := open(t, 1, 100, both)

@@ -15,7 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 )
 
-// TestTheOldestMakeRoomOnAFullDisk: with drop_oldest nobody is refused, though nothing is delivered and a file is larger than the disk.
+// TestTheOldestMakeRoomOnAFullDisk: with drop_oldest nothing is refused, although nothing is delivered and a file is
+// larger than the disk.
 func TestTheOldestMakeRoomOnAFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=4m"); err != nil {

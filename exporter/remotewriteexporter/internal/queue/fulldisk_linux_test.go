@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// diskOf is a folder on a disk of its own.
+// diskOf returns a directory on a file system of its own.
 func diskOf(t *testing.T, size string) string {
 	t.Helper()
 	disk := t.TempDir()
@@ -29,7 +29,7 @@ func diskOf(t *testing.T, size string) string {
 	return folder
 }
 
-// killed copies what a kill would leave to another disk, and returns what a queue finds there.
+// killed copies what a kill would leave to another file system, and returns what a queue finds there.
 func killed(t *testing.T, e engine, directory string) map[int]bool {
 	t.Helper()
 	copied := diskOf(t, "64m")
@@ -53,8 +53,8 @@ func killed(t *testing.T, e engine, directory string) map[int]bool {
 	return found
 }
 
-// TestAFullDiskKeepsWhatItTook: what was acknowledged is delivered, or found after a kill, in the order of its shard; and what is not acknowledged is
-// told to who brought it. What is delivered makes room again, as often as the disk is full.
+// TestAFullDiskKeepsWhatItTook: acknowledged data is delivered, or found after a kill, in the order of its shard; for
+// other data the caller gets an error. Delivered data makes room again, as often as the disk is full.
 func TestAFullDiskKeepsWhatItTook(t *testing.T) {
 	for name, e := range engines {
 		for _, size := range []int{3000, 20_000, 400_000} {

@@ -51,7 +51,7 @@ func TestFullStorage(t *testing.T) {
 	})
 }
 
-// TestOldestAreNotDroppedInVain: where dropping makes no room, as the storage cannot delete, it stops.
+// TestOldestAreNotDroppedInVain: if dropping makes no room because the storage cannot delete, it stops.
 func TestOldestAreNotDroppedInVain(t *testing.T) {
 	client := on(newMedium())
 	q, dropped := open(t, 1, 100, func(c *Config) { c.Storage, c.OnFull = client, DropOldest })
@@ -66,7 +66,8 @@ func TestOldestAreNotDroppedInVain(t *testing.T) {
 	require.LessOrEqual(t, dropped[ReasonFull], 2+50/4, "a part is left free")
 }
 
-// TestAStorageThatOthersFilledIsTakenForFullNoLonger: while nothing can be delivered, somebody else makes room. Without it nothing is written.
+// TestAStorageThatOthersFilledIsTakenForFullNoLonger: while nothing can be delivered, others make room on the disk.
+// Nothing is written before that.
 func TestAStorageThatOthersFilledIsTakenForFullNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := on(newMedium())

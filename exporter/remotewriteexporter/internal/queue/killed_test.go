@@ -16,18 +16,19 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestKilledAtAnyPoint pushes and sends, is killed after a random number of storage operations, and goes on with what is
-// stored. What was acknowledged must arrive at every destination, in order, and twice only if it was out when the
+// TestKilledAtAnyPoint pushes and sends, is killed after a random number of storage operations, and continues with what
+// is stored. Acknowledged data must arrive at every destination, in order, and twice only if it was being sent when the
 // process was killed.
 func TestKilledAtAnyPoint(t *testing.T) { killedAtAnyPoint(t, 0, false) }
 
-// TestKilledAtAnyPointWhileFreshGoesFirst is the same where much is soon late, so that there is no order but of those.
+// TestKilledAtAnyPointWhileFreshGoesFirst is the same with blocks that are late soon, so that only fresh and late ones
+// each have an order.
 func TestKilledAtAnyPointWhileFreshGoesFirst(t *testing.T) {
 	killedAtAnyPoint(t, 20*time.Microsecond, false)
 }
 
-// TestKilledAtAnyPointOfATakeover is the same where again and again an earlier version stores elsewhere, and a later one takes that
-// over.
+// TestKilledAtAnyPointOfATakeover is the same with an earlier version that repeatedly stores elsewhere, and a later one
+// that takes its data over.
 func TestKilledAtAnyPointOfATakeover(t *testing.T) { killedAtAnyPoint(t, 0, true) }
 
 func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
@@ -45,7 +46,7 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
 	v := versions{medium: m}
 	odds := 2 // of a push
 	if upgrades {
-		odds = 4 // so that a takeover comes to its end
+		odds = 4 // so that a takeover completes
 	}
 
 	for round := range rounds + 1 {
@@ -112,7 +113,7 @@ func killedAtAnyPoint(t *testing.T, freshFor time.Duration, upgrades bool) {
 			if client.lives != 0 {
 				l.Done(nil)
 			}
-			// The operation after which the client is dead still happened; what comes next is lost.
+			// The last operation of the client succeeded; later ones are lost.
 			if alive = client.lives != 0 || round == rounds && alive; !alive {
 				for _, b := range l.Blocks {
 					mayRepeat[numberOf(b)] = true

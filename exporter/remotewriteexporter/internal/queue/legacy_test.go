@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// leftOf is what a queue in memory leaves: twenty blocks, of which the first destination has had three.
+// leftOf returns what a queue in memory leaves: twenty blocks, three of which were delivered to the first destination.
 func leftOf(t *testing.T) []*Legacy {
 	t.Helper()
 	var memory block.Memory
@@ -40,7 +40,7 @@ func leave(t *testing.T, q *Queue) []*Legacy {
 	return []*Legacy{l}
 }
 
-// numbers are those from one on below twenty.
+// numbers returns the numbers from the given one up to nineteen.
 func numbers(from int) (list []int) {
 	for n := from; n < 20; n++ {
 		list = append(list, n)
@@ -48,8 +48,8 @@ func numbers(from int) (list []int) {
 	return list
 }
 
-// TestWhatWasInMemoryIsStored: a reload may give a queue a storage that had none. What was acknowledged before outlives a kill from then on,
-// behind what the storage has from earlier, and before what comes.
+// TestWhatWasInMemoryIsStored: a reload may add a storage to a queue. Data that was acknowledged before survives a kill
+// from then on, after the data in the storage and before new data.
 func TestWhatWasInMemoryIsStored(t *testing.T) {
 	for name, e := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestWhatWasInMemoryIsStored(t *testing.T) {
 	}
 }
 
-// TestADestinationHasWhatWasLeftOnce: another one may come back for its own later.
+// TestADestinationHasWhatWasLeftOnce: another one may come back for its own data later.
 func TestADestinationHasWhatWasLeftOnce(t *testing.T) {
 	l := leftOf(t)[0].Without([]string{"b"})
 	q, _ := open(t, 2, 1<<10, func(c *Config) { c.Legacy = []*Legacy{l} })
@@ -93,7 +93,8 @@ func TestADestinationHasWhatWasLeftOnce(t *testing.T) {
 	require.Empty(t, contents(t, q, 1))
 }
 
-// TestWhatCannotBeStoredStaysInMemory: where the storage has no room for it, it is as good as it was, also for the next reload.
+// TestWhatCannotBeStoredStaysInMemory: if the storage has no room for it, it stays in memory as before, also for the
+// next reload.
 func TestWhatCannotBeStoredStaysInMemory(t *testing.T) {
 	legacy := leftOf(t)
 	m := newMedium()

@@ -10,15 +10,15 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// TestADamagedKeyIsSoonRead: what is read are blocks that there are, however far a key says that one is. What has no number that there
-// can be is deleted.
+// TestADamagedKeyIsSoonRead: only existing blocks are read, however large the number in a key is. Keys with impossible
+// numbers are deleted.
 func TestADamagedKeyIsSoonRead(t *testing.T) {
 	for name, client := range map[string]func(*medium) storage.Client{
 		"walker": func(m *medium) storage.Client { return walkingClient{on(m)} },
 		"lister": func(m *medium) storage.Client { return logClient{on(m)} },
 	} {
 		for damaged, arrives := range map[string][]int{
-			key(BlockPrefix, mostBlocks-3):            {1, 3, 2}, // its number is no more than its place
+			key(BlockPrefix, mostBlocks-3):            {1, 3, 2}, // only its position counts, not its number
 			BlockPrefix + "ffffffffffffffff":          {1, 3},
 			BlockPrefix + "000000000000000\x00":       {1, 3},
 			BlockPrefix + "0000000000000000000000000": {1, 3},

@@ -18,7 +18,7 @@ func pushTo(t *testing.T, q *Queue, to, number int) {
 	require.NoError(t, q.PushTo(t.Context(), 0, []block.Block{blockOf(number, 0)}, []int{to}, nil))
 }
 
-// TestPartsAreForOneDestination: the others have none of it, nor does it take room of theirs.
+// TestPartsAreForOneDestination: the others get nothing of it, and it does not take their room.
 func TestPartsAreForOneDestination(t *testing.T) {
 	m := newMedium()
 	for name, change := range map[string]func(*Config){"memory": nil, "disk": func(c *Config) { c.Storage = on(m) }} {
@@ -38,7 +38,7 @@ func TestPartsAreForOneDestination(t *testing.T) {
 	require.Equal(t, 1+reserves, m.count(), "nothing is left but the index and the reserve")
 }
 
-// TestPartsFindTheirDestination: after a restart or a reload each is for the destination that it was for; and for all there are,
+// TestPartsFindTheirDestination: after a restart or a reload each part is sent to its destination; and to all of them
 // if that is gone.
 func TestPartsFindTheirDestination(t *testing.T) {
 	for name, m := range map[string]*medium{"memory": nil, "disk": newMedium()} {
@@ -67,7 +67,7 @@ func TestPartsFindTheirDestination(t *testing.T) {
 			}
 			end(q)
 			q = again("c", "a", "b")
-			next(t, q, 0, 2).Done(nil) // of c, which has this one
+			next(t, q, 0, 2).Done(nil) // to c, which gets this one
 			end(q)
 			q = again("b", "d", "a")
 			require.Equal(t, []int{1, 4, 5}, contents(t, q, 0))
@@ -86,14 +86,14 @@ func TestPartsFindTheirDestination(t *testing.T) {
 	}
 }
 
-// TestPartsSurviveKills: whatever was acknowledged arrives where it was to go, in order, and nowhere else.
+// TestPartsSurviveKills: all acknowledged data arrives at its destination, in order, and nowhere else.
 func TestPartsSurviveKills(t *testing.T) {
 	racetest.Sequential(t)
 	const rounds = 200
 	random := rand.New(rand.NewPCG(3, 4))
 	m := newMedium()
 	names := []string{"a", "b", "c"}
-	number, missing := 0, map[int]int{} // acknowledged blocks, and where they are to go
+	number, missing := 0, map[int]int{} // acknowledged blocks, and their destinations
 	last := map[string]int{}
 	for round := range rounds + 1 {
 		client := on(m)
@@ -109,7 +109,7 @@ func TestPartsSurviveKills(t *testing.T) {
 			require.ErrorIs(t, err, errKilled)
 			continue
 		}
-		clear(last) // one may come again
+		clear(last) // one may be sent again
 		epoch := q.NextEpoch()
 		for alive := true; alive; {
 			if round < rounds && random.IntN(2) == 0 {

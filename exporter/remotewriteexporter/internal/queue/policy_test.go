@@ -15,12 +15,12 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// sized is a policy with room for some blocks.
+// sized returns a policy with room for the given number of blocks.
 func sized(blocks int, onFull OnFull) Policy {
 	return Policy{Size: int64(blocks * (bodySize + entryOverhead)), OnFull: onFull}
 }
 
-// TestPoliciesOfDestinations: what one destination's queue does when it is full is nothing to the others.
+// TestPoliciesOfDestinations: a full queue of one destination does not affect the others.
 func TestPoliciesOfDestinations(t *testing.T) {
 	for name, medium := range map[string]*medium{"memory": nil, "disk": newMedium()} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestPoliciesOfDestinations(t *testing.T) {
 			for n := range 4 {
 				require.False(t, q.Refuses([]string{""}), "one of them would take it")
 				require.False(t, q.Blocks([]string{""}))
-				push(t, q, 0, blockOf(n, n)) // in lanes of their own, so that all may be dropped
+				push(t, q, 0, blockOf(n, n)) // in separate lanes, so that all may be dropped
 			}
 			require.Equal(t, drops{ReasonFull: 1 + 2}, dropped)
 			require.Equal(t, sized(2, DropNewest).Size, q.Stats(1).Capacity)
@@ -56,7 +56,7 @@ func TestPoliciesOfDestinations(t *testing.T) {
 	}
 }
 
-// TestAgesOfDestinations: each has its own idea of what is old, and of what goes first.
+// TestAgesOfDestinations: each has its own maximum age, and its own setting for fresh blocks.
 func TestAgesOfDestinations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, dropped := open(t, 3, 10, func(c *Config) {
@@ -74,8 +74,8 @@ func TestAgesOfDestinations(t *testing.T) {
 	})
 }
 
-// TestFullStorageTakesFromThoseWhoMayLose: a storage that is full makes room by dropping what only those destinations wait for
-// that may lose it. What others wait for would stay, so it is dropped for nobody.
+// TestFullStorageTakesFromThoseWhoMayLose: a full storage makes room by dropping blocks that only destinations with a
+// drop policy wait for. Blocks that others wait for would remain, so they are dropped for none.
 func TestFullStorageTakesFromThoseWhoMayLose(t *testing.T) {
 	m := newMedium()
 	q, dropped := open(t, 2, 0, func(c *Config) {
@@ -95,7 +95,7 @@ func TestFullStorageTakesFromThoseWhoMayLose(t *testing.T) {
 	require.ErrorIs(t, more(), storage.ErrStorageFull)
 	require.Empty(t, dropped, "it would have made no room")
 
-	for range 20 { // the second has what there is
+	for range 20 { // the second destination gets everything
 		l, err := q.Next(t.Context(), 1, Bound{})
 		require.NoError(t, err)
 		l.Done(nil)
@@ -111,7 +111,8 @@ func TestFullStorageTakesFromThoseWhoMayLose(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 }
 
-// TestWhatWasLeftOutStaysOut: a block that one destination had no room for does not come to it with the next start, though another had it stored.
+// TestWhatWasLeftOutStaysOut: a block that one destination had no room for is not sent to it after the next start,
+// although it was stored for another one.
 func TestWhatWasLeftOutStaysOut(t *testing.T) {
 	m := newMedium()
 	both := func(c *Config) { c.Storage, c.Own = on(m), []Policy{sized(1, DropNewest), sized(10, Block)} }
@@ -129,7 +130,8 @@ func TestWhatWasLeftOutStaysOut(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 }
 
-// TestAClockThatWasSetBackKeepsNothingForLonger: what was stored by a clock that was ahead waits for no longer than anything else.
+// TestAClockThatWasSetBackKeepsNothingForLonger: blocks that were stored while the clock was ahead do not wait longer
+// than others.
 func TestAClockThatWasSetBackKeepsNothingForLonger(t *testing.T) {
 	m := newMedium()
 	inBubble := func(f func(t *testing.T, q *Queue, dropped drops)) {

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// powerCutsVariable says how often TestPowerCuts cuts the power, and powerSeedVariable by which random numbers: so many cuts may
-	// be made in several runs.
+	// powerCutsVariable sets how often TestPowerCuts cuts the power, and powerSeedVariable the seed: many cuts may be
+	// made in several runs.
 	powerCutsVariable = "GODWIT_POWER_CUTS"
 	powerSeedVariable = "GODWIT_POWER_SEED"
 	fewPowerCuts      = 25
@@ -36,16 +36,16 @@ const (
 
 	pageSize   = 4096
 	sectorSize = 512
-	// metaPages are the first of the file. The storage writes one of them last, once all else is on the disk.
+	// metaPages are the first pages of the file. The storage writes one of them last, once all others are on the disk.
 	metaPages = 2
 )
 
 var errPowerCut = errors.New("the power is cut")
 
-// engine is a storage that waits for the disk, and what a power cut leaves of its files.
+// engine is a storage with fsync, and a model of what a power cut leaves of its files.
 type engine struct {
 	open func(t *testing.T, directory string) (client storage.Client, end func())
-	// cut makes of the files before and after a write those that may be there if the power goes off in it.
+	// cut returns files that a power cut may leave during a write, given the files before and after it.
 	cut func(r *rand.Rand, before, after map[string][]byte) map[string][]byte
 }
 
@@ -75,7 +75,7 @@ func openSegments(t *testing.T, directory string) (storage.Client, func()) {
 	store, err := segments.Open(directory, segments.Options{
 		Sync: true, Counted: BlockPrefix,
 		Damaged: func(d segments.Damage) {
-			if !d.Torn { // of which nobody was told that it was written
+			if !d.Torn { // whose write was not acknowledged
 				t.Errorf("%d bytes of %s are damaged", d.Bytes, d.File)
 			}
 		},
@@ -97,15 +97,16 @@ func content(t *testing.T, directory string) map[string][]byte {
 	return all
 }
 
-// cutPages is for a file of pages of which new ones are written first, and then, once they are on the disk, a meta page.
+// cutPages is for a file of pages in which new pages are written first, and then, once they are on the disk, a meta
+// page.
 func cutPages(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	image := map[string][]byte{}
 	for name, now := range after {
-		data := r.IntN(2) == 0 // else that was waited for, and the meta page is being written
+		data := r.IntN(2) == 0 // otherwise all data is on the disk, and the meta page is being written
 		was := bytes.Clone(before[name])
 		if !data {
 			was = append(was[:metaPages*pageSize], now[metaPages*pageSize:]...)
-		} else if len(now) > len(was) && r.IntN(2) == 0 { // the file may have grown, without what is to be there
+		} else if len(now) > len(was) && r.IntN(2) == 0 { // the file may have grown without its new contents
 			was = append(was, make([]byte, len(now)-len(was))...)
 		}
 		torn(r, was, now, func(at int) bool { return (at < metaPages*pageSize) != data })
@@ -114,13 +115,13 @@ func cutPages(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	return image
 }
 
-// notWaitedFor is the file of a log that says how far it is written: after that is on the disk.
+// notWaitedFor is the file of a log that contains its written length: it is written later, without fsync.
 const notWaitedFor = "reached"
 
 // cutLog is for files that are appended to, and deleted once that is on the disk: the oldest first.
 func cutLog(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	image := map[string][]byte{}
-	if r.IntN(2) == 0 { // what is appended is on the disk, and some of what was deleted may be, too
+	if r.IntN(2) == 0 { // appended data is on the disk, and some deletions may be, too
 		maps.Copy(image, after)
 		if r.IntN(2) == 0 {
 			image[notWaitedFor] = before[notWaitedFor]
@@ -156,9 +157,10 @@ func cutLog(r *rand.Rand, before, after map[string][]byte) map[string][]byte {
 	return image
 }
 
-// oneRecord is one of those that were appended, of which there are two where values were copied: each was waited for before the next.
+// oneRecord returns the log up to one of the appended records, of which there are two if values were copied: each is on
+// the disk before the next is written.
 func oneRecord(r *rand.Rand, log []byte, from int) (begin, end int) {
-	const head = 12 // a mark, the length of the content, and a checksum
+	const head = 12 // a marker, the length of the content, and a checksum
 	var ends []int
 	for end = from; end < len(log); {
 		end += head + int(binary.LittleEndian.Uint32(log[end+4:]))
@@ -171,7 +173,7 @@ func oneRecord(r *rand.Rand, log []byte, from int) (begin, end int) {
 	return from, ends[n]
 }
 
-// torn writes some sectors of what is new, and parts of some.
+// torn writes some of the new sectors, and parts of others.
 func torn(r *rand.Rand, image, after []byte, may func(at int) bool) {
 	odds := r.IntN(5)
 	for at := 0; at < min(len(after), len(image)); at += sectorSize {
@@ -186,9 +188,9 @@ func torn(r *rand.Rand, image, after []byte, may func(at int) bool) {
 	}
 }
 
-// mains is a client whose power goes off in one of its writes. The disk is left with what it was before, and with any part of
-// what was being written: whole sectors of it, and parts of some, in any order, for what was not waited for, and nothing of what was
-// to be written after a wait that had not ended.
+// mains is a client whose power is cut in one of its writes. The disk then has what it had before, with any part of
+// what was being written: whole sectors, and parts of some, in any order, of data that was not synced, and nothing of
+// data that was to be written after an unfinished sync.
 type mains struct {
 	storage.Client
 
@@ -196,11 +198,11 @@ type mains struct {
 	random    *rand.Rand
 	engine    engine
 	directory string
-	left      int // writes until then
+	left      int // writes until the power cut
 	image     map[string][]byte
 }
 
-// FreesWithoutRoom is the client's.
+// FreesWithoutRoom forwards to the client.
 func (m *mains) FreesWithoutRoom() bool {
 	f, ok := m.Client.(interface{ FreesWithoutRoom() bool })
 	return ok && f.FreesWithoutRoom()
@@ -222,8 +224,8 @@ func (m *mains) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	return errPowerCut
 }
 
-// TestPowerCuts: whatever a power cut leaves of a write, nothing that was acknowledged is missing, in order, and of what was
-// delivered no more than the last request of each shard comes again. With fsync, as file_storage is told to have it.
+// TestPowerCuts: whatever a power cut leaves of a write, all acknowledged data is there, in order, and of the delivered
+// data at most the last request of each shard is sent again. With fsync, for which file_storage is configured.
 func TestPowerCuts(t *testing.T) {
 	cuts, seed := numberIn(t, powerCutsVariable, fewPowerCuts), numberIn(t, powerSeedVariable, usualPowerSeed)
 	for name, e := range engines {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const bodySize = 100
 
-// blockOf is a block that can be told from others by number.
+// blockOf returns a block that is identified by its number.
 func blockOf(number, shard int) block.Block {
 	body := binary.LittleEndian.AppendUint64(make([]byte, 0, bodySize), uint64(number))
 	return block.New(block.Header{Version: promwrite.V2, Samples: 1, RawSize: 2 * bodySize, Shard: shard}, body[:bodySize])
@@ -58,7 +58,7 @@ func push(t *testing.T, q *Queue, epoch uint32, blocks ...block.Block) {
 	require.NoError(t, q.Push(t.Context(), epoch, blocks, nil))
 }
 
-// next leases the next block and requires its number.
+// next leases the next block and requires that it has the given number.
 func next(t *testing.T, q *Queue, destination, number int) *Lease {
 	t.Helper()
 	l, err := q.Next(t.Context(), destination, Bound{})
@@ -67,7 +67,7 @@ func next(t *testing.T, q *Queue, destination, number int) *Lease {
 	return l
 }
 
-// contents drains a destination's queue and returns the numbers.
+// contents drains a destination's queue and returns the numbers of its blocks.
 func contents(t *testing.T, q *Queue, destination int) []int {
 	t.Helper()
 	var numbers []int
@@ -80,7 +80,7 @@ func contents(t *testing.T, q *Queue, destination int) []int {
 	return numbers
 }
 
-// idle requires that nothing can be leased for the first destination at the moment.
+// idle requires that no block can be leased for the first destination at the moment.
 func idle(t *testing.T, q *Queue) {
 	t.Helper()
 	q.mu.Lock()

@@ -19,7 +19,7 @@ var errKilled = errors.New("killed")
 type medium struct {
 	mu     sync.Mutex
 	values map[string][]byte
-	limit  int // bytes of values; 0 is none
+	limit  int // bytes of values; 0 means unlimited
 }
 
 func newMedium() *medium { return &medium{values: map[string][]byte{}} }
@@ -38,14 +38,14 @@ func (m *medium) size() int {
 	return n
 }
 
-// memoryClient is a storage.Client whose batches are atomic, as those of file_storage are. After lives operations it is
-// dead: nothing that is asked of it happens any more. A negative number is for ever.
+// memoryClient is a storage.Client with atomic batches, like those of file_storage. After lives operations it is dead:
+// further operations have no effect. A negative number means it lives for ever.
 type memoryClient struct {
 	*medium
 
 	lives  int
 	failed bool // whether reads fail
-	full   bool // whether there is no room for anything, as bbolt says it, nor to delete
+	full   bool // whether there is no room for anything, reported like bbolt does, not even for deletions
 }
 
 func (c *memoryClient) setFull(full bool) {
@@ -98,7 +98,7 @@ func (c *memoryClient) Delete(ctx context.Context, key string) error {
 
 func (c *memoryClient) Close(context.Context) error { return nil }
 
-// walkingClient can list its keys too.
+// walkingClient can also list its keys.
 type walkingClient struct{ *memoryClient }
 
 func (c walkingClient) Walk(_ context.Context, f storage.WalkFunc) error {

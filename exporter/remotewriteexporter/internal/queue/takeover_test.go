@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 )
 
-// logClient is a storage that has what a log promises, on a medium.
+// logClient is a storage on a medium with the guarantees of a log.
 type logClient struct{ *memoryClient }
 
 func (logClient) FreesWithoutRoom() bool { return true }
@@ -27,7 +27,7 @@ func (c logClient) Keys() []string {
 	return slices.Collect(maps.Keys(c.values))
 }
 
-// earlierOn is what an earlier version left on a medium, read by a process that has so many operations to live.
+// earlierOn is what an earlier version left on a medium, read by a process with a limited number of operations.
 type earlierOn struct {
 	of     *versions
 	client *memoryClient
@@ -49,15 +49,15 @@ func (e earlierOn) Remove() error {
 	return nil
 }
 
-// versions is where an earlier version stores, and where this one does.
+// versions has the media of an earlier version and of this one.
 type versions struct {
 	earlier *medium // nil once it is taken over
 	medium  *medium
-	times   int // that it was
+	times   int // number of takeovers
 	old     bool
 }
 
-// storage is that of the earlier version or, where what it left is not taken over yet, of this one.
+// storage returns the storage of the earlier version or, unless what it left has to be taken over first, of this one.
 func (v *versions) storage(t *testing.T, client *memoryClient, old bool) (storage.Client, error) {
 	if old && v.earlier == nil {
 		v.earlier, v.old = newMedium(), true
@@ -113,7 +113,7 @@ func TestEarlierBlocksGoFirst(t *testing.T) {
 	require.Equal(t, []int{5}, contents(t, v.upgraded(t, 2), 0))
 }
 
-// Who goes back to an earlier version and comes again loses nothing, whatever was left where.
+// A downgrade followed by an upgrade loses nothing, whatever was stored where.
 func TestEarlierVersionMayComeAgain(t *testing.T) {
 	v := &versions{earlier: newMedium(), medium: newMedium()}
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))
@@ -131,7 +131,7 @@ func TestEarlierVersionMayComeAgain(t *testing.T) {
 	require.Equal(t, []string{indexKey}, slices.Collect(maps.Keys(v.medium.values)))
 }
 
-// What an earlier version could not delete any more is not sent.
+// Blocks that an earlier version could no longer delete are not sent.
 func TestEarlierLeftoversAreNotSent(t *testing.T) {
 	v := &versions{earlier: newMedium(), medium: newMedium()}
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))
@@ -149,7 +149,7 @@ func TestEarlierLeftoversAreNotSent(t *testing.T) {
 	require.Equal(t, []int{1, 2}, contents(t, v.upgraded(t, 1), 0), "without an index all are")
 }
 
-// On a disk that is full what is delivered goes: it is not sent again by this process, and the earlier storage makes room.
+// On a full disk, delivered blocks are not sent again by this process, and the earlier storage is freed.
 func TestEarlierBlocksLeaveAFullDisk(t *testing.T) {
 	v := &versions{earlier: newMedium(), medium: newMedium()}
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))
@@ -169,7 +169,7 @@ func TestEarlierBlocksLeaveAFullDisk(t *testing.T) {
 	require.Nil(t, v.earlier)
 }
 
-// A storage that cannot be deleted stays, and is of no use to anybody.
+// A storage that cannot be deleted remains, and is not used any more.
 func TestEarlierStorageThatStays(t *testing.T) {
 	v := &versions{earlier: newMedium(), medium: newMedium()}
 	q, _ := open(t, 1, 10, stored(on(v.earlier)))

@@ -59,7 +59,7 @@ func TestPausedTenantIsProbedByOneLane(t *testing.T) {
 	})
 }
 
-// TestBlocksOfARefusedTenantDoNotWaitForSenders: so nobody takes the destination for one that is behind.
+// TestBlocksOfARefusedTenantDoNotWaitForSenders: so the destination does not count as slow.
 func TestBlocksOfARefusedTenantDoNotWaitForSenders(t *testing.T) {
 	q, _ := open(t, 1, 100, shared)
 	push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "a"), tenantBlock(3, "b"), tenantBlock(4, "b"))
@@ -73,7 +73,8 @@ func TestBlocksOfARefusedTenantDoNotWaitForSenders(t *testing.T) {
 	require.Equal(t, 3, q.Stats(0).Blocks)
 }
 
-// TestABlockThatIsTooOldIsNoAnswer: that the queue drops it does not end the pause of its tenant, which goes on being probed by one lane.
+// TestABlockThatIsTooOldIsNoAnswer: if the queue drops it, the pause of its tenant does not end, and one lane continues
+// to probe.
 func TestABlockThatIsTooOldIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, dropped := open(t, 1, 100, func(c *Config) { c.Tenants, c.Senders, c.MaxAge = 10, 4, time.Minute })
@@ -109,7 +110,7 @@ func TestWhatIsDoneBeforeAPauseIsDone(t *testing.T) {
 	})
 }
 
-// TestWhatIsDoneBeforeTheEndIsDone: what was delivered is not sent again by the next process, and nobody is told that it is lost.
+// TestWhatIsDoneBeforeTheEndIsDone: delivered blocks are not sent again by the next process, and not reported as lost.
 func TestWhatIsDoneBeforeTheEndIsDone(t *testing.T) {
 	m := newMedium()
 	for name, change := range map[string]func(*Config){"memory": nil, "disk": func(c *Config) { c.Storage = on(m) }} {
@@ -134,7 +135,7 @@ func TestWhatIsDoneBeforeTheEndIsDone(t *testing.T) {
 	}
 }
 
-// fill queues blocks of a tenant until there is no room for it, and returns how many.
+// fill pushes blocks of a tenant until there is no room for it, and returns the number of the next one.
 func fill(t *testing.T, q *Queue, tenant string) (n int) {
 	for !q.Blocks([]string{tenant}) {
 		push(t, q, 0, tenantBlock(n, tenant))
@@ -169,7 +170,7 @@ func TestTenantThatDropsDropsItsOwn(t *testing.T) {
 	}
 }
 
-// tryNext leases the next block, if there is one that may be sent now.
+// tryNext leases the next block, if one may be sent now.
 func tryNext(q *Queue) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,8 +181,8 @@ func tryNext(q *Queue) *Lease {
 	return &Lease{queue: q, lane: l, entries: entries}
 }
 
-// TestTenantsThatAreMadeUpLeaveRoom: however many tenants come that are not served, and however much they bring, there is room for one that
-// is, and they come to a number that is bounded.
+// TestTenantsThatAreMadeUpLeaveRoom: however many invalid tenants appear, and however much data they send, there is
+// room for a tenant that is served, and the number of tenants is limited.
 func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 	const most, size = 40, 800
 	for name, policy := range map[string]OnFull{"block": Block, "drop_oldest": DropOldest, "drop_newest": DropNewest} {
@@ -211,7 +212,7 @@ func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 							push(t, q, 0, tenantBlock(made, name))
 						}
 						for l := tryNext(q); l != nil; l = tryNext(q) {
-							if refuse { // else they are with senders for good
+							if refuse { // otherwise they are being sent for ever
 								l.Later(0, nil, 24*time.Hour)
 							}
 						}
@@ -221,7 +222,7 @@ func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 				attack(10, true)
 				attack(100, false)
 				require.LessOrEqual(t, len(q.destinations[0].standing.shares), most)
-				time.Sleep(2 * servedLately) // what is free for the served is for others now, but they will not miss it
+				time.Sleep(2 * servedLately) // room of the served tenants is now available to others, but they get it back
 				attack(100, true)
 				require.LessOrEqual(t, len(q.destinations[0].standing.shares), most)
 				require.LessOrEqual(t, q.Stats(0).Bytes, q.Stats(0).Capacity*9/8)
@@ -231,7 +232,7 @@ func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestEpochsOfATenantHoldUpNoOther: each waits for its own, be it refused for ever.
+// TestEpochsOfATenantHoldUpNoOther: each tenant only waits for its own epochs, even if it is refused for ever.
 func TestEpochsOfATenantHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 1, 100, shared)
@@ -257,8 +258,9 @@ func TestEpochsOfATenantHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// TestARestartKeepsNobodyOut: what some tenants have queued while nobody was served may be all that there is room for. If the destination refuses
-// them when it is back, and the process was started anew meanwhile, others come in all the same, of whom nothing is queued to be served by.
+// TestARestartKeepsNobodyOut: data of some tenants that was queued while none was served may take all the room. If the
+// destination is back after a restart and refuses them, others get in nevertheless, although none of their blocks is
+// queued that could be served.
 func TestARestartKeepsNobodyOut(t *testing.T) {
 	for name, policy := range map[string]OnFull{"block": Block, "drop_newest": DropNewest} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +301,7 @@ func TestARestartKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// TestARefusedTenantIsNoLongerServed: what it was promised is gone, and comes back when it is served again.
+// TestARefusedTenantIsNoLongerServed: its reserved room is gone, and comes back when it is served again.
 func TestARefusedTenantIsNoLongerServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := open(t, 1, 80, shared)
@@ -327,7 +329,7 @@ func TestARefusedTenantIsNoLongerServed(t *testing.T) {
 	})
 }
 
-// TestTenantsThatWereAreForgotten: there may be few tenants at a time, and many over the years.
+// TestTenantsThatWereAreForgotten: there may be few tenants at a time, but many over the years.
 func TestTenantsThatWereAreForgotten(t *testing.T) {
 	q, _ := open(t, 1, 1<<20, shared)
 	push(t, q, 0, tenantBlock(0, "stays"))

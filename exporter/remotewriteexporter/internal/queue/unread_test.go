@@ -37,7 +37,8 @@ func (c *spotty) Get(ctx context.Context, key string) ([]byte, error) {
 	return c.memoryClient.Get(ctx, key)
 }
 
-// TestABlockThatCannotBeReadHoldsUpItsLaneAndNotForEver: it is tried again for a while, and counted then.
+// TestABlockThatCannotBeReadHoldsUpItsLaneAndNotForEver: reading is retried for a while, then the block is counted as
+// lost.
 func TestABlockThatCannotBeReadHoldsUpItsLaneAndNotForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMedium()
@@ -70,7 +71,7 @@ func TestABlockThatCannotBeReadHoldsUpItsLaneAndNotForEver(t *testing.T) {
 	})
 }
 
-// TestFilesThatVanishUnderTheQueueCostWhatIsInThem: at once, and are counted; what comes later is stored and sent.
+// TestFilesThatVanishUnderTheQueueCostWhatIsInThem: the loss is immediate and counted; later data is stored and sent.
 func TestFilesThatVanishUnderTheQueueCostWhatIsInThem(t *testing.T) {
 	racetest.Sequential(t)
 	const blocks, size = 30, 1 << 20
@@ -102,7 +103,7 @@ func TestFilesThatVanishUnderTheQueueCostWhatIsInThem(t *testing.T) {
 			require.Equal(t, drops{ReasonCorrupt: 2*blocks - len(arrived)}, dropped)
 			require.Greater(t, len(arrived), blocks/2)
 			require.Less(t, len(arrived), 2*blocks)
-			for n := blocks + 8; n < 2*blocks; n++ { // some went to the file that was open
+			for n := blocks + 8; n < 2*blocks; n++ { // some were written to the open file
 				require.Contains(t, arrived, n)
 			}
 			left := 0
@@ -117,7 +118,7 @@ func TestFilesThatVanishUnderTheQueueCostWhatIsInThem(t *testing.T) {
 	}
 }
 
-// TestTenantsThatAreNotServedKeepHalfOfTheSenders: the others are for those that are.
+// TestTenantsThatAreNotServedKeepHalfOfTheSenders: the others are for tenants that are served.
 func TestTenantsThatAreNotServedKeepHalfOfTheSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const senders, tenants = 4, 6

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShorterStretchesAreAlike: what ends a stretch of another length is found there, further away each time.
+// TestShorterStretchesAreAlike: the end of a stretch of a different length is found in the previous one, at an
+// increasing distance.
 func TestShorterStretchesAreAlike(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 7))
 	noise := func(n int) []byte {
@@ -57,7 +58,7 @@ func TestShorterStretchesAreAlike(t *testing.T) {
 	assert.Less(t, told, still-still/4)
 }
 
-// TestDriftNeedNotBeRight: neither distance is believed, by either compression.
+// TestDriftNeedNotBeRight: both compressions verify the distances.
 func TestDriftNeedNotBeRight(t *testing.T) {
 	r, d, e := rand.New(rand.NewPCG(1, 9)), reader(t), &Encoder{}
 	for i := range 100 {

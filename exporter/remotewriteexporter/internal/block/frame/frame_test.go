@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// reader is another's decoder, which is told the window that frames claim to keep to.
+// reader returns an independent decoder, with the window that frames claim to need.
 func reader(t testing.TB) *zstd.Decoder {
 	t.Helper()
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(Window))
@@ -35,7 +35,7 @@ func requireSame(t testing.TB, d *zstd.Decoder, e *Encoder, src []byte) {
 	require.Equal(t, "before", string(framed[:6]))
 	got, err := d.DecodeAll(framed[6:], nil)
 	require.NoError(t, err, "%d bytes", len(src))
-	if !slices.Equal(src, got) { // which is a lot to print
+	if !slices.Equal(src, got) { // require would print a lot
 		at := 0
 		for at < min(len(src), len(got)) && src[at] == got[at] {
 			at++
@@ -44,7 +44,7 @@ func requireSame(t testing.TB, d *zstd.Decoder, e *Encoder, src []byte) {
 	}
 }
 
-// messages are like those of a request: each repeats the one before but for a few bytes.
+// messages returns messages like those of a request: each repeats the previous one except for a few bytes.
 func messages(r *rand.Rand, size int) []byte {
 	var data []byte
 	for len(data) < size {
@@ -120,7 +120,7 @@ func TestOthersReadFrames(t *testing.T) {
 	}
 }
 
-// TestZstdReadsFrames asks the program of the format's authors, which looks closer than others do.
+// TestZstdReadsFrames runs the reference implementation, which checks more than others.
 func TestZstdReadsFrames(t *testing.T) {
 	program, err := exec.LookPath("zstd")
 	if err != nil {
@@ -172,7 +172,7 @@ func TestNothingIsAllocatedForTheNextFrame(t *testing.T) {
 	assert.Zero(t, alloctest.PerRun(func() { dst = e.Append(dst[:0], src, Known{}) }))
 }
 
-// Every code that there can be fits into the arrays, and has the bits that are left of its number.
+// Every possible code fits into the arrays, and has the remaining bits of its number.
 func TestCodesOfEveryNumber(t *testing.T) {
 	for _, test := range []struct {
 		code func(uint32) uint8
@@ -230,6 +230,6 @@ func FuzzFrame(f *testing.F) {
 			many[i] += byte(i)
 		}
 		requireSame(t, d, &e, many)
-		requireSame(t, d, &e, data) // what came before is forgotten
+		requireSame(t, d, &e, data) // previous data is forgotten
 	})
 }

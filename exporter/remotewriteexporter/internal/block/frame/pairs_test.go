@@ -14,15 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// series are runs of messages of the same targets: what is a series' own, a number, what is a target's own, and what is the series' again, in which
-// targets differ now and then, as they do before the number. All of that is told.
+// series are runs of messages of the same targets: a part of the series' own, a number, a part of the target's own, and
+// another part of the series, in which targets differ now and then, as they do before the number. All of that is
+// declared.
 type series struct {
 	r    *rand.Rand
 	data []byte
 	runs []Run
 }
 
-// seldom is true of one in so many; of none if there are none.
+// seldom returns true once in the given number of calls, or never if it is 0.
 func (s *series) seldom(often int) bool { return often > 0 && s.r.IntN(often) == 0 }
 
 func (s *series) noise(n int) []byte {
@@ -33,7 +34,8 @@ func (s *series) noise(n int) []byte {
 	return b
 }
 
-// some adds runs of the same targets, whose messages have the same parts. Numbers and labels are the last ones', or others.
+// some adds runs of the same targets, whose messages have the same parts. Numbers and labels are those of the last run,
+// or new.
 func (s *series) some(runs, targets int) {
 	r := s.r
 	head, own, end := 4+r.IntN(40), r.IntN(40), r.IntN(3)*r.IntN(20)
@@ -45,8 +47,8 @@ func (s *series) some(runs, targets int) {
 	if length < 16 {
 		return
 	}
-	often, seldom, before := r.IntN(4), r.IntN(40), r.IntN(3)*r.IntN(100) // of how many one has another number, end, or label before the number
-	var begins []int                                                      // where the runs before do
+	often, seldom, before := r.IntN(4), r.IntN(40), r.IntN(3)*r.IntN(100) // once in how many messages the number, end, or label before the number differs
+	var begins []int                                                      // of the previous runs
 	for n := range runs {
 		message := slices.Concat(s.noise(head), make([]byte, 8+own), s.noise(end))
 		run := Run{At: len(s.data) + length, Length: length, Count: targets - 1}
@@ -59,7 +61,7 @@ func (s *series) some(runs, targets int) {
 		if seldom > 0 {
 			words = (8 + own + end + 7) / 8
 		}
-		for i := range words { // of which there may be too many
+		for i := range words { // which may be too many
 			if !run.Differ(head+8*i, 1) {
 				return
 			}
@@ -70,7 +72,7 @@ func (s *series) some(runs, targets int) {
 		if n > 0 {
 			like := n - 1
 			if r.IntN(4) == 0 {
-				like = r.IntN(n) // in which a search does not find it
+				like = r.IntN(n) // which a search does not find
 			}
 			run.Like = run.At - length - begins[like]
 		}
@@ -99,7 +101,8 @@ func (s *series) some(runs, targets int) {
 	}
 }
 
-// TestWhatIsToldNeedNotBeAlike: whatever differs now and then where it was told comes back, in the last stretches of runs, blocks and requests as well.
+// TestWhatIsToldNeedNotBeAlike: data that differs now and then from what was declared is decoded correctly, also in the
+// last stretches of runs, blocks and requests.
 func TestWhatIsToldNeedNotBeAlike(t *testing.T) {
 	d, e, sn := reader(t), &Encoder{}, &Snappy{}
 	var all, frames []byte
@@ -129,7 +132,8 @@ func TestWhatIsToldNeedNotBeAlike(t *testing.T) {
 	require.True(t, bytes.Equal(all, got), "by the program of the format's authors")
 }
 
-// TestLongSequencesBetweenShortOnes: all bits of a sequence are written that has a code of each kind which is seldom, and many bits behind each.
+// TestLongSequencesBetweenShortOnes: all bits of a sequence are written if each of its codes is rare, and followed by
+// many bits.
 func TestLongSequencesBetweenShortOnes(t *testing.T) {
 	d, e := reader(t), &Encoder{}
 	for seed := range uint64(40) {

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is said to be random is there again, wherever it is and however long, and whether it is random or not.
+// Data that is declared to be random is decoded correctly, at any position and of any length, whether it is random or
+// not.
 func TestRandomStretchesAreThere(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	d, e := reader(t), &Encoder{}
@@ -38,7 +39,7 @@ func TestRandomStretchesAreThere(t *testing.T) {
 	}
 }
 
-// Among others, hex digits take more than half of a byte each.
+// Among other literals, hex digits take more than half a byte each.
 func TestRandomStretchesHaveACodeOfTheirOwn(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	e := &Encoder{}

@@ -15,14 +15,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// herd is content of runs.
+// herd is data that consists of runs.
 type herd struct {
 	r    *rand.Rand
 	data []byte
 	runs []Run
 }
 
-// grow adds a run: stretches of which so many differ, in words that may reach over their end.
+// grow adds a run: the given number of stretches that differ in words, which may extend beyond their end.
 func (h *herd) grow(length, count int, words []int, often int) {
 	stretch := make([]byte, length)
 	for i := range stretch {
@@ -53,7 +53,7 @@ func (h *herd) grow(length, count int, words []int, often int) {
 	h.runs = append(h.runs, run)
 }
 
-// again adds the last run once more, with another byte in each stretch.
+// again repeats the last run, with another byte in each stretch.
 func (h *herd) again() {
 	last := h.runs[len(h.runs)-1]
 	from := last.At - last.Length
@@ -67,7 +67,7 @@ func (h *herd) again() {
 	h.runs = append(h.runs, last)
 }
 
-// first is the first of words, or else at.
+// first returns the first of words, or at.
 func first(words []int, at int) int {
 	if len(words) == 0 {
 		return at
@@ -109,7 +109,7 @@ func TestOthersReadRuns(t *testing.T) {
 	}
 }
 
-// What is told is about as much as a search finds.
+// Declared runs compress about as well as those that a search finds.
 func TestRunsAreWorthIt(t *testing.T) {
 	h := &herd{r: rand.New(rand.NewPCG(3, 4))}
 	for range 20 {
@@ -138,7 +138,7 @@ func TestRunsHaveRoomForSomeWords(t *testing.T) {
 	assert.False(t, r.Differ(196, 1))
 }
 
-// A run may be told where it differs by another one, whose last word may reach over its end or not.
+// A run may be declared to differ in the same places as another one, whose last word may extend beyond its end or not.
 func TestRunsDifferAsOthers(t *testing.T) {
 	told := func(length int, like *Run) Run {
 		r := Run{At: 100, Length: length, Count: 9}
@@ -157,7 +157,7 @@ func TestRunsDifferAsOthers(t *testing.T) {
 	require.Equal(t, long, told(44, &short))
 }
 
-// What differs from the stretch before, and is the same in another run, is one match there, whatever else differs.
+// Data that differs from the previous stretch, but equals another run, is one match there, whatever else differs.
 func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	h := &herd{r: r}
@@ -195,11 +195,12 @@ func TestWhatAnotherRunHasIsFoundThere(t *testing.T) {
 	assert.Less(t, told, alone/2)
 }
 
-// A stretch whose number is that of another run, or one of its own, is two matches: one of the stretch before, one of the other run. It may end
-// with what is of its series again, and may differ from the one before in front of the number, now and then.
+// A stretch whose number equals that of another run, or is new, is two matches: one in the previous stretch, one in the
+// other run. It may end with a part of its series, and may differ from the previous one before the number, now and
+// then.
 func TestStretchesOfAnotherRunAreTwoMatches(t *testing.T) {
 	for ending := range 20 {
-		for _, often := range []int{0, 2, 50} { // of how many stretches one has another label before the number
+		for _, often := range []int{0, 2, 50} { // once in how many stretches the label before the number differs
 			t.Run(fmt.Sprint(ending, " ", often), func(t *testing.T) {
 				r, d := rand.New(rand.NewPCG(7, 8)), reader(t)
 				const label, number, target, count, series = 3, 14, 30, 100, 25
@@ -235,7 +236,7 @@ func TestStretchesOfAnotherRunAreTwoMatches(t *testing.T) {
 					}
 					for i := range count {
 						copy(stretch[number:], numbers[i][:])
-						for j := range r.IntN(9) * r.IntN(2) { // so many bytes are its own
+						for j := range r.IntN(9) * r.IntN(2) { // of that many bytes of its own
 							stretch[number+j] += byte(r.Uint32())
 						}
 						copy(stretch[target:], targets[i][:])
@@ -267,11 +268,11 @@ func TestRunsAllocateNothing(t *testing.T) {
 	}))
 }
 
-// FuzzRun lets bytes differ wherever it was told.
+// FuzzRun lets bytes differ wherever that was declared.
 func FuzzRun(f *testing.F) {
 	d := reader(f)
 	f.Add([]byte("a message that differs in a few places, as others do"), []byte("differences"), uint8(3), uint8(20), uint16(100), int32(300))
-	f.Add([]byte("?2??3=>2000000000=52<?2==0"), []byte("0"), uint8(0), uint8(95), uint16(100), int32(208)) // another run where all begins
+	f.Add([]byte("?2??3=>2000000000=52<?2==0"), []byte("0"), uint8(0), uint8(95), uint16(100), int32(208)) // another run at the beginning
 	f.Add([]byte("what a message begins with, a number, what it ends with"), []byte("\x00\x00\x00\x01\x00"), uint8(21), uint8(30), uint16(300), int32(55*20))
 	f.Fuzz(func(t *testing.T, stretch, differences []byte, first, second uint8, count uint16, like int32) {
 		if len(stretch) < 16 || len(stretch) > 200 || len(differences) == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// requireSnappy asks two decoders of others.
+// requireSnappy checks with two independent decoders.
 func requireSnappy(t testing.TB, e *Snappy, src []byte, known Known) {
 	t.Helper()
 	packed := e.Append([]byte("before"), src, known)
@@ -59,7 +59,7 @@ func TestOthersReadRunsInSnappy(t *testing.T) {
 	}
 }
 
-// Echoes are looked at, not believed: whatever is told, the same comes back.
+// Echoes are verified: the result is correct, whatever is declared.
 func TestOthersReadEchoesInSnappy(t *testing.T) {
 	r, e := rand.New(rand.NewPCG(7, 8)), &Snappy{}
 	for range 500 {
@@ -72,7 +72,7 @@ func TestOthersReadEchoesInSnappy(t *testing.T) {
 	}
 }
 
-// echoes are anywhere, and often of the same place again or right behind the last one.
+// echoes returns echoes anywhere, often of the same data again or directly after the last one.
 func echoes(r *rand.Rand, size int) (list []Echo) {
 	for at := 1; at < size; at += r.IntN(1 + r.IntN(200)) {
 		list = append(list, Echo{At: uint32(at), From: uint32(at - 1 - r.IntN(min(at, 1<<r.IntN(18))))})
@@ -80,7 +80,7 @@ func echoes(r *rand.Rand, size int) (list []Echo) {
 	return list
 }
 
-// TestEchoesAreOneCopyEach: pieces that come again behind numbers of their own take a copy each, wherever they were.
+// TestEchoesAreOneCopyEach: repeated pieces after new numbers take one copy each, wherever they were.
 func TestEchoesAreOneCopyEach(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pieces := make([][]byte, 50)
@@ -109,7 +109,7 @@ func TestEchoesAreOneCopyEach(t *testing.T) {
 	assert.LessOrEqual(t, size, len(pieces)*34+len(pieces)*rounds*6+100)
 }
 
-// Every copy there can be comes back.
+// Every possible copy is decoded correctly.
 func TestCopiesOfEveryLength(t *testing.T) {
 	for _, offset := range []int{1, 4, nearOffset, nearOffset + 1, maxOffset} {
 		for n := minMatch; n < 300; n++ {
@@ -130,7 +130,7 @@ func TestCopiesOfEveryLength(t *testing.T) {
 	}
 }
 
-// What is told takes fewer bytes than what others find.
+// Declared runs take fewer bytes than what other encoders find.
 func TestRunsInSnappyAreWorthIt(t *testing.T) {
 	h := &herd{r: rand.New(rand.NewPCG(3, 4))}
 	for range 20 {

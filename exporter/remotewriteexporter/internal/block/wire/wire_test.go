@@ -35,7 +35,7 @@ func TestFieldsOfEveryLength(t *testing.T) {
 	}
 }
 
-// The largest values show that lengths written as one byte are.
+// The largest values show that lengths fit into one byte.
 func TestSampleOfLargestNumbers(t *testing.T) {
 	data := AppendSample(nil, promwrite.StaleNaN, -1, -1)
 	var ts writev2.TimeSeries

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/names"
 )
 
-// page is a cache with one metric in it.
+// page is a cache with one metric.
 type page struct {
 	c *Cache
 	t *Tenant
@@ -40,7 +40,7 @@ func (p *page) family(name string) *Family {
 	return p.c.Family(p.t, m, ShapeOf(m), r.Schema, nil, false)
 }
 
-// find finds the point of some attributes.
+// find returns the point with the given attributes.
 func (p *page) find(attributes ...string) (number uint32, known bool) {
 	m := pcommon.NewMap()
 	for i := 0; i < len(attributes); i += 2 {
@@ -51,7 +51,8 @@ func (p *page) find(attributes ...string) (number uint32, known bool) {
 	return number, known
 }
 
-// TestPointsShareAForm makes many points of a metric: alike, of other keys, and of values that make other labels.
+// TestPointsShareAForm adds many points of a metric: similar ones, some with other keys, and some whose values lead to
+// other labels.
 func TestPointsShareAForm(t *testing.T) {
 	p := newPage(t, 10_000)
 	for i := range 100 {
@@ -59,7 +60,7 @@ func TestPointsShareAForm(t *testing.T) {
 	}
 	require.Len(t, p.f.forms, 1)
 	p.find("a", "", "b", "x") // no label at all: a form of its own
-	p.find("a", "", "b", "y") // which others have too
+	p.find("a", "", "b", "y") // which others share
 	require.Len(t, p.f.forms, 2)
 	p.find("a", "\xff\xfe", "b", "x")        // replaced in the label
 	p.find("a.c", "1", "a/c", "2", "b", "x") // two attributes, one label
@@ -70,7 +71,7 @@ func TestPointsShareAForm(t *testing.T) {
 	require.Len(t, p.f.forms, maxForms)
 }
 
-// A series is one, in whatever ways its labels are said.
+// A series is only one, in whatever ways its labels are given.
 func TestPointsOfOneSeries(t *testing.T) {
 	p := newPage(t, 10_000)
 	first, _ := p.find("a", "1", "b", "2")
@@ -84,7 +85,7 @@ func TestPointsOfOneSeries(t *testing.T) {
 	require.Equal(t, first, again)
 }
 
-// Whoever chooses attributes must not make one long chain of the points of a metric.
+// Attributes that are chosen by an attacker must not make one long chain of the points of a metric.
 func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
 	const points = 2000
 	p := newPage(t, 10_000)
@@ -100,7 +101,7 @@ func TestPointsWithOtherKeysHaveOtherHashes(t *testing.T) {
 	require.Greater(t, len(alike), points-10)
 }
 
-// A cache that is full knows those that it knows, and wants to forget some.
+// A full cache still finds its points, and requests an expiry.
 func TestFullCacheStillFindsWhatItHas(t *testing.T) {
 	p := newPage(t, 10)
 	for i := range 10 {
@@ -119,7 +120,7 @@ func TestFullCacheStillFindsWhatItHas(t *testing.T) {
 	require.True(t, known)
 }
 
-// expire is what whoever has the cache does. Nothing else keeps an entry.
+// expire does what the owner of the cache does. Nothing else holds an entry.
 func (p *page) expire(t *testing.T) (evicted int) {
 	t.Helper()
 	x := p.c.BeginExpiry()
@@ -128,7 +129,7 @@ func (p *page) expire(t *testing.T) (evicted int) {
 	return x.End(func(yield func(*Tenant) bool) { yield(p.t) }, true)
 }
 
-// What has no place is forgotten soon, with its attributes.
+// Points without a place are forgotten soon, with their attributes.
 func TestPointsWithoutAPlaceTakeNoMemory(t *testing.T) {
 	p := newPage(t, 10)
 	for i := range 10 {
@@ -148,7 +149,7 @@ func TestPointsWithoutAPlaceTakeNoMemory(t *testing.T) {
 	}
 }
 
-// What points of several metrics say of the same things is kept once, also of those that come after a sweep.
+// Equal attributes of points of several metrics are stored once, also for points that are added after a sweep.
 func TestMetricsOfTheSameThingsShareValues(t *testing.T) {
 	const pods, kinds = 100, 6
 	p := newPage(t, 10_000)

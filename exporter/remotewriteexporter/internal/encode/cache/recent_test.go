@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is remembered of sets of values goes with each sweep, and its memory only with the points that it was for.
+// Recent sets of values are forgotten with each sweep, and their memory is kept only as long as the points they were
+// for.
 func TestRecentSetsAreForgotten(t *testing.T) {
 	var r recent
 	set := func(points int) *packed {

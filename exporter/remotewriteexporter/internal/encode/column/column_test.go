@@ -14,11 +14,12 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// TestTwoBuffersOfARequestAreKept: what comes while a request is encoded fills a second buffer, scrape after scrape.
+// TestTwoBuffersOfARequestAreKept: data that is added while a request is encoded fills a second buffer, scrape after
+// scrape.
 func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 	c := &New(1)[0]
 	page := part{batches: []batch{{}}}
-	for range pieceSize { // which no pool has to keep
+	for range pieceSize { // so that it does not come from a pool
 		page.values = append(page.values, value{series: &cache.Series{}})
 	}
 	scrape := func() {
@@ -27,7 +28,7 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 			b := c.Swap()
 			c.take(&page, false) // meanwhile
 			c.GiveBack(b)
-			c.GiveBack(c.Swap()) // nothing came
+			c.GiveBack(c.Swap()) // nothing was added
 		}
 	}
 	assert.Zero(t, alloctest.PerRun(scrape))
@@ -40,8 +41,8 @@ func TestTwoBuffersOfARequestAreKept(t *testing.T) {
 	}
 }
 
-// TestTwoLargeBuffersAreKeptWhileTheyAreNeeded: what comes while a large request is encoded fills a second buffer as large, and
-// nothing is made anew for it. When nothing comes for a while, one is enough.
+// TestTwoLargeBuffersAreKeptWhileTheyAreNeeded: data that is added while a large request is encoded fills a second
+// buffer of the same size, without new memory. If nothing is added for a while, one buffer is enough.
 func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 	c := &New(1)[0]
 	page := part{batches: []batch{{}}}
@@ -52,7 +53,7 @@ func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 	c.take(&page, false)
 	for i := range 3 * fewAlone {
 		b := c.Swap()
-		if i%(fewAlone-1) > 0 { // else nothing comes meanwhile, which says little
+		if i%(fewAlone-1) > 0 { // otherwise nothing is added meanwhile, which is not significant
 			c.take(&page, false)
 		}
 		c.GiveBack(b)
@@ -72,7 +73,7 @@ func TestTwoLargeBuffersAreKeptWhileTheyAreNeeded(t *testing.T) {
 	assert.True(t, c.spare == nil || cap(c.spare.Series) <= maxSpare)
 }
 
-// TestRoomOfBuffersFollowsWhatComes: of pages that are new all exemplars are, and their room is let go of when fewer come.
+// TestRoomOfBuffersFollowsWhatComes: on new pages all exemplars are new, and their room is freed when there are fewer.
 func TestRoomOfBuffersFollowsWhatComes(t *testing.T) {
 	c := &New(1)[0]
 	one := &cache.Series{}

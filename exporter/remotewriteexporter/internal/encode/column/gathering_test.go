@@ -11,7 +11,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// A page with many new exemplars costs the room for exemplars, not that for samples too: it would be made again for each such page.
+// A page with many new exemplars only makes the room for exemplars be freed, not that for samples too: that would be
+// allocated again for each such page.
 func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 	for _, c := range []struct {
 		samples, exemplars int
@@ -41,8 +42,8 @@ func TestManyExemplarsLeaveRoomForSamples(t *testing.T) {
 	}
 }
 
-// Pages with many new exemplars that come again and again find the room of the last, between others with few or none. What a single page had,
-// as when all is new, is let go.
+// Recurring pages with many new exemplars reuse the room of the last one, even with pages with few or none in between.
+// The room of a single page, as when everything is new, is freed.
 func TestRoomForExemplarsFollowsWhatComes(t *testing.T) {
 	s := NewGathering(1)
 	to := New(1)

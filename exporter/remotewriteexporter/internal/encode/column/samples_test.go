@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// TestSamplesInPiecesAreTheListThatWasAdded compares with a plain slice at every length at which something changes, and what
-// is left after clear.
+// TestSamplesInPiecesAreTheListThatWasAdded compares with a slice at every length at which something changes, and with
+// the rest after clear.
 func TestSamplesInPiecesAreTheListThatWasAdded(t *testing.T) {
 	var s samples
 	for _, n := range []int{0, 1, 15, 16, 17, pieceSize - 1, pieceSize, pieceSize + 1, 3*pieceSize - 1, 3 * pieceSize, 3*pieceSize + 5, 7} {

@@ -29,7 +29,7 @@ func TestSumBeginsWithItsFirstPointAndGoesForward(t *testing.T) {
 	f("a", 2, 10, 20, 3, 5000, "")
 	f("a", 4, 20, 20, 0, 0, loss.DeltaOrder)
 	f("a", 4, 10, 15, 0, 0, loss.DeltaOrder)
-	f("b", 1, 0, 10, 1, 10_000, "") // which does not say when it began
+	f("b", 1, 0, 10, 1, 10_000, "") // without a start time
 	f("c", 1, 5, 10, 0, 0, loss.DeltaLimit)
 	f("a", 8, 20, 30, 11, 5000, "")
 	require.Equal(t, 2, d.Len())
@@ -55,7 +55,7 @@ func TestIdleSumsMakeRoom(t *testing.T) {
 	require.Equal(t, loss.DeltaLimit, number("a", 3))
 }
 
-// A histogram of another shape cannot be added: its sum begins anew, at the point before.
+// A histogram with another layout cannot be added: its sum restarts at the previous point.
 func TestSumOfAnotherShapeBeginsWhereTheLastOneEnds(t *testing.T) {
 	d := New[string](10)
 	explicit := func(at int, bounds []float64, counts ...uint64) (histogram.Explicit, int64) {
@@ -86,7 +86,7 @@ func TestSumOfAnotherShapeBeginsWhereTheLastOneEnds(t *testing.T) {
 	x, began = exponential(30, 0)
 	require.EqualValues(t, 10_000, began)
 	require.Equal(t, []histogram.Bucket{{Index: 1, Count: 2}}, x.Positive)
-	x.Positive[0].Count = 99 // a copy is the caller's own
+	x.Positive[0].Count = 99 // a copy belongs to the caller
 	x, began = exponential(40, 0)
 	require.EqualValues(t, 10_000, began)
 	require.Equal(t, []histogram.Bucket{{Index: 1, Count: 3}}, x.Positive)
@@ -95,7 +95,7 @@ func TestSumOfAnotherShapeBeginsWhereTheLastOneEnds(t *testing.T) {
 	require.EqualValues(t, 1, x.Count)
 }
 
-// Buckets beyond the range of numbers are refused: there is no scale at which they would be few.
+// Buckets beyond the range of numbers are refused: at no scale would there be few of them.
 func TestSumsOfHistogramsHaveABound(t *testing.T) {
 	d := New[string](10)
 	add := func(at int, scale int32, buckets ...histogram.Bucket) (histogram.Exponential, loss.Reason) {
@@ -117,7 +117,7 @@ func TestSumsOfHistogramsHaveABound(t *testing.T) {
 	require.Zero(t, d.Len())
 	for at, v := range []float64{math.SmallestNonzeroFloat64, 1, math.MaxFloat64} {
 		for _, scale := range []int32{histogram.MinScale, histogram.MaxScale} {
-			exponent := math.Log2(v) * math.Pow(2, float64(scale)) // a bucket is above its lower bound
+			exponent := math.Log2(v) * math.Pow(2, float64(scale)) // a bucket does not include its lower bound
 			_, reason := add(100+2*at+int(scale)/histogram.MaxScale, scale, histogram.Bucket{Index: int64(math.Ceil(exponent)) - 1, Count: 1})
 			require.Empty(t, reason, "%v at scale %d", v, scale)
 		}

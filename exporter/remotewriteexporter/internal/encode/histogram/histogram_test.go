@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// random is some buckets, sorted, none of them empty.
+// random returns some buckets, sorted, none of them empty.
 func random(r *rand.Rand, n, gap int) (list []Bucket) {
 	at := int64(r.IntN(200) - 100)
 	for range n {
@@ -23,7 +23,7 @@ func random(r *rand.Rand, n, gap int) (list []Bucket) {
 	return list
 }
 
-// coarse is what buckets are 2^shift to one, by a way that is slow and obvious.
+// coarse merges 2^shift buckets into one, in a slow and obvious way.
 func coarse(of map[int64]uint64, list []Bucket, shift int32) map[int64]uint64 {
 	width := int64(1) << shift
 	for _, b := range list {
@@ -58,7 +58,7 @@ func TestSumHasTheBucketsOfBothAtOneScale(t *testing.T) {
 	}
 }
 
-// expand is the sparse form of buckets, read as Prometheus does.
+// expand decodes the sparse form of buckets like Prometheus.
 func expand(t *testing.T, spans []promwrite.Span, deltas []int64) map[int64]uint64 {
 	t.Helper()
 	all := map[int64]uint64{}
@@ -88,7 +88,7 @@ func TestNativeHistogramHasTheBucketsItIsFilledFrom(t *testing.T) {
 		for i, list := range [...][]Bucket{x.Positive, x.Negative} {
 			for _, b := range list {
 				x.Count += b.Count
-				want[i][b.Index+1] = b.Count // Prometheus counts from the upper bound
+				want[i][b.Index+1] = b.Count // Prometheus' index is that of the upper bound
 			}
 		}
 		n = promwrite.Histogram{

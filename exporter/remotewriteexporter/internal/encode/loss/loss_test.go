@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// heard is what telemetry learns.
+// heard records the calls of telemetry.
 type heard struct {
 	dropped  map[Reason]int
 	firsts   []string
@@ -34,7 +34,7 @@ func TestFirstOfEachReasonIsNamed(t *testing.T) {
 	c.Add(Time, "a", 2)
 	c.Add(Time, "b", 3)
 	c.Add(Name, "c", 1)
-	c.Add(Relabelled, "d", 4) // nobody wants it: that is no news
+	c.Add(Relabelled, "d", 4) // as configured: not reported
 	assert.Equal(t, heard{
 		dropped: map[Reason]int{Time: 5, Name: 1, Relabelled: 4},
 		firsts:  []string{"time a", "name c"},

@@ -43,7 +43,7 @@ func TestKeysThatBecomeOneNameAreJoined(t *testing.T) {
 	f([]Label{{"a_b", "2;1"}}, "a_b", "1", "a.b", "2")
 	f([]Label{{"a_b", "same"}}, "a_b", "same", "a.b", "same")
 	many, want := []string{}, []Label{}
-	for c := 'a'; c <= 'z'; c++ { // more than are looked through
+	for c := 'a'; c <= 'z'; c++ { // more than are searched
 		many = append(many, string(c)+".x", "1", string(c)+"_x", "2")
 		want = append(want, Label{string(c) + "_x", "1;2"})
 	}

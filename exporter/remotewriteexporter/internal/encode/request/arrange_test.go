@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// TestArrangementIsASort compares with one that says in so many words what comes when, for random layouts and resources.
+// TestArrangementIsASort compares with an explicit sort, for random layouts and resources.
 func TestArrangementIsASort(t *testing.T) {
 	a := &arrangement{}
 	together := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachStepIsAnotherPlace: the cycles of a square of any size come by each of its places once, and the row of a message has the
-// number of the column before it but where a cycle begins.
+// TestEachStepIsAnotherPlace: the cycles of a square of any size visit each of its places once, and the row of a
+// message is the previous column, except where a cycle begins.
 func TestEachStepIsAnotherPlace(t *testing.T) {
 	for _, prime := range primes {
 		k := int(prime)

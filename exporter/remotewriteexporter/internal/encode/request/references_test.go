@@ -16,7 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/store"
 )
 
-// TestMentionsAreOneEach: a text has one number in a request, another in the next, however many there are.
+// TestMentionsAreOneEach: a text has one number in a request, and another one in the next, however many texts there
+// are.
 func TestMentionsAreOneEach(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	refs := references{all: store.NewSymbols()}
@@ -36,7 +37,7 @@ func TestMentionsAreOneEach(t *testing.T) {
 	require.LessOrEqual(t, len(refs.mentions.places), manyMentions, "those of a start do not stay")
 }
 
-// TestSymbolsAreNumberedInEachRequest: they are told apart from those of requests before, however many there were.
+// TestSymbolsAreNumberedInEachRequest, independently of previous requests, however many there were.
 func TestSymbolsAreNumberedInEachRequest(t *testing.T) {
 	refs := references{all: store.NewSymbols()}
 	var ids []uint32

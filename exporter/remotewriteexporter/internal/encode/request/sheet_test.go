@@ -14,7 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/column"
 )
 
-// laidOut is the room to sort after some targets have brought a sample each of some series, one target after the other or series by series.
+// laidOut returns the room for sorting after some targets have added a sample of each of some series, target by target
+// or series by series.
 func laidOut(s *sheet, columns []column.Column, targets, width int, inOrder bool) int {
 	g := column.NewGathering(1)
 	series := make([]cache.Series, width)
@@ -46,7 +47,7 @@ func laidOut(s *sheet, columns []column.Column, targets, width int, inOrder bool
 	return cap(s.sorted)
 }
 
-// TestRoomToSortIsKept: a small request after a large one leaves the room of that one to the next, and many small ones do not.
+// TestRoomToSortIsKept: after a large request, a small one keeps the room for the next, and many small ones do not.
 func TestRoomToSortIsKept(t *testing.T) {
 	var s sheet
 	columns := column.New(1)
@@ -59,7 +60,7 @@ func TestRoomToSortIsKept(t *testing.T) {
 	require.LessOrEqual(t, laidOut(&s, columns, 2, 10, false), 4*2*10+column.FewSamples)
 }
 
-// What comes in order stays where it is.
+// Samples that are added in order are not moved.
 func TestWhatIsSortedNeedsNoRoom(t *testing.T) {
 	var s sheet
 	require.LessOrEqual(t, laidOut(&s, column.New(1), 3, 20_000, true), 8)

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
-// TestSpaceOfAHugeRequestIsLetGo releases a writer after one and then after small ones.
+// TestSpaceOfAHugeRequestIsLetGo releases a writer after a huge request and then after small ones.
 func TestSpaceOfAHugeRequestIsLetGo(t *testing.T) {
 	const huge = 4 << 20
 	w := NewWriter(&cache.Cache{}, nil, nil, nil, 0)

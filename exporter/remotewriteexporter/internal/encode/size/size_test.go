@@ -36,9 +36,9 @@ func TestLimitFollowsWhatCompresses(t *testing.T) {
 	l.Learn(zstd, 1<<20, 1<<20, 1<<17) // an eighth
 	assert.InEpsilon(t, 0.9*8*(1<<16), l.Raw(zstd), 1e-5)
 	assert.Equal(t, 1<<20, l.Raw(snappy), "each format by itself")
-	l.Learn(zstd, 1<<20, 1<<20, 1<<18) // a quarter, at once
+	l.Learn(zstd, 1<<20, 1<<20, 1<<18) // a quarter, immediately
 	assert.InEpsilon(t, 0.9*4*(1<<16), l.Raw(zstd), 1e-5)
-	l.Learn(zstd, 1<<20, 1<<20, 1<<17) // an eighth again, by and by
+	l.Learn(zstd, 1<<20, 1<<20, 1<<17) // an eighth again, gradually
 	assert.InEpsilon(t, 0.9/(0.25-0.125/16)*(1<<16), l.Raw(zstd), 1e-4)
 	l.LimitCompressed(1 << 40)
 	assert.InEpsilon(t, 0.9/(0.25-0.125/16)*(1<<16), l.Raw(zstd), 1e-4, "no more than was configured")

@@ -17,7 +17,7 @@ func TestIndexFindsWhatItKeeps(t *testing.T) {
 	const n = 10_000
 	for _, hash := range []func(uint32) uint32{
 		func(i uint32) uint32 { return i * 2654435761 },
-		func(i uint32) uint32 { return i * 2654435761 >> 4 &^ 3 }, // some alike, all near one another
+		func(i uint32) uint32 { return i * 2654435761 >> 4 &^ 3 }, // some equal, all close together
 	} {
 		var x Index
 		for range x.Of(1) {

@@ -12,7 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Values that are left keep little in memory of those that were there with them, and what is kept by name keeps nothing but itself.
+// Remaining values keep little memory of others that were added with them, and interned names keep only their own
+// memory.
 func TestSymbolsOfPointsAreMovedTogether(t *testing.T) {
 	s := NewSymbols()
 	pack := func(value string) uint32 {
