@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// TestAnswersWhoseBodiesDoNotEndAreAnswers: what the code says holds, and nobody waits for the rest.
+// TestAnswersWhoseBodiesDoNotEndAreAnswers: the status code counts, and the rest is not waited for.
 func TestAnswersWhoseBodiesDoNotEndAreAnswers(t *testing.T) {
 	for _, code := range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAnswersWhoseBodiesDoNotEndAreAnswers(t *testing.T) {
 	}
 }
 
-// hasty answers each request when it has its head, and ends the connection without a look at the body.
+// hasty responds to each request after its header, and closes the connection without reading the body.
 func hasty(t *testing.T, answer string) (url string, answered *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -83,9 +83,10 @@ func hasty(t *testing.T, answer string) (url string, answered *atomic.Int64) {
 	return "http://" + l.Addr().String(), answered
 }
 
-// TestAnswersThatComeBeforeTheBody count, if they come through; else the request is repeated, and nothing is counted that nobody said.
+// TestAnswersThatComeBeforeTheBody count if they are received; otherwise the request is repeated, and nothing is
+// counted that was not reported.
 func TestAnswersThatComeBeforeTheBody(t *testing.T) {
-	const series = 20_000 // more than lies in sockets
+	const series = 20_000 // more than fits into socket buffers
 	wait := func(e *remoteWrite, answered *atomic.Int64, done func(o Outcome) bool) {
 		t.Helper()
 		eventually(t, func() bool { return answered.Load() > 0 && done(e.Snapshot().Destinations[0].Outcome) }, "it comes to an end")
@@ -102,7 +103,7 @@ func TestAnswersThatComeBeforeTheBody(t *testing.T) {
 	wait(e, answered, func(o Outcome) bool { return o.Dropped["rejected"] == series || o.Requests[0] > 2 })
 }
 
-// TestOddRetryAfter: one that has passed, or that nobody can wait for, is no reason to come at once, or never.
+// TestOddRetryAfter: a time in the past or too far in the future does not cause an immediate retry, or none.
 func TestOddRetryAfter(t *testing.T) {
 	for name, header := range map[string]string{
 		"passed":        time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat),
@@ -138,7 +139,7 @@ func TestOddRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed, whoever they lead to: he would be told the password.
+// TestRedirectsAreNotFollowed: the other server would get the password.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {

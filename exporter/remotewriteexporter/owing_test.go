@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// owing is metrics of one gauge, whose two points owe that they are 4 and 5.
+// owing returns metrics with one gauge, whose two points have the values 4 and 5 that are not written yet.
 func owing(ctx context.Context) (context.Context, pmetric.Metrics) {
 	var slabs slab.Slabs
 	m := reuse.New()
@@ -41,7 +41,7 @@ func nameOf(md pmetric.Metrics) string {
 	return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name()
 }
 
-// Who reads points that owe what they say finds it settled, and for the encoder nobody has to.
+// Readers of points that are written on request find them written, but the encoder does not need that.
 func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	if !slab.Places() || handback.Poisons() {
 		t.Skip("nothing is shared in this build")
@@ -81,7 +81,7 @@ type counted int
 
 func (c *counted) Settle() { *c++ }
 
-// Whose values points have is believed as long as there are as many points as were lent.
+// The values of whoever the points belong to are used only if there are as many points as were lent.
 func TestAWordingIsOfAllPoints(t *testing.T) {
 	e := create(t, func(c *Config) { c.Endpoint = "http://127.0.0.1:1" })
 	md := pmetric.NewMetrics()

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// rulesOf reads rules, with Prometheus' defaults.
+// rulesOf parses rules, with Prometheus' defaults.
 func rulesOf(yaml string) []RelabelConfig {
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte("write_relabel_configs: [" + yaml + "]"))
 	if err != nil {
@@ -33,14 +33,14 @@ func rulesOf(yaml string) []RelabelConfig {
 	return cfg.WriteRelabelConfigs
 }
 
-// oneBird are rules that leave one of the series of gauges, under another name.
+// oneBird are rules that keep one of the series of gauges, with another name.
 var oneBird = rulesOf("{source_labels: [bird], regex: bird-1, action: keep}, {source_labels: [__name__], regex: wingbeats, target_label: __name__, replacement: beats}")
 
 func withRules(d *received, rules []RelabelConfig) EndpointConfig {
 	return endpointTo(d, func(c *EndpointConfig) { c.WriteRelabelConfigs = rules })
 }
 
-// requireOneBird requires that there is what oneBird leaves of so many calls.
+// requireOneBird requires what oneBird keeps of the given number of calls.
 func (d *received) requireOneBird(t *testing.T, calls int) {
 	t.Helper()
 	d.requireOrdered(t)
@@ -54,7 +54,7 @@ func (d *received) requireOneBird(t *testing.T, calls int) {
 	}
 }
 
-// TestEachEndpointHasItsRules: the others get all, in order, and one whose rules drop everything is sent nothing.
+// TestEachEndpointHasItsRules: the others get everything, in order, and one whose rules drop everything gets nothing.
 func TestEachEndpointHasItsRules(t *testing.T) {
 	const series, calls = 20, 30
 	nothing := rulesOf("{action: drop}")
@@ -96,8 +96,8 @@ func TestEachEndpointHasItsRules(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnEndpointSurviveARestart: what one that is down is to get is there afterwards, as its rules of that time made it; the
-// others get none of it, also when it is no longer listed.
+// TestRulesOfAnEndpointSurviveARestart: data for an endpoint that is down is kept as the rules of that time made it;
+// the others get none of it, even when the endpoint is no longer listed.
 func TestRulesOfAnEndpointSurviveARestart(t *testing.T) {
 	const series, calls = 10, 5
 	for _, listed := range []bool{true, false} {
@@ -147,13 +147,13 @@ func TestRulesOfAnEndpointSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnEndpointAreThoseOfAnExporter: what they make of series is what the exporter's own make, whatever they say.
+// TestRulesOfAnEndpointAreThoseOfAnExporter: any rules of an endpoint have the same result as rules of the exporter.
 func TestRulesOfAnEndpointAreThoseOfAnExporter(t *testing.T) {
 	const series, calls = 12, 4
 	for name, rules := range map[string][]RelabelConfig{
 		"one bird":    oneBird,
 		"labels":      rulesOf("{regex: job, action: labeldrop}, {regex: (b)ird, replacement: '${1}_of_it', action: labelmap}"),
-		"names":       rulesOf("{source_labels: [bird], regex: bird-(.*), target_label: __name__}"), // which are not valid
+		"names":       rulesOf("{source_labels: [bird], regex: bird-(.*), target_label: __name__}"), // invalid names
 		"some names":  rulesOf("{source_labels: [bird], regex: bird-1(.*), target_label: __name__}"),
 		"same":        rulesOf("{regex: bird, action: labeldrop}"), // all series become one
 		"hash":        rulesOf("{source_labels: [bird], modulus: 3, target_label: part, action: hashmod}, {source_labels: [part], regex: 0, action: drop}"),
@@ -181,7 +181,7 @@ func TestRulesOfAnEndpointAreThoseOfAnExporter(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnEndpointAreCounted: as those of the exporter are.
+// TestRulesOfAnEndpointAreCounted, like those of the exporter.
 func TestRulesOfAnEndpointAreCounted(t *testing.T) {
 	d := newReceived(t, nil)
 	e, tel, _ := instrumentedOn(t, componenttest.NewNopHost(), "", func(c *Config) {
@@ -192,7 +192,7 @@ func TestRulesOfAnEndpointAreCounted(t *testing.T) {
 	require.InDelta(t, 9, value(t, tel, "otelcol_exporter_remotewrite_relabel_dropped_points"), 0)
 }
 
-// TestRulesOfAShardedEndpoint are for the series that it gets.
+// TestRulesOfAShardedEndpoint apply to the series that it gets.
 func TestRulesOfAShardedEndpoint(t *testing.T) {
 	const series, calls = 100, 5
 	a, b := newReceived(t, nil), newReceived(t, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRateIsKept: what comes faster than a destination is to be sent it waits in the queue, and is sent in order.
+// TestRateIsKept: data above the rate of a destination waits in the queue, and is sent in order.
 func TestRateIsKept(t *testing.T) {
 	far(t, 10*time.Millisecond, func(c *Config) {
 		c.RateLimit.SamplesPerSecond = 1000
@@ -30,7 +30,7 @@ func TestRateIsKept(t *testing.T) {
 	})
 }
 
-// TestRepeatedRequestsCountForTheRate: a destination that fails is not sent more for that.
+// TestRepeatedRequestsCountForTheRate: a destination that fails does not get more requests because of that.
 func TestRepeatedRequestsCountForTheRate(t *testing.T) {
 	far(t, 10*time.Millisecond, func(c *Config) {
 		c.RateLimit.SamplesPerSecond = 100

@@ -40,7 +40,7 @@ func TestPoisonIsDroppedAndCountedAndBlocksNothing(t *testing.T) {
 	}
 }
 
-// What went together is sent block by block where the destination does not take it as a whole.
+// Blocks that were sent together are sent one by one if the destination refuses them as a whole.
 func TestRefusalsOfSeveralBlocksSealTheFateOfEach(t *testing.T) {
 	const blocks, size = 6, 1000
 	for name, test := range map[string]struct {
@@ -102,8 +102,9 @@ func TestRefusalsOfSeveralBlocksSealTheFateOfEach(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenTogetherIsNotSentAgain: a destination that writes all but one sample of several blocks that went together
-// has what it says it has. In parts it would find them all older than what it has already, and they would be counted as lost.
+// TestWhatWasWrittenTogetherIsNotSentAgain: a destination that writes all but one sample of several blocks that were
+// sent together reports what it has. Single blocks would be older than the data it has already, and would be counted as
+// lost.
 func TestWhatWasWrittenTogetherIsNotSentAgain(t *testing.T) {
 	const blocks, size = 6, 100
 	for _, message := range []string{"1.0", auto} {

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
-// TestReloadKeepsTheQueueInMemory: a reload shuts an exporter down and starts the next in the same process. Each destination
-// gets what it has not got, in order; one that was not there before gets nothing old.
+// TestReloadKeepsTheQueueInMemory: a reload shuts an exporter down and starts the next one in the same process. Each
+// destination gets the rest of its data, in order; a new one gets nothing old.
 func TestReloadKeepsTheQueueInMemory(t *testing.T) {
 	healthy, down, later := newReceived(t, nil), newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable)), newReceived(t, nil)
 	to := func(destinations ...*received) func(*Config) {
@@ -36,7 +36,8 @@ func TestReloadKeepsTheQueueInMemory(t *testing.T) {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, n)))
 	}
 	eventually(t, func() bool { return healthy.samples() == 200 }, "one destination has all")
-	// A request whose answer the shutdown does not wait for may be taken after it, and is sent again: it would count twice.
+	// A request whose response Shutdown does not wait for may be accepted later, and is sent again: it would count
+	// twice.
 	eventually(t, func() bool { return e.intake.queue.Stats(0).Blocks == 0 }, "and the exporter knows it")
 	eventually(t, e.destinations[1].BreakerOpen, "the other is asked nothing")
 	require.NoError(t, e.Shutdown(t.Context()))
@@ -55,7 +56,8 @@ func TestReloadKeepsTheQueueInMemory(t *testing.T) {
 	require.Empty(t, left.take(e.set.ID, e.queue.Destinations()))
 }
 
-// TestAReloadThatLeavesADestinationOutSendsNothingTwice: when it is back soon it has what was left for it, and the other has had that.
+// TestAReloadThatLeavesADestinationOutSendsNothingTwice: if it is back soon it gets the data that was left for it, and
+// the other one does not get that again.
 func TestAReloadThatLeavesADestinationOutSendsNothingTwice(t *testing.T) {
 	down := status(math.MaxInt, http.StatusServiceUnavailable)
 	stays, leaves := newReceived(t, down), newReceived(t, down)
@@ -90,8 +92,8 @@ func TestAReloadThatLeavesADestinationOutSendsNothingTwice(t *testing.T) {
 	require.Equal(t, 10, stays.samples())
 }
 
-// TestBlockEndsAfterItsTime: who waits for room in a queue is told to come again, so that a shutdown, for which a receiver
-// waits for its requests, has an end.
+// TestBlockEndsAfterItsTime: callers that wait for room in a queue get an error that they may retry, so that Shutdown,
+// for which a receiver waits for its requests, ends.
 func TestBlockEndsAfterItsTime(t *testing.T) {
 	d := newReceived(t, status(math.MaxInt, http.StatusServiceUnavailable))
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {

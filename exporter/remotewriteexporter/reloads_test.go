@@ -23,13 +23,13 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// harbour is a destination of several tenants. While it is rough some requests fail, and others are never answered.
+// harbour is a destination of several tenants. While it is rough, some requests fail, and others get no response.
 type harbour struct {
 	rough atomic.Bool
 	asked atomic.Int64
 
 	mu      sync.Mutex
-	arrived map[string]bool // tenant and number
+	arrived map[string]bool // by tenant and number
 }
 
 func (h *harbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func (h *harbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.rough.Load() {
 		switch n := h.asked.Add(1); {
 		case n%5 == 1:
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody sees that the client is gone
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise a closed connection is not noticed
 			<-r.Context().Done()
 			return
 		case n%5 == 2 || tenant == "c":
@@ -63,13 +63,14 @@ func (h *harbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// TestReloadsUnderLoadLoseNothing: whatever kind of queue an exporter has and the next one of its name, and though callers wait for room while it is
-// shut down, what it acknowledged to one of several tenants arrives; and a shutdown takes no longer than it may.
+// TestReloadsUnderLoadLoseNothing: whatever kinds of queues an exporter and its successor have, and although callers
+// wait for room during its shutdown, everything that was acknowledged to any of several tenants arrives; and a shutdown
+// takes no longer than it may.
 func TestReloadsUnderLoadLoseNothing(t *testing.T) {
 	const (
 		inMemory, inDirectory, inStorage = "memory", "directory", "storage"
 		shutdownTimeout                  = 20 * time.Millisecond
-		each                             = 30 // that are acknowledged between two reloads
+		each                             = 30 // acknowledged between two reloads
 	)
 	h := &harbour{arrived: map[string]bool{}}
 	server := httptest.NewServer(h)
@@ -144,7 +145,7 @@ func TestReloadsUnderLoadLoseNothing(t *testing.T) {
 	require.Positive(t, refused.Load())
 
 	h.rough.Store(false)
-	for _, kind := range []string{inStorage, inDirectory} { // the first takes what is in memory, and each what it has on disk
+	for _, kind := range []string{inStorage, inDirectory} { // the first one takes what is in memory, and each what it has on disk
 		require.NoError(t, now.Load().Shutdown(context.Background()))
 		now.Store(begin(kind))
 		eventually(t, func() bool { return now.Load().Snapshot().Destinations[0].QueuedBlocks == 0 }, "everything is sent")

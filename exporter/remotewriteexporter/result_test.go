@@ -51,7 +51,8 @@ func TestWhoWaitsForTheResultIsTold(t *testing.T) {
 	d.recover()
 }
 
-// Whoever waits holds up the shutdown of all that stands before: a processor that has its data waits without a deadline.
+// Callers that wait delay the shutdown of everything in front of them: a processor with their data waits without a
+// deadline.
 func TestNobodyWaitsForAResultForEver(t *testing.T) {
 	d := newReceived(t, nil)
 	d.fail(http.StatusServiceUnavailable)
@@ -59,7 +60,7 @@ func TestNobodyWaitsForAResultForEver(t *testing.T) {
 		awaiting(d.URL)(c)
 		c.Queue.BlockTimeout = 20 * time.Millisecond
 	})
-	err := e.ConsumeMetrics(context.Background(), gauges(10, 0)) // without an end of its own
+	err := e.ConsumeMetrics(context.Background(), gauges(10, 0)) // without a deadline of its own
 	require.ErrorIs(t, err, errNoResult)
 	require.False(t, consumererror.IsPermanent(err))
 	d.recover()
@@ -78,7 +79,7 @@ func TestWhatTookTooLongMayComeAgain(t *testing.T) {
 	require.False(t, consumererror.IsPermanent(err))
 }
 
-// The result is one for all destinations: who brings the data again brings it to each.
+// The result is one for all destinations: a retry is sent to each of them.
 func TestResultIsOfAllDestinations(t *testing.T) {
 	good, bad := newReceived(t, nil), newReceived(t, status(1<<30, http.StatusConflict))
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
@@ -93,8 +94,8 @@ func TestResultIsOfAllDestinations(t *testing.T) {
 	eventually(t, func() bool { return good.samples() == 10 }, "the other has it")
 }
 
-// TestShutdownEndsTheWait: nobody waits for what is not delivered any more, and what was refused them is not left for the
-// next exporter: they bring it again.
+// TestShutdownEndsTheWait: callers do not wait for data that is not delivered any more, and refused data is not left
+// for the next exporter: they retry it.
 func TestShutdownEndsTheWait(t *testing.T) {
 	d := newReceived(t, nil)
 	d.fail(http.StatusServiceUnavailable)
@@ -119,7 +120,7 @@ func TestShutdownEndsTheWait(t *testing.T) {
 	require.Empty(t, left.take(e.set.ID, identities(e.cfg.clients())))
 }
 
-// open is how many batches have no fate yet.
+// open returns how many batches have no result yet.
 func (e *remoteWrite) open() int64 { return e.queue.Open() }
 
 func TestBatchesAreBounded(t *testing.T) {
@@ -146,7 +147,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestAFullQueueIsNotHeldOpen: once there is room for no more batches, nothing is waited for that could go with them.
+// TestAFullQueueIsNotHeldOpen: when there is room for no more batches, a round does not wait for more data.
 func TestAFullQueueIsNotHeldOpen(t *testing.T) {
 	d := newReceived(t, nil)
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
@@ -161,14 +162,15 @@ func TestAFullQueueIsNotHeldOpen(t *testing.T) {
 	d.requireOrdered(t)
 }
 
-// TestWhoIsRefusedIsAlone: callers of the same round are told of their tenant's data, whatever becomes of others'.
+// TestWhoIsRefusedIsAlone: callers of the same round get the result of their own tenant's data, whatever happens to
+// that of others.
 func TestWhoIsRefusedIsAlone(t *testing.T) {
 	for code, reason := range map[int]string{http.StatusConflict: "409", http.StatusForbidden: "max_elapsed_time"} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			d, _ := refusing(t, code)
 			e := start(t, componenttest.NewNopHost(), func(c *Config) {
 				byMetadata(d.URL)(c)
-				c.Queue.WaitForResult, c.Batch.Timeout = true, 50*time.Millisecond // so that they are of one round
+				c.Queue.WaitForResult, c.Batch.Timeout = true, 50*time.Millisecond // so that they are in one round
 				c.Retry.MaxElapsedTime = 20 * time.Millisecond
 			})
 			const callers = 6
@@ -195,7 +197,8 @@ func TestWhoIsRefusedIsAlone(t *testing.T) {
 	}
 }
 
-// TestWhatMayComeAgainDoes: a call with the data of several tenants is told to come again if one of them may be served then.
+// TestWhatMayComeAgainDoes: a call with data of several tenants gets a retryable error if one of them may be served
+// later.
 func TestWhatMayComeAgainDoes(t *testing.T) {
 	d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		switch r.Header.Get("X-Scope-Orgid") {

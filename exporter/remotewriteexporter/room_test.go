@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// roomWithin is how soon the room is to be back of what a destination that works was delivered.
+	// roomWithin is how soon the room of delivered data has to be free again.
 	roomWithin = time.Second
-	// lastFile is how large the file that is written to may stay, with what is beside it.
+	// lastFile is the maximum size of the file that is being written, with the other files.
 	lastFile = 1<<20 + 64<<10
 )
 
-// bulky is points that take 4 KiB each, however they are compressed.
+// bulky returns points that take 4 KiB each, however they are compressed.
 func bulky(r *rand.ChaCha8, series, n int) pmetric.Metrics {
 	md := gauges(series, n)
 	points := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints()
@@ -39,19 +39,19 @@ func bulky(r *rand.ChaCha8, series, n int) pmetric.Metrics {
 	return md
 }
 
-// held is the bytes of all files below a folder.
+// held returns the size of all files in a directory.
 func held(t *testing.T, folder string) (bytes int64) {
 	t.Helper()
 	require.NoError(t, filepath.Walk(folder, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() {
 			bytes += info.Size()
 		}
-		return nil // it may be gone by now
+		return nil // it may be deleted by now
 	}))
 	return bytes
 }
 
-// TestRoomIsBackWithinASecond: what was delivered takes no room a second later, whether the queue gets empty or not.
+// TestRoomIsBackWithinASecond: delivered data takes no room a second later, whether the queue becomes empty or not.
 func TestRoomIsBackWithinASecond(t *testing.T) {
 	const series, batches = 125, 20 // of half a MiB
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
@@ -71,7 +71,8 @@ func TestRoomIsBackWithinASecond(t *testing.T) {
 	before := held(t, folder)
 	require.Greater(t, before, int64(batches*series*4<<10))
 
-	// At any time there is no more than was undelivered a second ago, the file that is written to and one that little of is of use in.
+	// At any time the files contain no more than what was undelivered a second ago, the file that is being written, and
+	// one that is mostly unneeded.
 	type moment struct {
 		at   time.Time
 		left int64
@@ -100,7 +101,7 @@ func TestRoomIsBackWithinASecond(t *testing.T) {
 	d.requireOrdered(t)
 }
 
-// TestRoomInAFullFileIsBackWithinASecond: a file of file_storage does not get smaller, but there is room in it again.
+// TestRoomInAFullFileIsBackWithinASecond: a file of file_storage does not shrink, but there is room in it again.
 func TestRoomInAFullFileIsBackWithinASecond(t *testing.T) {
 	const series = 25
 	d := newReceived(t, nil)

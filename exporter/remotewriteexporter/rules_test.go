@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRulesAreForWhatComesAfter: what a storage holds was made with the rules of its time, and is sent like that.
+// TestRulesAreForWhatComesAfter: stored data was made with the rules of its time, and is sent like that.
 func TestRulesAreForWhatComesAfter(t *testing.T) {
 	directory := t.TempDir()
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))

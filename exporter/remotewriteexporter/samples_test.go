@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// every has a point of each type, and so many bounds.
+// every returns a point of each type, with the given number of bounds.
 func every(bounds int, at time.Time) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -48,7 +48,7 @@ func every(bounds int, at time.Time) pmetric.Metrics {
 	return md
 }
 
-// What is counted when a round is filled is what comes of it.
+// The number of samples that is counted when a round is filled is the number that is sent.
 func TestSamplesAreCountedAsTheyAreSent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"classic":         func(*Config) {},
@@ -69,7 +69,7 @@ func TestSamplesAreCountedAsTheyAreSent(t *testing.T) {
 	}
 }
 
-// A round ends when it is a full request, though a histogram is one point.
+// A round ends when it is a full request, although a histogram is one point.
 func TestRoundsEndBySamples(t *testing.T) {
 	d := newReceived(t, nil)
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
@@ -77,7 +77,7 @@ func TestRoundsEndBySamples(t *testing.T) {
 		c.Batch.MaxSamples, c.Batch.Timeout = 1000, time.Hour
 		c.TargetInfo.Enabled = false
 	})
-	const each = 1 + 33 + 32 // and a native histogram
+	const each = 1 + 33 + 32 // plus a native histogram
 	for i := range 16 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), every(30, time.UnixMilli(int64(1e12+i)))))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// knowsLittle answers what is not 1.0 with snappy with a code.
+// knowsLittle responds with a code to everything except 1.0 with snappy.
 func knowsLittle(code int) func(int, http.ResponseWriter, *http.Request) bool {
 	return func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Content-Type") == "application/x-protobuf" && r.Header.Get("Content-Encoding") == snappy {
@@ -30,7 +30,8 @@ func knowsLittle(code int) func(int, http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// TestServersOfTwoVersionsBehindOneAddressLoseNothing: what one of them refuses, another, or itself in another format, takes.
+// TestServersOfTwoVersionsBehindOneAddressLoseNothing: what one of them refuses is accepted by another one, or by
+// itself in another format.
 func TestServersOfTwoVersionsBehindOneAddressLoseNothing(t *testing.T) {
 	for _, code := range []int{400, 404, 406, 415, 422, 500} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestServersOfTwoVersionsBehindOneAddressLoseNothing(t *testing.T) {
 	}
 }
 
-// TestAServerThatGoesBackLosesNothing: where another takes its place, which does not know what has been delivered, a few requests tell.
+// TestAServerThatGoesBackLosesNothing: if another server with fewer formats replaces it, a few requests show that.
 func TestAServerThatGoesBackLosesNothing(t *testing.T) {
 	for _, code := range []int{400, 415, 422} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -80,8 +81,8 @@ func TestAServerThatGoesBackLosesNothing(t *testing.T) {
 	}
 }
 
-// TestBadContentIsSentTwiceAtTheMost: a destination that knows 2.0 only, and finds a block bad, is not asked for ever, whatever it says to 1.0;
-// and the answer that counts is the first.
+// TestBadContentIsSentTwiceAtTheMost: a destination that only knows 2.0, and refuses a bad block, does not get it for
+// ever, however it responds to 1.0; and the first response counts.
 func TestBadContentIsSentTwiceAtTheMost(t *testing.T) {
 	for _, code := range []int{400, 404, 405, 415, 500} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestBadContentIsSentTwiceAtTheMost(t *testing.T) {
 	}
 }
 
-// TestATenantForWhomAllIsTooLargeSlowsDownNoOther: the others' requests stay as large as they were.
+// TestATenantForWhomAllIsTooLargeSlowsDownNoOther: the requests of the others keep their size.
 func TestATenantForWhomAllIsTooLargeSlowsDownNoOther(t *testing.T) {
 	d, _ := refusing(t, http.StatusRequestEntityTooLarge)
 	e := start(t, componenttest.NewNopHost(), byMetadata(d.URL))
@@ -140,14 +141,15 @@ func TestATenantForWhomAllIsTooLargeSlowsDownNoOther(t *testing.T) {
 	t.Logf("%d requests of the tenant were refused", refused)
 }
 
-// TestTenantsThatGetNoAnswerHoldUpNoOther: though there are more of them than senders, and each has data on every shard.
+// TestTenantsThatGetNoAnswerHoldUpNoOther, although there are more of them than senders, and each has data in every
+// shard.
 func TestTenantsThatGetNoAnswerHoldUpNoOther(t *testing.T) {
 	var served atomic.Bool
 	d := newReceived(t, func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 		if served.Load() || r.Header.Get("X-Scope-Orgid") == "good" {
 			return false
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client is gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise a closed connection is not noticed
 		<-r.Context().Done()
 		return true
 	})

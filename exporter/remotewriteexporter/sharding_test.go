@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// shardedTo spreads over destinations.
+// shardedTo configures sharding over destinations.
 func shardedTo(c *Config, replicas int, destinations ...*received) {
 	c.ShardByURL.Enabled, c.ShardByURL.Replicas = true, replicas
 	for _, d := range destinations {
@@ -23,7 +23,7 @@ func shardedTo(c *Config, replicas int, destinations ...*received) {
 	}
 }
 
-// among counts at how many of the destinations each series is, and requires that it is there with all of its samples.
+// among counts on how many of the destinations each series is, and requires that it is there with all of its samples.
 func among(t *testing.T, samples int, destinations ...*received) map[string]int {
 	t.Helper()
 	at := map[string]int{}
@@ -38,7 +38,7 @@ func among(t *testing.T, samples int, destinations ...*received) map[string]int 
 	return at
 }
 
-// whole reports whether there are series, and as many samples of each.
+// whole reports whether there are series, each with the given number of samples.
 func (d *received) whole(samples int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +50,8 @@ func (d *received) whole(samples int) bool {
 	return len(d.series) > 0
 }
 
-// TestSeriesAreSpread: each goes to as many endpoints as it has replicas, and always to the same, however the number of shards
-// changes.
+// TestSeriesAreSpread: each series is sent to as many endpoints as it has replicas, and always to the same ones,
+// however the number of shards changes.
 func TestSeriesAreSpread(t *testing.T) {
 	const series, calls = 200, 30
 	for _, replicas := range []int{1, 2, 3} {
@@ -82,7 +82,7 @@ func TestSeriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestLabelsDecideWhereASeriesGoes: those that differ in labels that do not decide stay together.
+// TestLabelsDecideWhereASeriesGoes: series that differ only in other labels stay together.
 func TestLabelsDecideWhereASeriesGoes(t *testing.T) {
 	for name, change := range map[string]func(*ShardByURLConfig){
 		"labels":        func(c *ShardByURLConfig) { c.Labels = []string{"job"} },
@@ -101,7 +101,8 @@ func TestLabelsDecideWhereASeriesGoes(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatIsDownKeepsItsSeries: they wait for it, over a restart, too; and go to the others when it is gone for good.
+// TestAnEndpointThatIsDownKeepsItsSeries: they wait for it, also over a restart; and are sent to the others when it is
+// gone for good.
 func TestAnEndpointThatIsDownKeepsItsSeries(t *testing.T) {
 	const series, calls = 100, 10
 	for name, store := range map[string]bool{"memory": false, "storage": true} {
@@ -136,7 +137,7 @@ func TestAnEndpointThatIsDownKeepsItsSeries(t *testing.T) {
 			require.InDelta(t, series*2/3, theirs, series/5)
 			require.NoError(t, e.Shutdown(t.Context()))
 
-			// Which of those that are left has which series now is another matter, but none has lost anything.
+			// Which of the other endpoints has which series now does not matter, but none is lost.
 			e = create(t, sharded(a, b))
 			require.NoError(t, e.Start(t.Context(), host()))
 			eventually(t, func() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// files is a host whose one extension stores in a directory.
+// files is a host with an extension that stores in a directory.
 type files map[component.ID]component.Component
 
 func (f files) GetExtensions() map[component.ID]component.Component { return f }
@@ -52,14 +52,14 @@ func TestStoredDataSurvivesARestart(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 	require.Empty(t, e.telemetry.destinations[0].snapshot().Dropped)
 
-	// The endpoint is what a destination is known by, so it comes up again where it was.
+	// A destination is identified by its endpoint, so it starts again with the same one.
 	down.recover()
 	start(t, newFiles(t, directory, nil), func(c *Config) { c.Endpoint, c.Queue.Storage = down.URL, &storageID })
 	eventually(t, func() bool { return down.samples() == 100 }, "all samples arrive")
 	down.requireOrdered(t)
 }
 
-// A copy of the files, taken without telling the exporter, is what a kernel would have kept of a killed process.
+// A copy of the files, taken without notice to the exporter, is what a kernel would have kept of a killed process.
 func TestAcknowledgedDataSurvivesAKill(t *testing.T) {
 	directory, copied := t.TempDir(), t.TempDir()
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
@@ -99,7 +99,8 @@ func TestFullStorageIsTheCallersToKnow(t *testing.T) {
 	d.requireOrdered(t)
 }
 
-// TestFullStorageHasRoomAgain: however often a storage was full, there is as much room in it once what it held was delivered.
+// TestFullStorageHasRoomAgain: however often a storage was full, it has the same room again once its data was
+// delivered.
 func TestFullStorageHasRoomAgain(t *testing.T) {
 	racetest.SmallerIn(t, "TestFullStorageIsTheCallersToKnow")
 	d := newReceived(t, nil)
@@ -111,7 +112,7 @@ func TestFullStorageHasRoomAgain(t *testing.T) {
 	var held []int64 // bytes, when it was full
 	for range 4 {
 		d.fail(http.StatusServiceUnavailable)
-		eventually(t, func() bool { // what was delivered last may not have left its room yet
+		eventually(t, func() bool { // the room of the last delivery may not be free yet
 			for ; e.ConsumeMetrics(t.Context(), gauges(1000, n)) == nil; n++ {
 				acknowledged++
 			}

@@ -54,7 +54,7 @@ func instrumentedOn(t *testing.T, host component.Host, endpoint string, change f
 	return e, tel, logs
 }
 
-// value is what a metric says for attributes such as `exporter=remotewrite`; -1 if it has no such point.
+// value returns the value of a metric with attributes such as `exporter=remotewrite`, or -1 if it has no such point.
 func value(t *testing.T, tel *componenttest.Telemetry, name string, attributes ...string) float64 {
 	t.Helper()
 	m, err := tel.GetMetric(name)
@@ -66,7 +66,7 @@ func value(t *testing.T, tel *componenttest.Telemetry, name string, attributes .
 		var list []string
 		require.True(t, dp.Attributes.HasValue("exporter"), name)
 		for _, kv := range dp.Attributes.ToSlice() {
-			if kv.Key == "exporter" { // on every one of them
+			if kv.Key == "exporter" { // on all of them
 				require.Equal(t, "remotewrite", kv.Value.AsString())
 				continue
 			}
@@ -159,7 +159,7 @@ func TestLoadIsMeasured(t *testing.T) {
 		return false
 	})
 	e := create(t, func(c *Config) { c.Endpoint = d.URL })
-	e.intake.suitable = e.intake.shards.count // the test looks
+	e.intake.suitable = e.intake.shards.count // decided by the test
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	for n := range 3 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(1, n)))
@@ -184,10 +184,10 @@ func TestFailuresDoNotTellHowFarADestinationIs(t *testing.T) {
 		require.InDelta(t, wantBusy, busy, 1e-9)
 		require.InDelta(t, wantLatency, latency, 1e-9)
 	}
-	b.add(30*time.Second, false) // it hangs
+	b.add(30*time.Second, false) // no response
 	f(30, 0)
 	b.add(time.Second, true)
-	b.add(time.Millisecond, false) // nobody listens
+	b.add(time.Millisecond, false) // connection refused
 	f(1.001, 1)
 	b.add(time.Millisecond, false)
 	f(0.001, 1)
@@ -207,7 +207,7 @@ func TestRefusedPointsAreCounted(t *testing.T) {
 func TestLogTellsChangesOnly(t *testing.T) {
 	d := newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
 		switch {
-		case n < 3: // down to the last format
+		case n < 3: // until the last format
 			return status(3, http.StatusUnsupportedMediaType)(n, w, r)
 		case n > 10 && n <= 20:
 			http.Error(w, "the nest is empty", http.StatusServiceUnavailable)
@@ -271,7 +271,7 @@ func TestLossesOfTheQueueAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestEachDestinationHasAName: their metrics are told apart by that.
+// TestEachDestinationHasAName, which distinguishes their metrics.
 func TestEachDestinationHasAName(t *testing.T) {
 	tel, err := newTelemetry(exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)

@@ -44,8 +44,8 @@ func TestMetadataKeysBecomeHeaders(t *testing.T) {
 	require.Equal(t, []string{" ", " birds", "blue birds", "blue birds,fish"}, slices.Compact(seen), "each by itself")
 }
 
-// TestTenantsThatNoHeaderCanNameHoldUpNobody: any client may name a tenant, and a request that cannot be made would be tried
-// for ever.
+// TestTenantsThatNoHeaderCanNameHoldUpNobody: any client may name a tenant, and a request that cannot be created would
+// be retried for ever.
 func TestTenantsThatNoHeaderCanNameHoldUpNobody(t *testing.T) {
 	bad := []string{"a\nb", "a\r\nX-Scope-OrgID: other", "\x00", "bj\xf8rn", "\xff", strings.Repeat("a", maxTenantName+1)}
 	md := pmetric.NewMetrics()
@@ -74,8 +74,8 @@ func TestTenantsThatNoHeaderCanNameHoldUpNobody(t *testing.T) {
 	eventually(t, func() bool { return d.samples() == 20 }, "the others' data arrives")
 }
 
-// TestAStoredTenantThatCannotBeNamedIsDropped: where a queue on disk is from another configuration of tenants, its data is not
-// sent as somebody else's, nor for ever tried.
+// TestAStoredTenantThatCannotBeNamedIsDropped: if a queue on disk is from another configuration of tenants, its data is
+// not sent as that of another tenant, nor retried for ever.
 func TestAStoredTenantThatCannotBeNamedIsDropped(t *testing.T) {
 	directory := t.TempDir()
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
@@ -92,7 +92,8 @@ func TestAStoredTenantThatCannotBeNamedIsDropped(t *testing.T) {
 	e = start(t, newFiles(t, directory, nil), func(c *Config) {
 		c.Endpoint, c.Queue.Storage, c.Tenant.MetadataKeys = d.URL, &storageID, []string{"x-tenant"}
 	})
-	// A request that the shutdown has cut off may be taken by the server now, so there may be more than is nobody's.
+	// A request that was cut off by Shutdown may now be accepted by the server, so there may be more data without a
+	// tenant.
 	eventually(t, func() bool { return d.samples() >= 10 }, "what is nobody's arrives")
 	eventually(t, func() bool { return e.Snapshot().Destinations[0].QueuedBlocks == 0 }, "nothing is left")
 	dropped := e.Snapshot().Destinations[0].Outcome.Dropped

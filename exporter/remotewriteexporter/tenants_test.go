@@ -18,11 +18,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Many tenants in one batch cost so much for each of them, not for each pair.
+// The cost of many tenants in one batch is proportional to their number, not to that of pairs.
 func TestManyTenantsTakeTheirTime(t *testing.T) {
 	in := create(t, func(c *Config) {
 		c.Endpoint, c.Tenant.Header, c.Tenant.FromResourceAttribute = "http://127.0.0.1:1", "X-Scope-OrgID", "tenant"
-		c.Tenant.Max = 1 // all others are refused, which takes the same for each
+		c.Tenant.Max = 1 // all others are refused, which costs the same for each
 	}).intake
 	took := func(times, tenants int) time.Duration {
 		var all []pmetric.Metrics
@@ -35,13 +35,13 @@ func TestManyTenantsTakeTheirTime(t *testing.T) {
 		}
 		began := time.Now()
 		for _, md := range all {
-			_ = in.addByResource(md) // there are too many of them, which it may say
+			_ = in.addByResource(md) // there are too many of them, which may be reported
 			require.Equal(t, tenants, md.ResourceMetrics().Len(), "they stay where they are")
 		}
 		return time.Since(began)
 	}
 	few, many := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	for range 5 { // on a busy machine the least of several says what it takes
+	for range 5 { // on a busy machine the minimum of several is the best estimate
 		few, many = min(few, took(16, 500)), min(many, took(1, 16*500))
 		t.Logf("%v for a few at a time, %v for all", few, many)
 		if many < 4*few {
@@ -55,7 +55,7 @@ func of(tenant string) context.Context {
 	return client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(map[string][]string{"X-Tenant": {tenant}})})
 }
 
-// refusing is a destination that does not serve the tenant "bad" until it is told to.
+// refusing returns a destination that does not serve the tenant "bad" until the function is called.
 func refusing(t *testing.T, code int, header ...string) (d *received, serve func()) {
 	var served atomic.Bool
 	answer := status(math.MaxInt, code, header...)
@@ -73,8 +73,8 @@ func byMetadata(url string) func(*Config) {
 	}
 }
 
-// TestRefusedTenantHoldsUpNoOther: whatever a destination answers one tenant, the data of others is delivered, and that of
-// the one waits, in order, until it is served.
+// TestRefusedTenantHoldsUpNoOther: however a destination responds to one tenant, the data of others is delivered, and
+// that of the one waits, in order, until it is served.
 func TestRefusedTenantHoldsUpNoOther(t *testing.T) {
 	for _, code := range []int{401, 403, 404, 405, 407, 408, 421, 429, 500, 503} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTenantsForWhomADestinationFailsOpenNoBreaker(t *testing.T) {
 	eventually(t, func() bool { return e.Snapshot().Destinations[0].BreakerOpen }, "it fails for all")
 }
 
-// TestRetryAfterOfATenantIsItsAlone: a pause of an hour that one tenant is told to make is none for others.
+// TestRetryAfterOfATenantIsItsAlone: a pause of an hour for one tenant does not apply to others.
 func TestRetryAfterOfATenantIsItsAlone(t *testing.T) {
 	d, _ := refusing(t, 429, "Retry-After", "3600")
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
@@ -143,7 +143,7 @@ func TestRetryAfterOfATenantIsItsAlone(t *testing.T) {
 	require.Equal(t, 1, refused, "it is not asked again")
 }
 
-// TestRefusedTenantFillsItsShareOnly: who brings the data of a tenant that is not served waits in the end, nobody else.
+// TestRefusedTenantFillsItsShareOnly: in the end, only callers with data of a tenant that is not served wait.
 func TestRefusedTenantFillsItsShareOnly(t *testing.T) {
 	d, serve := refusing(t, 403)
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {

@@ -40,8 +40,8 @@ func TestWhoFindsEverythingTooLargeIsNotAskedForEver(t *testing.T) {
 	require.Less(t, len(d.headers()), 100)
 }
 
-// TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing: in no format, also what cannot be split any further; and requests are as large as before
-// then.
+// TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing: in no format, not even requests that cannot be split any
+// further; and later requests are as large as before.
 func TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing(t *testing.T) {
 	for _, format := range []struct{ message, compression string }{
 		{"2.0", zstd}, {"2.0", snappy}, {"1.0", zstd}, {"1.0", snappy},
@@ -76,7 +76,8 @@ func TestAProxyThatFindsAlmostEverythingTooLargeCostsNothing(t *testing.T) {
 	}
 }
 
-// TestLargeRequestsAreTriedAgain: a proxy that refused requests for their size for a while is not remembered for ever.
+// TestLargeRequestsAreTriedAgain: a proxy that refused requests because of their size for a while is not remembered for
+// ever.
 func TestLargeRequestsAreTriedAgain(t *testing.T) {
 	const limit = 2 << 10
 	largest := 0

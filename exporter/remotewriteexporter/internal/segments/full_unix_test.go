@@ -17,11 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limited runs f while no file may become larger than size.
+// limited runs f with a limit on the size of files.
 func limited(t *testing.T, was *syscall.Rlimit, size uint64, f func()) {
 	t.Helper()
-	// The go command has a test note which files it opens, in a file that is written to when there are 4 KiB of them. That is to be before, where
-	// nothing can be written, for it would fail the test: such a name leaves the buffer empty.
+	// The go command makes tests record the files they open, in a file that is written when 4 KiB have been collected.
+	// That must happen before, because writing would fail here, and the test with it: such a long name empties the
+	// buffer.
 	os.Getenv(strings.Repeat("x", 3*4096))
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
@@ -32,7 +33,8 @@ func limited(t *testing.T, was *syscall.Rlimit, size uint64, f func()) {
 	f()
 }
 
-// TestAFullDiskGetsEmpty: what does not fit leaves nothing behind, deleting works, and then there is room again.
+// TestAFullDiskGetsEmpty: a write that does not fit leaves nothing behind, deletions work, and then there is room
+// again.
 func TestAFullDiskGetsEmpty(t *testing.T) {
 	var was syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
@@ -42,7 +44,7 @@ func TestAFullDiskGetsEmpty(t *testing.T) {
 		require.NoError(t, err)
 		value := make([]byte, 1<<20)
 		require.NoError(t, s.Set(t.Context(), "kept", value))
-		limited(t, &was, 3<<19, func() { // no file may become larger than that
+		limited(t, &was, 3<<19, func() { // the limit on the size of files
 			for range 20 {
 				require.Error(t, s.Set(t.Context(), "more", value))
 			}
@@ -56,7 +58,8 @@ func TestAFullDiskGetsEmpty(t *testing.T) {
 	}
 }
 
-// TestAFullDiskKeepsNoFileForALittle: a file that cannot be written to any more goes although a value of it is of use.
+// TestAFullDiskKeepsNoFileForALittle: a file that can no longer be written is deleted although one of its values is
+// needed.
 func TestAFullDiskKeepsNoFileForALittle(t *testing.T) {
 	var was syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
@@ -87,8 +90,8 @@ func TestAFullDiskKeepsNoFileForALittle(t *testing.T) {
 	}
 }
 
-// TestAFullDiskPromisesNothing: once a file went while there was no room to say what had been deleted with it, the log does not say how
-// many values there should be, until it can again.
+// TestAFullDiskPromisesNothing: if a file was deleted while there was no room to record the deletions of its values,
+// the log does not report the expected number of values until it can record them again.
 func TestAFullDiskPromisesNothing(t *testing.T) {
 	var was syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// told is what a log that is opened tells.
+// told opens a log, and returns what it reports.
 func told(t *testing.T, dir string, sync bool) (list []Damage, promised int) {
 	t.Helper()
 	s, err := Open(dir, Options{Counted: "b", Sync: sync, Damaged: func(d Damage) { list = append(list, d) }})
@@ -26,7 +26,7 @@ func told(t *testing.T, dir string, sync bool) (list []Damage, promised int) {
 	return list, promised
 }
 
-// fill makes a log of three files with five values, and returns their names.
+// fill creates a log of three files with five values, and returns the names of the files.
 func fill(t *testing.T, dir string, sync bool) (names []string) {
 	t.Helper()
 	s, err := Open(dir, Options{Counted: "b", Sync: sync})
@@ -42,7 +42,7 @@ func fill(t *testing.T, dir string, sync bool) (names []string) {
 	return names
 }
 
-// TestALogThatEndsTooEarlyIsTold: once, and how many values there were.
+// TestALogThatEndsTooEarlyIsTold: once, with the number of values there were.
 func TestALogThatEndsTooEarlyIsTold(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		for name, f := range map[string]func(t *testing.T, names []string) Damage{
@@ -83,7 +83,8 @@ func TestALogThatEndsTooEarlyIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBeyondTheEndTellsNothing: a file that stayed behind, one of an earlier version's log or of none, and one that makes no sense.
+// TestWhatIsNotBeyondTheEndTellsNothing: a file that was left behind, one from the log of an earlier version or of
+// none, and an invalid one.
 func TestWhatIsNotBeyondTheEndTellsNothing(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, reachedName)
@@ -106,7 +107,7 @@ func TestWhatIsNotBeyondTheEndTellsNothing(t *testing.T) {
 	}
 }
 
-// TestNothingIsToldOfAnEndThatHadNothing: as of an empty queue, all of whose files somebody deletes.
+// TestNothingIsToldOfAnEndThatHadNothing: an empty queue, all of whose files are deleted.
 func TestNothingIsToldOfAnEndThatHadNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -121,7 +122,7 @@ func TestNothingIsToldOfAnEndThatHadNothing(t *testing.T) {
 	assert.Empty(t, list)
 }
 
-// TestAPowerCutWithoutWaitsPromisesNothing: of what was written last, some of either may be on the disk.
+// TestAPowerCutWithoutWaitsPromisesNothing: of the last writes, any part of both files may be on the disk.
 func TestAPowerCutWithoutWaitsPromisesNothing(t *testing.T) {
 	dir := t.TempDir()
 	names := fill(t, dir, false)

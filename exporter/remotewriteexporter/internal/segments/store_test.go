@@ -26,7 +26,7 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
-// contents are all values.
+// contents returns all values.
 func contents(t testing.TB, s *Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -38,7 +38,7 @@ func contents(t testing.TB, s *Store) map[string]string {
 	return all
 }
 
-// files are the names of files in a folder.
+// files returns the names of the files in a directory.
 func files(t testing.TB, dir string) (names []string, size int64) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -54,7 +54,8 @@ func files(t testing.TB, dir string) (names []string, size int64) {
 	return names, size
 }
 
-// TestItIsAMap: whatever is done, also after it was opened again, it holds what a map would; and the files hold little more.
+// TestItIsAMap: with any operations, also after it was opened again, it contains the same as a map; and the files
+// contain little more.
 func TestItIsAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -107,7 +108,7 @@ func TestItIsAMap(t *testing.T) {
 	}
 }
 
-// TestWhatIsDeletedTakesNoRoom: files go with the last of their values, however they were written.
+// TestWhatIsDeletedTakesNoRoom: files are deleted with the last of their values, in whatever way they were written.
 func TestWhatIsDeletedTakesNoRoom(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -129,7 +130,7 @@ func TestWhatIsDeletedTakesNoRoom(t *testing.T) {
 	require.Equal(t, map[string]string{"index": "c"}, contents(t, open(t, dir)))
 }
 
-// TestWhatIsDeletedStaysSo: what says that a value is deleted is there as long as the value.
+// TestWhatIsDeletedStaysSo: the record of a deletion is kept as long as the value.
 func TestWhatIsDeletedStaysSo(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -146,7 +147,8 @@ func TestWhatIsDeletedStaysSo(t *testing.T) {
 	require.Equal(t, []string{"old"}, slices.Collect(maps.Keys(contents(t, open(t, dir)))))
 }
 
-// TestATornEndIsPassedOver: what a kill left of a record that nobody was told of is not there, wherever it was cut.
+// TestATornEndIsPassedOver: the rest of a record that was not acknowledged before a kill is ignored, wherever it was
+// cut.
 func TestATornEndIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -168,7 +170,7 @@ func TestATornEndIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestDamageCostsWhatIsDamaged: all else is there, what is lost is told, and the file stays to be looked at.
+// TestDamageCostsWhatIsDamaged: all other values can be read, losses are reported, and the file is kept for inspection.
 func TestDamageCostsWhatIsDamaged(t *testing.T) {
 	const values, size = 64, 1 << 12
 	for name, damage := range map[string]func([]byte) []byte{
@@ -193,7 +195,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, damage(b), 0o600))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000000000002"+suffix), nil, 0o600)) // it is not the last
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000000000002"+suffix), nil, 0o600)) // it is not the last file
 
 			told := int64(0)
 			s, err = Open(dir, Options{Damaged: func(d Damage) {
@@ -223,7 +225,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// TestAnEmptyFileIsDamage: unless it is the last. None is left behind by whoever starts and writes nothing.
+// TestAnEmptyFileIsDamage, unless it is the last. A process that starts and writes nothing leaves none behind.
 func TestAnEmptyFileIsDamage(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -262,7 +264,7 @@ func TestNobodyElseUsesTheFolder(t *testing.T) {
 	open(t, dir)
 }
 
-// TestFilesOfOthersAreLeftAlone: a name may happen to be a number, and is none of ours.
+// TestFilesOfOthersAreLeftAlone: other files may also have a number as their name.
 func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// makeStranger makes a folder that has the name of a file of the log, with something in it.
+// makeStranger creates a directory with the name of a file of the log, and something in it.
 func makeStranger(t *testing.T, name string) {
 	t.Helper()
 	require.NoError(t, os.Mkdir(name, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(name, "theirs"), []byte("a stranger's"), 0o600))
 }
 
-// TestAFolderWithTheNameOfAFileStopsNoStart: it gets another name, which is told, and nothing that is in it is touched. Another one of the
-// same name may come.
+// TestAFolderWithTheNameOfAFileStopsNoStart: the directory is renamed, which is reported, and its contents are not
+// touched. There may be another one of the same name later.
 func TestAFolderWithTheNameOfAFileStopsNoStart(t *testing.T) {
 	dir := t.TempDir()
 	names := fill(t, dir, true)
@@ -38,7 +38,8 @@ func TestAFolderWithTheNameOfAFileStopsNoStart(t *testing.T) {
 	assert.Len(t, contents(t, open(t, dir)), 5)
 }
 
-// TestWhatIsInThePlaceOfAFileIsNotRead: a folder, or a link to nothing. What was in the file is lost, and told.
+// TestWhatIsInThePlaceOfAFileIsNotRead: a directory, or a dangling link. The contents of the file are lost, which is
+// reported.
 func TestWhatIsInThePlaceOfAFileIsNotRead(t *testing.T) {
 	for what, put := range map[string]func(t *testing.T, name string){
 		"a folder": makeStranger,
@@ -64,7 +65,7 @@ func TestWhatIsInThePlaceOfAFileIsNotRead(t *testing.T) {
 	}
 }
 
-// TestAFolderInTheWayOfTheNextFile: somebody makes it while the log is in use.
+// TestAFolderInTheWayOfTheNextFile is created while the log is in use.
 func TestAFolderInTheWayOfTheNextFile(t *testing.T) {
 	dir := t.TempDir()
 	var list []Damage
@@ -82,7 +83,8 @@ func TestAFolderInTheWayOfTheNextFile(t *testing.T) {
 	assert.Len(t, contents(t, s), 3)
 }
 
-// TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart: the lock's, and those that are of use to the log but not needed.
+// TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart: the lock, and files that are useful to the log but not
+// necessary.
 func TestAFolderWithTheNameOfWhatIsBesideTheLogStopsNoStart(t *testing.T) {
 	for _, name := range []string{lockName, reachedName, reserveName} {
 		dir := t.TempDir()

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const fullDevice = "/dev/full" // which takes nothing
+const fullDevice = "/dev/full" // on which writes fail
 
-// TestADiskThatTakesTheLogAlone: where the log can be written, but not how far it is, that stays behind from some moment on. Nothing is told to be
-// lost, and nothing is, whenever the process is killed.
+// TestADiskThatTakesTheLogAlone: if the log can be written, but not the file with its length, that file is outdated
+// from some time on. No loss is reported, and nothing is lost, whenever the process is killed.
 func TestADiskThatTakesTheLogAlone(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		for seed := range uint64(4) {
@@ -37,7 +37,7 @@ func TestADiskThatTakesTheLogAlone(t *testing.T) {
 					require.NoError(t, err)
 				}
 				if keys := slices.Sorted(maps.Keys(want)); len(keys) > 0 && (r.IntN(5) < 2 || len(keys) > 20) {
-					key := keys[0] // as a queue does, mostly
+					key := keys[0] // mostly, like a queue
 					if r.IntN(4) == 0 {
 						key = keys[r.IntN(len(keys))]
 					}
@@ -78,7 +78,7 @@ func TestAnOldEndGoesWhereANewOneCannotBe(t *testing.T) {
 	require.NoError(t, os.Remove(names[2]))
 	var told []Damage
 	options := Options{Counted: "b", Sync: true, Damaged: func(d Damage) { told = append(told, d) }}
-	limited(t, &was, 0, func() { // no file may become larger than that
+	limited(t, &was, 0, func() { // the limit on the size of files
 		s, err := Open(dir, options)
 		require.NoError(t, err)
 		require.Len(t, told, 1)

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFileThatCannotBeReadCostsWhatIsInIt: the disk gives an error for it, as for one that has a broken sector; the other files are read.
+// TestAFileThatCannotBeReadCostsWhatIsInIt: reading it returns an error, as with a broken sector; the other files are
+// read.
 func TestAFileThatCannotBeReadCostsWhatIsInIt(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -27,7 +28,7 @@ func TestAFileThatCannotBeReadCostsWhatIsInIt(t *testing.T) {
 	name := s.name(s.segments[1].number)
 	require.NoError(t, s.Close(t.Context()))
 	require.NoError(t, os.Remove(name))
-	require.NoError(t, os.Symlink("/proc/self/mem", name)) // nothing is at its beginning
+	require.NoError(t, os.Symlink("/proc/self/mem", name)) // reading at its beginning fails
 	_, err := os.ReadFile(name)
 	require.ErrorIs(t, err, syscall.EIO)
 
@@ -43,7 +44,7 @@ func TestAFileThatCannotBeReadCostsWhatIsInIt(t *testing.T) {
 	require.NoError(t, s.Close(t.Context()))
 }
 
-// TestAFirstFileThatIsGoneIsTold: by the number of values that the last record promises.
+// TestAFirstFileThatIsGoneIsTold, by the number of values in the last record.
 func TestAFirstFileThatIsGoneIsTold(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		dir := t.TempDir()
@@ -60,7 +61,7 @@ func TestAFirstFileThatIsGoneIsTold(t *testing.T) {
 		s, err = Open(dir, opts)
 		require.NoError(t, err)
 		require.NoError(t, s.Close(t.Context()))
-		if !sync { // nobody can tell it from one that was done with
+		if !sync { // cannot be distinguished from one that was deleted
 			require.Empty(t, told)
 			continue
 		}
@@ -71,7 +72,7 @@ func TestAFirstFileThatIsGoneIsTold(t *testing.T) {
 	}
 }
 
-// TestALogOpensThoughThereIsNoRoomForAFile: what it holds can be read and deleted, which makes room.
+// TestALogOpensThoughThereIsNoRoomForAFile: its values can be read and deleted, which makes room.
 func TestALogOpensThoughThereIsNoRoomForAFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=32m,nr_inodes=7"); err != nil {
@@ -101,7 +102,7 @@ func TestALogOpensThoughThereIsNoRoomForAFile(t *testing.T) {
 		require.Len(t, contents(t, s), 12)
 		require.Error(t, s.Set(t.Context(), "b99", make([]byte, 1<<20)))
 		for i := range 12 {
-			_ = s.Delete(t.Context(), fmt.Sprintf("b%02d", i)) // the log says so when it can
+			_ = s.Delete(t.Context(), fmt.Sprintf("b%02d", i)) // recorded in the log when possible
 		}
 		require.NoError(t, s.Set(t.Context(), "b99", make([]byte, 1<<20)), "there is room")
 		require.Len(t, contents(t, s), 1)

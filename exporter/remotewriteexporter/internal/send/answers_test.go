@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// counter sums up what became of samples.
+// counter counts the results of samples.
 type counter struct {
 	nobody
 
@@ -50,13 +50,13 @@ func (c *counter) Dropped(h block.Header, _ string) {
 	c.dropped += h.Samples
 }
 
-// moody answers at random until some time, and well from then on in the formats that it knows.
+// moody responds at random until a given time, and normally from then on in the formats that it knows.
 type moody struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	until time.Time
 	knows func(h http.Header) bool
-	well  bool // it took something since
+	well  bool // it has accepted something since then
 }
 
 func (m *moody) isWell() bool {
@@ -96,7 +96,7 @@ func (m *moody) choose(of http.Header) (code int, h http.Header) {
 			return http.StatusUnsupportedMediaType, h
 		}
 		m.well = true
-		h.Set(promwrite.HeaderSamplesWritten, "1000") // all of it
+		h.Set(promwrite.HeaderSamplesWritten, "1000") // all of them
 		return http.StatusNoContent, h
 	}
 	code = moods[m.rng.IntN(len(moods))]
@@ -112,7 +112,8 @@ func (m *moody) choose(of http.Header) (code int, h http.Header) {
 	return code, h
 }
 
-// plain are formats in the place of all: decoders of zstd do not go from one test to another that has a time of its own.
+// plain are formats to use instead of all: decoders of zstd cannot move between tests with a synctest bubble of their
+// own.
 var plain = []block.Format{
 	{Version: promwrite.V2, Compression: promwrite.Identity},
 	{Version: promwrite.V2, Compression: promwrite.Snappy},
@@ -120,7 +121,7 @@ var plain = []block.Format{
 	{Version: promwrite.V1, Compression: promwrite.Snappy},
 }
 
-// requestOf is a request of 2.0 with so many samples of a series.
+// requestOf returns a request of 2.0 with the given number of samples of a series.
 func requestOf(tb testing.TB, tenant string, samples int) block.Block {
 	tb.Helper()
 	ts := writev2.TimeSeries{LabelsRefs: []uint32{1, 2}}
@@ -135,8 +136,8 @@ func requestOf(tb testing.TB, tenant string, samples int) block.Block {
 	return block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Identity, Samples: samples, RawSize: len(raw), Tenant: tenant}, body)
 }
 
-// TestWhateverIsAnsweredAllIsDoneInTheEnd: a destination may answer what it likes for some minutes. Once it answers well, everything is delivered
-// or was dropped, and each sample counts once.
+// TestWhateverIsAnsweredAllIsDoneInTheEnd: a destination may respond with anything for some minutes. Once it responds
+// normally, everything is delivered or dropped, and each sample counts once.
 func TestWhateverIsAnsweredAllIsDoneInTheEnd(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) { answerAtRandom(t, seed) })

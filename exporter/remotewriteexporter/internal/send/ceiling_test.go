@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ask sends a request of so many bytes, in halves where it has to be, to whoever takes limit. It returns how many were
-// refused.
+// ask sends a request of the given size, in halves if necessary, to a server that accepts limit bytes. It returns how
+// many were refused.
 func ask(c *ceiling, bytes, limit int) (refusals int) {
 	if raw, _ := c.limits(); raw > 0 && bytes > raw || bytes > limit {
 		if raw == 0 || bytes <= raw {
@@ -28,7 +28,8 @@ func ask(c *ceiling, bytes, limit int) (refusals int) {
 	return refusals
 }
 
-// TestCeilingComesDownAndGoesUpAgain: what was refused for a while is tried again, soon and in ever larger steps.
+// TestCeilingComesDownAndGoesUpAgain: sizes that were refused for a while are tried again, soon and in ever larger
+// steps.
 func TestCeilingComesDownAndGoesUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ceiling{longest: time.Hour}
@@ -47,7 +48,7 @@ func TestCeilingComesDownAndGoesUpAgain(t *testing.T) {
 	})
 }
 
-// TestCeilingIsTriedRarely: a limit that stays costs few refusals.
+// TestCeilingIsTriedRarely: a permanent limit causes few refusals.
 func TestCeilingIsTriedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ceiling{longest: time.Hour}
@@ -76,7 +77,7 @@ func TestCeilingIsNotTriedByRequestsFarBelow(t *testing.T) {
 	})
 }
 
-// TestRefusalsOnTheWayChangeNothing: several shards send what is too large at the same time.
+// TestRefusalsOnTheWayChangeNothing: several shards send requests that are too large at the same time.
 func TestRefusalsOnTheWayChangeNothing(t *testing.T) {
 	c := ceiling{longest: time.Hour}
 	for range 16 {

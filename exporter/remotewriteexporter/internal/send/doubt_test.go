@@ -17,11 +17,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// TestWhatIsRefusedAfterAnOutageHoldsNothingUp: the first answer of a server that is back may be that a block is bad, as when it is too old by
-// then. In a format that is not the last, that block is tried in the last, too; what comes next is not to wait for the end of that for ever.
+// TestWhatIsRefusedAfterAnOutageHoldsNothingUp: the first response of a server that is back may be that a block is bad,
+// for example too old by then. If its format is not the last one, the block is tried in the last, too; the next blocks
+// must not wait for that for ever.
 func TestWhatIsRefusedAfterAnOutageHoldsNothingUp(t *testing.T) {
 	formats, raw := all[2:], []byte("as it was encoded")
-	// Encoders and decoders are used again, and are not to belong to the bubble.
+	// Encoders and decoders are reused, and must not belong to the bubble.
 	body, err := block.Compress(nil, formats[0], raw)
 	require.NoError(t, err)
 	b := block.New(block.Header{Version: promwrite.V1, Compression: promwrite.Zstd, Samples: 1, RawSize: len(raw)}, body)

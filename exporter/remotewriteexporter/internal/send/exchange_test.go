@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// nobody is told of nothing.
+// nobody ignores all events.
 type nobody struct{}
 
 func (nobody) Requested(int, string, int, time.Duration) {}
@@ -45,14 +45,14 @@ func destinationOf(t transport) *Destination {
 	}, zap.NewNop(), nobody{})
 }
 
-// took is the answer of a destination that wrote all there is.
+// took returns the response of a destination that wrote everything.
 func took() *http.Response {
 	h := http.Header{}
 	h.Set(promwrite.HeaderSamplesWritten, "1")
 	return &http.Response{StatusCode: http.StatusNoContent, Header: h, Body: http.NoBody}
 }
 
-// An HTTP client may read a body still when it has the answer already, and when the request is over. It gets what was to be sent,
+// An HTTP client may still read a body when it has the response, and when the request is over. It gets the right data,
 // whatever is sent meanwhile.
 func TestABodyIsReadAfterTheAnswer(t *testing.T) {
 	defer handback.Poison(true)()
@@ -104,7 +104,8 @@ func TestARequestSaysItsLength(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWhatWasDeliveredBeforeTheEndIsDone: of blocks that do not travel together some may be delivered when there is no more time.
+// TestWhatWasDeliveredBeforeTheEndIsDone: of blocks that cannot be sent together, some may be delivered when the time
+// is over.
 func TestWhatWasDeliveredBeforeTheEndIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	requests := 0
@@ -116,7 +117,7 @@ func TestWhatWasDeliveredBeforeTheEndIsDone(t *testing.T) {
 		return took(), nil
 	})
 	defer d.Close()
-	d.all.timely.Store(1) // point in a request
+	d.all.timely.Store(1) // point per request
 	b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
 	lost, err := d.Send(ctx, []block.Block{b, b, b}, Times{})
 	ended := (*EndedError)(nil)
@@ -127,7 +128,7 @@ func TestWhatWasDeliveredBeforeTheEndIsDone(t *testing.T) {
 	assert.Equal(t, 2, requests)
 }
 
-// watcher is slow to hear that a destination is down.
+// watcher handles the report that a destination is down slowly.
 type watcher struct {
 	nobody
 
@@ -142,7 +143,8 @@ func (w *watcher) Down(reason error) {
 	w.last = reason
 }
 
-// TestOfTwoChangesTheLastIsToldLast: else the status would be that of a destination that is down while it is well.
+// TestOfTwoChangesTheLastIsToldLast: otherwise the status would be that of a destination that is down although it is
+// up.
 func TestOfTwoChangesTheLastIsToldLast(t *testing.T) {
 	w := &watcher{}
 	d := New(Config{Client: &http.Client{}, Formats: all[:1]}, zap.NewNop(), w)
@@ -163,7 +165,8 @@ func TestOfTwoChangesTheLastIsToldLast(t *testing.T) {
 	assert.NoError(t, w.last)
 }
 
-// TestWhoSwitchesProtocolsHoldsNobodyUp: a server that answers 101 has taken nothing, and keeps the connection open for as long as it likes.
+// TestWhoSwitchesProtocolsHoldsNobodyUp: a server that responds with 101 has accepted nothing, and may keep the
+// connection open for ever.
 func TestWhoSwitchesProtocolsHoldsNobodyUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -187,7 +190,7 @@ func TestWhoSwitchesProtocolsHoldsNobodyUp(t *testing.T) {
 				} else {
 					_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\nConnection: close\r\n"+promwrite.HeaderSamplesWritten+": 1\r\n\r\n")
 				}
-				_, _ = in.ReadByte() // until the client goes
+				_, _ = in.ReadByte() // until the client closes the connection
 			})
 		}
 	})

@@ -80,7 +80,7 @@ func TestIntervalsGrow(t *testing.T) {
 	require.Equal(t, 5*time.Second, r.interval(1<<20, false, 1), "no overflow")
 }
 
-// TestPausesOfARequestNeverShrink, though those of many requests are spread.
+// TestPausesOfARequestNeverShrink, although the pauses of many requests are spread.
 func TestPausesOfARequestNeverShrink(t *testing.T) {
 	r := Retry{InitialInterval: time.Second, MaxInterval: 5 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}
 	least, most := time.Hour, time.Duration(0)

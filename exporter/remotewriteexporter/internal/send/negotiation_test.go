@@ -22,7 +22,7 @@ var all = []block.Format{
 	{Version: promwrite.V1, Compression: promwrite.Snappy},
 }
 
-// offer tries formats with a block of a version until one is among those taken, as Send does, and returns the attempts.
+// offer tries formats with a block of a version until it is one of those in taken, like Send, and returns the attempts.
 func offer(n *negotiation, version promwrite.Version, final bool, taken ...int) (attempts []int, ok bool) {
 	var tried formatSet
 	for {
@@ -36,7 +36,7 @@ func offer(n *negotiation, version promwrite.Version, final bool, taken ...int) 
 			return attempts, true
 		}
 		if !final && n.isProven(format) {
-			return attempts, false // a 400 that is about the content
+			return attempts, false // a 400 because of the content
 		}
 		tried.add(format)
 		n.turnedDown(format, final)
@@ -53,7 +53,7 @@ func TestNegotiation(t *testing.T) {
 	n := newNegotiation(all, time.Hour)
 	f(n, promwrite.V2, true, []int{3}, []int{0, 1, 2, 3}, true)
 	f(n, promwrite.V2, true, []int{3}, []int{3}, true)
-	f(n, promwrite.V2, false, nil, []int{3}, false) // proven: what is rejected now is the content
+	f(n, promwrite.V2, false, nil, []int{3}, false) // proven: a refusal is now about the content
 	f(n, promwrite.V2, true, []int{1}, []int{3, 0, 1}, true)
 
 	n = newNegotiation(all, time.Hour)
@@ -95,7 +95,7 @@ func TestProbeAfterAWhile(t *testing.T) {
 	})
 }
 
-// TestFailuresMakeUnprovenFormatsGiveWay: a server that fails at what it does not know is not asked for it for ever.
+// TestFailuresMakeUnprovenFormatsGiveWay: a server that fails on unknown formats does not get them for ever.
 func TestFailuresMakeUnprovenFormatsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNegotiation(all, time.Hour)
@@ -125,7 +125,7 @@ func TestFailuresMakeUnprovenFormatsGiveWay(t *testing.T) {
 	})
 }
 
-// TestEarlyRefusalsOfContentAreNotRememberedLong: three blocks that a destination found bad say little about formats.
+// TestEarlyRefusalsOfContentAreNotRememberedLong: three bad blocks say little about formats.
 func TestEarlyRefusalsOfContentAreNotRememberedLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNegotiation(all, time.Hour)
@@ -138,12 +138,12 @@ func TestEarlyRefusalsOfContentAreNotRememberedLong(t *testing.T) {
 	})
 }
 
-// TestTheFormatOfAServerThatWentIsLeft: not for one refusal that the last format overrules, and not for good.
+// TestTheFormatOfAServerThatWentIsLeft: not after one refusal that the last format overrules, and not for good.
 func TestTheFormatOfAServerThatWentIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNegotiation(all, time.Hour)
 		n.accepted(0)
-		for range 10 { // two servers behind one address
+		for range 10 { // two servers with one address
 			n.overrule(0, 3)
 			n.overrule(0, 3)
 			require.Zero(t, n.wanted())
@@ -167,8 +167,8 @@ func TestTheFormatOfAServerThatWentIsLeft(t *testing.T) {
 	})
 }
 
-// TestAFormatThatFailsForLongIsNoLongerProven: another server may have taken the place of the one that took it. Where it was an outage, no
-// more than one block is sent in a lesser format.
+// TestAFormatThatFailsForLongIsNoLongerProven: another server may have replaced the one that accepted it. If it was an
+// outage, at most one block is sent in a lesser format.
 func TestAFormatThatFailsForLongIsNoLongerProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNegotiation(all, time.Hour)
@@ -203,7 +203,7 @@ func TestAFormatThatFailsForLongIsNoLongerProven(t *testing.T) {
 		}
 		require.LessOrEqual(t, lesser, 1)
 
-		// Another server, which fails at all but the last.
+		// Another server, which fails on all formats except the last.
 		for began := time.Now(); time.Since(began) < longFailing; time.Sleep(10 * time.Second) {
 			require.Zero(t, ask(3))
 		}
@@ -212,7 +212,7 @@ func TestAFormatThatFailsForLongIsNoLongerProven(t *testing.T) {
 			require.Less(t, asked, 20)
 			time.Sleep(10 * time.Second)
 		}
-		for n.wanted() == 0 { // it is tried at once whether it was an outage
+		for n.wanted() == 0 { // it is tried immediately whether it was an outage
 			require.NotEqual(t, 3, ask(3))
 		}
 		for range 5 {

@@ -21,10 +21,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// noCertificate is what nginx answers a client whose certificate has expired, or who has none.
+// noCertificate is the response of nginx to a client whose certificate has expired, or that has none.
 const noCertificate = "<html>\r\n<head><title>400 No required SSL certificate was sent</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n</body>\r\n</html>\r\n"
 
-// behindProxy is a destination of which a web page refuses requests as long as a function says so of them.
+// behindProxy returns a destination behind a proxy that refuses requests with a web page while a function says so.
 func behindProxy(count *counter, tenants Tenants, formats []block.Format, refuses func(r *http.Request, samples int) bool) *Destination {
 	return New(Config{
 		URL: "http://there.test/", Formats: formats, Timeout: time.Minute, Reprobe: time.Hour, Tenants: tenants,
@@ -45,7 +45,7 @@ func behindProxy(count *counter, tenants Tenants, formats []block.Format, refuse
 	}, zap.NewNop(), count)
 }
 
-// sendAllOf sends blocks as a sender does, and returns what is lost.
+// sendAllOf sends blocks like a sender, and returns what is lost.
 func sendAllOf(t *testing.T, d *Destination, blocks ...block.Block) (all []error) {
 	t.Helper()
 	for len(blocks) > 0 {
@@ -61,8 +61,8 @@ func sendAllOf(t *testing.T, d *Destination, blocks ...block.Block) (all []error
 	return all
 }
 
-// TestAProxysPageLosesNothing: what a proxy refuses for some minutes with a page, because a certificate has expired for example, is sent then,
-// whether the destination took anything before or not.
+// TestAProxysPageLosesNothing: data that a proxy refuses for some minutes with a page, for example because a
+// certificate has expired, is sent later, whether the destination accepted anything before or not.
 func TestAProxysPageLosesNothing(t *testing.T) {
 	for _, tenant := range []string{"", "a"} {
 		for _, formats := range [][]block.Format{plain, plain[:1], plain[2:]} {
@@ -97,8 +97,8 @@ func TestAProxysPageLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAPageAboutContentHoldsUpTheFirstOnly: some servers write pages for what is wrong with a request. The first of these is given up after some
-// minutes; once others are taken then, those that follow are lost at once, as the answer says.
+// TestAPageAboutContentHoldsUpTheFirstOnly: some servers respond with pages to invalid requests. The first of these is
+// given up after some minutes; once others are accepted, the following ones are lost immediately, as the response says.
 func TestAPageAboutContentHoldsUpTheFirstOnly(t *testing.T) {
 	for _, tenant := range []string{"", "a"} {
 		synctest.Test(t, func(t *testing.T) {

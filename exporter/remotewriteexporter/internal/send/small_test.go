@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// proxied is a destination behind a proxy that may refuse some requests as too large, by their first byte.
+// proxied is a destination behind a proxy that may refuse requests as too large, by their first byte.
 type proxied struct {
 	*Destination
 
@@ -30,7 +30,7 @@ type proxied struct {
 	requests map[byte]int
 }
 
-// refuses says what is refused from now on.
+// refuses sets what is refused from now on.
 func (p *proxied) refuses(what func(first byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *proxied) sendsAllTheTime(t *testing.T, tenant string, first byte) (end 
 func everything(byte) bool { return true }
 func nothing(byte) bool    { return false }
 
-// TestAProxyThatFindsEverythingTooLargeForAWhileCostsNothing: if it took as much before.
+// TestAProxyThatFindsEverythingTooLargeForAWhileCostsNothing, if it accepted requests of that size before.
 func TestAProxyThatFindsEverythingTooLargeForAWhileCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProxied(t, nil)
@@ -111,13 +111,13 @@ func TestAProxyThatFindsEverythingTooLargeForAWhileCostsNothing(t *testing.T) {
 		began := time.Now()
 		require.True(t, p.send(t, 'b'))
 		assert.Less(t, time.Since(began), 5*time.Minute)
-		assert.Less(t, p.requests['b'], 30) // how many there are is by chance: pauses are spread
+		assert.Less(t, p.requests['b'], 30) // the number varies because pauses are spread
 		raw, wire := p.Largest()
 		assert.Zero(t, raw+wire)
 	})
 }
 
-// TestAProxyThatStaysLikeThatIsNotWaitedForLong: not once what it took before is long ago.
+// TestAProxyThatStaysLikeThatIsNotWaitedForLong: not when the last accepted request is long ago.
 func TestAProxyThatStaysLikeThatIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProxied(t, nil)
@@ -136,8 +136,8 @@ func TestAProxyThatStaysLikeThatIsNotWaitedForLong(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedForItsContentHoldsUpLittle: five minutes where nothing else is sent meanwhile, half a minute where others are taken, and nothing
-// once that is known.
+// TestWhatIsRefusedForItsContentHoldsUpLittle: five minutes if nothing else is sent meanwhile, half a minute if others
+// are accepted, and nothing once that is known.
 func TestWhatIsRefusedForItsContentHoldsUpLittle(t *testing.T) {
 	for name, others := range map[string]bool{"alone": false, "others are taken": true} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestSmallRequestsAreRepeatedNoLongerThanOthers(t *testing.T) {
 	})
 }
 
-// TestATenantWhoseRequestsAreTooLargeIsNotWaitedForWhileOthersAreServed: and is, while none is.
+// TestATenantWhoseRequestsAreTooLargeIsNotWaitedForWhileOthersAreServed: it is waited for while none is.
 func TestATenantWhoseRequestsAreTooLargeIsNotWaitedForWhileOthersAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProxied(t, func(c *Config) { c.Tenants = headers{} })
@@ -198,7 +198,8 @@ func TestATenantWhoseRequestsAreTooLargeIsNotWaitedForWhileOthersAreServed(t *te
 	})
 }
 
-// TestARefusalIsForgottenWithItsData: what was refused may be dropped in the queue, and nothing come for a while. What comes then is sent.
+// TestARefusalIsForgottenWithItsData: refused data may be dropped in the queue, and there may be no data for a while.
+// Later data is sent.
 func TestARefusalIsForgottenWithItsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails, requests := true, 0
@@ -229,7 +230,8 @@ func TestARefusalIsForgottenWithItsData(t *testing.T) {
 	})
 }
 
-// TestARefusalIsOfWhatWasThere: what a tenant brings after it was refused has its own time, though what was refused was dropped meanwhile.
+// TestARefusalIsOfWhatWasThere: data that a tenant sends after a refusal has its own time limit, even if the refused
+// data was dropped meanwhile.
 func TestARefusalIsOfWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
@@ -265,7 +267,8 @@ func TestARefusalIsOfWhatWasThere(t *testing.T) {
 	})
 }
 
-// TestEachRequestHasItsTime: of blocks that do not travel together the second is given up so long after its own first attempt.
+// TestEachRequestHasItsTime: of blocks that cannot be sent together, the time limit of the second begins with its own
+// first attempt.
 func TestEachRequestHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -280,7 +283,7 @@ func TestEachRequestHasItsTime(t *testing.T) {
 			})},
 		}, zap.NewNop(), nobody{})
 		defer d.Close()
-		d.all.timely.Store(1) // point in a request
+		d.all.timely.Store(1) // point per request
 		b := block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd, Samples: 1, RawSize: 200}, make([]byte, 100))
 		lost, err := d.Send(t.Context(), []block.Block{b, b, b}, Times{})
 		require.NoError(t, err)
