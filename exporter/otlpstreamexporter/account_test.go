@@ -22,8 +22,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// moody does to each request something else: acknowledges it now, later, twice or never, refuses it for good or for
-// now, asks to be left alone, or breaks the stream.
+// moody handles each request at random: it acknowledges it now, later, twice or never, refuses it permanently or for
+// now, asks for a pause, or breaks the stream.
 func moody(p *peer) error {
 	for {
 		r, err := p.recv()
@@ -56,8 +56,8 @@ func moody(p *peer) error {
 	}
 }
 
-// page reads all metrics at once, as a scrape does, and adds up what is counted as received and what became of it, by
-// destination.
+// page reads all metrics at once, like a scrape, and returns the difference between received items and their results,
+// by destination.
 func page(t *testing.T, tel *componenttest.Telemetry) (difference map[string]int64) {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, tel.Reader.Collect(context.Background(), &all))
@@ -115,7 +115,7 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 				}
 			})
 		}
-		// The moments: while data comes, while it is sent, while all is shut down.
+		// The times: while data is added, while it is sent, while everything shuts down.
 		over := make(chan struct{})
 		var watching sync.WaitGroup
 		watching.Go(func() {
@@ -147,12 +147,12 @@ func TestAccountsAddUpAtAnyMomentUnderRandomFaults(t *testing.T) {
 		for _, d := range e.dests {
 			eventually(t, func() bool {
 				if e.ConsumeTraces(context.Background(), spans("more", 1)) == nil {
-					taken.Add(1) // in case all the others were unlucky
+					taken.Add(1) // in case all others failed
 				}
 				return d.account.Balance().Acked > 0
 			}, "something is delivered to "+d.name)
 		}
-		close(scraped) // with the exporter, its metrics go
+		close(scraped) // the metrics end with the exporter
 		scraping.Wait()
 		require.Positive(t, pages)
 		require.NoError(t, e.Shutdown(context.Background()))

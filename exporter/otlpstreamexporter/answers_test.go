@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// mute never answers.
+// mute never responds.
 func mute(p *peer) error {
 	for {
 		if _, err := p.recv(); err != nil {
@@ -34,7 +34,7 @@ func mute(p *peer) error {
 	}
 }
 
-// answering answers everything the same way, and after n answers with success.
+// answering responds to everything in the same way, and with success after n responses.
 func answering(code otlpstream.ResultCode, n int) func(*peer) error {
 	return func(p *peer) error {
 		for i := 0; ; i++ {
@@ -80,7 +80,7 @@ func TestAnswersMayComeInAnyOrder(t *testing.T) {
 func TestExhaustedRetriesAreCounted(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: answering(otlpstream.FailedRetryable, 0)}, kind)
-		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is enough for several attempts
+		for limit := 100 * time.Millisecond; ; limit *= 2 { // until it is long enough for several attempts
 			require.Less(t, limit, patience)
 			before := len(s.seen())
 			e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = limit })
@@ -105,7 +105,7 @@ func TestWithoutAServerRetriesEndToo(t *testing.T) {
 	})
 }
 
-// forgets answers all requests but the first few times that it sees the fourth batch.
+// forgets responds to all requests except the fourth batch the first few times.
 func forgets(times int) func(*peer) error {
 	var forgotten atomic.Int64
 	return func(p *peer) error {
@@ -169,7 +169,7 @@ func TestUnansweredRequestsThatMayNotBeSentAgainAreDroppedAndCounted(t *testing.
 	}
 }
 
-// A late answer is an answer: what it is about is not sent a third time.
+// A late response counts: its request is not sent a third time.
 func TestAnAnswerThatIsLateCounts(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		blocked := make(chan struct{})
@@ -200,7 +200,7 @@ func TestAnAnswerThatIsLateCounts(t *testing.T) {
 	})
 }
 
-// A receiver whose pipeline is blocked says that it is at work, for as long as it takes.
+// A receiver whose pipeline is blocked reports that it is working, as long as necessary.
 func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		notices, finish := make(chan struct{}), make(chan struct{})
@@ -220,7 +220,7 @@ func TestAServerThatIsAtWorkIsWaitedFor(t *testing.T) {
 			}
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Retry.MaxElapsedTime = time.Minute })
-		e.export(0, 3) // two of which the server does not get to read
+		e.export(0, 3) // the server does not read two of them
 		eventually(t, func() bool { return len(s.seen()) == 1 && e.balanced().Pending == 3 }, "the pipeline has it")
 		heard := func() time.Time {
 			slot := e.dest.lanes.common.slots[0]

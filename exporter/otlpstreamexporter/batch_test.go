@@ -96,7 +96,7 @@ func TestConfigurationsOfOtherExportersLoad(t *testing.T) {
 	}
 }
 
-// Who sends with `wait_for_result` knows what became of the data, as with other exporters.
+// Callers with `wait_for_result` get the result of their data, as with other exporters.
 func TestWhoWaitsForTheResultHearsIt(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: func(p *peer) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepless reports whether a moment has a monotonic reading. What lies between two that have one is right whatever the
-// wall clock is set to meanwhile; between others it is as long as the clock was moved.
+// stepless reports whether a time has a monotonic reading. The duration between two such times is correct even if the
+// wall clock is set meanwhile; otherwise it includes the change.
 func stepless(moment time.Time) bool { return strings.Contains(moment.String(), " m=") }
 
-// TestStepsOfTheClockAreNotSeen looks at every moment that is kept: of requests and streams.
+// TestStepsOfTheClockAreNotSeen checks every stored time of requests and streams.
 func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		over := make(chan struct{})
@@ -24,7 +24,7 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 			for {
 				r, err := p.recv()
 				if err != nil {
-					<-over // for the exporter to wait for the end
+					<-over // so that the exporter waits for the end
 					return eof(err)
 				}
 				if r.name == batch(0) || r.name == batch(3) {

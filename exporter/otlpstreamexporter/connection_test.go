@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// forgetful carries connections, and swallows all that comes on the first of them once it has forgotten that one.
+// forgetful forwards connections, and swallows everything on the first one after forgot was set.
 type forgetful struct {
 	addr    string
 	dialled atomic.Int64
@@ -70,7 +70,7 @@ func (f *forgetful) carry(to io.WriteCloser, from io.Reader, first bool) {
 	}
 }
 
-// The kernel finds nothing wrong with a connection whose bytes are confirmed and thrown away.
+// The kernel sees nothing wrong with a connection whose bytes are acknowledged and discarded.
 func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
 	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAConnectionThatIsForgottenIsDialledAnew(t *testing.T) {
 	}
 }
 
-// A stream on which the server is silent is no reason to leave a connection on which another hears answers.
+// A stream without responses is no reason to give up a connection on which another one gets responses.
 func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	release := make(chan struct{})
 	s := run(t, &testServer{stream: func(p *peer) error {
@@ -121,8 +121,8 @@ func TestAConnectionOnWhichAnythingIsHeardStays(t *testing.T) {
 	require.Equal(t, int64(1), f.dialled.Load())
 }
 
-// A connection that leads to several addresses is dialled anew when one of them is silent, however much is heard from the others:
-// each stream in turn would be opened there.
+// A connection with several addresses is established anew when one of them is silent, however many responses come from
+// the others: otherwise each new stream might be opened there.
 func TestAnAddressThatIsForgottenIsDialledAnewBesideOthers(t *testing.T) {
 	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {

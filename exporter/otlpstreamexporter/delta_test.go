@@ -22,7 +22,7 @@ func TestAStreamKeepsWhatBothEndsKeep(t *testing.T) {
 	f(otlpstream.Metrics, 10, otlpstream.Keep{Window: 1 << 14, History: 20}, all, otlpstream.Keep{Window: 1 << 14, History: 10})
 	f(otlpstream.Metrics, 30, otlpstream.Keep{Window: 1 << 14, History: 20}, all, otlpstream.Keep{Window: 1 << 14, History: 20})
 	f(otlpstream.Metrics, 0, otlpstream.Keep{History: 20}, all, otlpstream.Keep{})
-	f(otlpstream.Metrics, 30, otlpstream.Keep{History: 20}, all&^otlpstream.CapDelta, otlpstream.Keep{}) // a server of before deltas
+	f(otlpstream.Metrics, 30, otlpstream.Keep{History: 20}, all&^otlpstream.CapDelta, otlpstream.Keep{}) // a server without deltas
 	f(otlpstream.Logs, 30, otlpstream.Keep{Window: 1 << 14, History: 20}, all, otlpstream.Keep{Window: 1 << 14})
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// several makes of a configuration one with these destinations, named a, b, c and so on.
+// several configures these destinations, named a, b, c and so on.
 func several(addrs ...string) func(*Config) {
 	return func(cfg *Config) {
 		for i, addr := range addrs {
@@ -43,7 +43,7 @@ func TestDestinationsDoNotHoldUpEachOther(t *testing.T) {
 				if err != nil {
 					return eof(err)
 				}
-				time.Sleep(100 * time.Microsecond) // it takes its time
+				time.Sleep(100 * time.Microsecond) // a slow server
 				p.ack(r.id)
 			}
 		}}, kind)
@@ -86,7 +86,7 @@ func TestWhatNoDestinationTakesIsTheCallers(t *testing.T) {
 	}
 }
 
-// large makes a batch of about so many bytes that does not compress.
+// large returns a batch of about the given size that does not compress.
 func large(name string, size int) ptrace.Traces {
 	noise := make([]byte, size)
 	for i := range noise {
@@ -97,7 +97,7 @@ func large(name string, size int) ptrace.Traces {
 	return td
 }
 
-// backlog is the memory that waiting requests take with so many destinations that are away.
+// backlog returns the memory that waiting requests take with the given number of unreachable destinations.
 func backlog(t *testing.T, kind string, destinations int) int64 {
 	const n, size = 400, 50_000
 	addrs := make([]string, destinations)
@@ -107,7 +107,7 @@ func backlog(t *testing.T, kind string, destinations int) int64 {
 	heap := func() int64 {
 		var stats runtime.MemStats
 		runtime.GC()
-		runtime.GC() // the second frees what pools gave up in the first
+		runtime.GC() // the second frees what pools discarded in the first
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc + stats.StackInuse)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// disk is a storage extension, its client and the host that has it.
+// disk is a storage extension, its client and its host.
 type disk struct {
 	mu   sync.Mutex
 	data map[string][]byte
@@ -166,7 +166,8 @@ func startOnDisk(t *testing.T, addr string, d *disks) *testExporter {
 	return startExporter(t, exportertest.NewNopSettings(metadata.Type), d, testConfig(transport.GRPC, addr, onDisk, impatient))
 }
 
-// A queue on disk is known by the name of its destination. What is in it is delivered even if that is not configured any more.
+// A queue on disk is identified by the name of its destination. Its data is delivered even if that is no longer
+// configured.
 func TestAQueueOnDiskSurvivesAChangeOfDestinations(t *testing.T) {
 	const n = 10
 	for name, change := range map[string]struct {

@@ -22,9 +22,9 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// BenchmarkDelivery is the time for one batch of 100 spans from the exporter to a server and its acknowledgement back,
-// as unary requests one after another, as unary requests of which ten are in progress, and streamed. The network between
-// them delays what passes by half the round trip in each direction.
+// BenchmarkDelivery measures one batch of 100 spans from the exporter to a server and its acknowledgement back, as
+// unary requests one after another, as unary requests of which ten are in progress, and streamed. The network between
+// them delays data by half the round trip in each direction.
 func BenchmarkDelivery(b *testing.B) {
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()

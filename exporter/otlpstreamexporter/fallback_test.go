@@ -36,12 +36,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// choosy is an OTLP server without streams that takes some compressions only.
+// choosy is an OTLP server without streams that accepts only some compressions.
 type choosy struct {
 	addr  string
 	takes []string
-	// refusal is what it says to others.
-	refusal int // an HTTP status; over gRPC, the code of the same meaning
+	// refusal is its response to the others.
+	refusal int // an HTTP status; over gRPC, the corresponding code
 
 	mu    sync.Mutex
 	asked []string // compressions, in the order of requests
@@ -95,7 +95,7 @@ func startChoosy(t *testing.T, kind string, s *choosy) *choosy {
 	return s
 }
 
-// nameOfAny is what a request of traces is called, or what it is a request of.
+// nameOfAny returns the name of a request of traces, or the signal of another one.
 func nameOfAny(tb testing.TB, signal otlpstream.Signal, data []byte) string {
 	if signal == otlpstream.Traces {
 		return nameOf(tb, data)
@@ -128,7 +128,7 @@ func (s *choosy) seen() (asked, names []string) {
 	return slices.Clone(s.asked), slices.Clone(s.names)
 }
 
-// sniffer records what calls are compressed with, which servers do not tell their handlers.
+// sniffer records the compressions of calls, which servers do not pass to their handlers.
 type sniffer struct{}
 
 func (s sniffer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
@@ -191,7 +191,8 @@ func TestACompressionThatTheServerTakesIsFoundAndRemembered(t *testing.T) {
 	}
 }
 
-// OTLP asks servers to know gzip and no other compression, for each signal: none is lost to a server of that kind, over any transport.
+// OTLP requires servers to support gzip and no other compression, for each signal: nothing is lost with such a server,
+// over any transport.
 func TestEachSignalIsSentToAServerThatKnowsOnlyGzip(t *testing.T) {
 	md, ld := pmetric.NewMetrics(), plog.NewLogs()
 	md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)
@@ -267,7 +268,7 @@ func TestARequestThatIsMalformedIsNotSentAgainWhereItsCompressionIsKnown(t *test
 	})
 }
 
-// What a proxy makes of a server that dies says nothing about the request that was in progress.
+// The response of a proxy after a server died says nothing about the request that was in progress.
 func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
 	breaks := 2 * strikesOut // more often than a request may break a stream
 	s := run(t, &testServer{stream: func(p *peer) error {
@@ -288,7 +289,7 @@ func TestAProxyThatBreaksStreamsCountsAgainstNoRequest(t *testing.T) {
 	require.Equal(t, breaks+1, streams)
 }
 
-// grpc-go's own words are what the transport goes by: they come from the library here.
+// The transport recognizes grpc-go's messages: here they come from the library itself.
 func TestAResetIsWhatTheLibrarySaysOfIt(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)

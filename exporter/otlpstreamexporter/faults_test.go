@@ -20,26 +20,26 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// proxy stands between the exporter and a server and is as bad a network as a test wants.
+// proxy is between the exporter and a server, and behaves like a bad network.
 type proxy struct {
 	addr     string
 	target   string
 	listener net.Listener
-	// delay is how long bytes are on their way, in each direction.
+	// delay is the latency in each direction.
 	delay time.Duration
-	// rate is how many bytes a second pass from all clients together; 0 is all.
+	// rate limits the bytes per second of all clients together; 0 means unlimited.
 	rate int
-	// cutAfter returns after how many bytes from the client a connection is cut; 0 is never.
+	// cutAfter returns the number of bytes from the client after which a connection is cut; 0 means never.
 	cutAfter func() int64
 	// pick returns the server of the next connection, instead of target.
 	pick func() string
-	// hole swallows everything while it is set, and keeps connections open.
+	// hole swallows everything while it is set, without closing connections.
 	hole atomic.Bool
-	// stall holds up everything, in both directions, while it is locked.
+	// stall blocks everything, in both directions, while it is locked.
 	stall sync.RWMutex
 
 	mu      sync.Mutex
-	free    time.Time // when what a slow network has to carry is through
+	free    time.Time // when a slow network has sent everything so far
 	conns   map[net.Conn]struct{}
 	cuts    int
 	running sync.WaitGroup
@@ -101,7 +101,7 @@ type chunk struct {
 	data []byte
 }
 
-// due is when so many bytes are through. A slow network has one queue for all connections.
+// due returns when the given number of bytes has been sent. A slow network has one queue for all connections.
 func (p *proxy) due(n, rate int) time.Time {
 	now := time.Now()
 	if rate == 0 {
@@ -116,7 +116,8 @@ func (p *proxy) due(n, rate int) time.Time {
 	return p.free.Add(p.delay)
 }
 
-// carry moves bytes one way. Reading goes on while bytes are on their way, so a delay costs no throughput.
+// carry copies bytes in one direction. It continues to read during the delay, so a delay does not reduce the
+// throughput.
 func (p *proxy) carry(dst io.Writer, src io.Reader, rate int, limit int64, hangUp func()) {
 	defer hangUp()
 	chunks := make(chan chunk, 4096)
@@ -148,7 +149,7 @@ func (p *proxy) carry(dst io.Writer, src io.Reader, rate int, limit int64, hangU
 	}
 }
 
-// pass lets bytes out of the network.
+// pass writes bytes to their destination.
 func (p *proxy) pass(dst io.Writer, data []byte) error {
 	p.stall.RLock()
 	defer p.stall.RUnlock()
@@ -159,7 +160,7 @@ func (p *proxy) pass(dst io.Writer, data []byte) error {
 	return err
 }
 
-// cut hangs up on everyone.
+// cut closes all connections.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ func TestCutAtRandomBytesLosesNothing(t *testing.T) {
 			}
 		})
 		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
-			cfg.Mode = server.Stream // a handshake that is cut must not look like an old server
+			cfg.Mode = server.Stream // an interrupted handshake must not look like an old server
 			cfg.InFlight.Requests = window
 			cfg.Streams = 2
 		})
@@ -228,7 +229,7 @@ func TestServerRestartsLoseNothing(t *testing.T) {
 func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
-		t.Parallel() // gRPC takes ten seconds at least
+		t.Parallel() // gRPC takes at least ten seconds
 		s := run(t, &testServer{stream: echo}, kind)
 		p := newProxy(t, s.addr)
 		e := newTestExporter(t, kind, p.addr, func(cfg *Config) {
@@ -252,7 +253,7 @@ func TestABlackHoleIsFoundOutAndNothingIsLost(t *testing.T) {
 
 func TestAStreamThatIsStuckIsReplaced(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
-		// The first stream is never read from, so what is sent on it blocks once all buffers are full.
+		// The first stream is never read, so sending on it blocks once all buffers are full.
 		release := make(chan struct{})
 		s := run(t, &testServer{stream: func(p *peer) error {
 			if p.number == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// FuzzAnswers is what a server may answer to three requests: each piece of the input is a message over gRPC, and a frame
-// over WebSocket. Whatever it says, everything is accounted for, once, and the exporter comes to its end.
+// FuzzAnswers responds to three requests: each piece of the input is a message over gRPC, and a frame over WebSocket.
+// With any response, everything is accounted for, once, and the exporter ends.
 func FuzzAnswers(f *testing.F) {
 	piece := func(responses ...otlpstream.Response) (input []byte) {
 		for _, r := range responses {

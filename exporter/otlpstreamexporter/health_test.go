@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/server"
 )
 
-// statuses is a host that remembers what is reported to it.
+// statuses is a host that records the reported statuses.
 type statuses struct {
 	component.Host
 

@@ -24,8 +24,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// patience is how long a test waits for what it knows will happen. Nothing takes that long, except where the machine has
-// other things to do.
+// patience is how long a test waits for something that has to happen. Nothing takes that long, unless the machine is
+// busy.
 const patience = time.Minute
 
 // bothTransports runs a test over gRPC and over WebSocket.
@@ -35,15 +35,15 @@ func bothTransports(t *testing.T, f func(t *testing.T, kind string)) {
 	}
 }
 
-// allTransports runs a test of unary requests over gRPC, as OTLP/HTTP beside WebSocket, and as OTLP/HTTP alone.
+// allTransports runs a test of unary requests over gRPC, as OTLP/HTTP in addition to WebSocket, and as OTLP/HTTP alone.
 func allTransports(t *testing.T, f func(t *testing.T, kind string)) {
 	for _, kind := range []string{transport.GRPC, transport.WebSocket, transport.HTTP} {
 		t.Run(kind, func(t *testing.T) { f(t, kind) })
 	}
 }
 
-// testConfig gives up on nothing and closes no stream by the clock: a slow machine is as good as a fast one. A test of a
-// limit of time sets that one.
+// testConfig has no time limits that lose data or close streams, so that slow machines do not matter. A test of a time
+// limit sets that limit.
 func testConfig(kind, addr string, change ...func(*Config)) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = addr
@@ -62,7 +62,7 @@ func testConfig(kind, addr string, change ...func(*Config)) *Config {
 	return cfg
 }
 
-// testExporter is an exporter of traces that is running. dest is its first destination.
+// testExporter is a running exporter of traces. dest is its first destination.
 type testExporter struct {
 	*tracesExporter
 
@@ -90,7 +90,7 @@ func startExporter(tb testing.TB, set exporter.Settings, host component.Host, cf
 	return t
 }
 
-// balanced asserts that every item is in exactly one place, and returns the account.
+// balanced asserts that every item is in exactly one place, and returns the balance.
 func balanced(tb testing.TB, d *destination) account.Balance {
 	b := d.account.Balance()
 	sum := b.Queued + b.Pending + b.Acked
@@ -115,7 +115,7 @@ func spans(name string, n int) ptrace.Traces {
 	return td
 }
 
-// export queues batches of one span each, named by number from first on, however long the queue is full.
+// export queues batches of one span each, named by number from first on, retrying while the queue is full.
 func (e *testExporter) export(first, n int) {
 	for i := first; i < first+n; i++ {
 		eventually(e.tb, func() bool { return e.ConsumeTraces(context.Background(), spans(batch(i), 1)) == nil }, "there is room")
@@ -124,7 +124,7 @@ func (e *testExporter) export(first, n int) {
 
 func batch(i int) string { return fmt.Sprintf("batch-%d", i) }
 
-// settled waits until nothing is queued or pending, for as long as requests come to their end, and returns the account.
+// settled waits until nothing is queued or pending, as long as requests end, and returns the balance.
 func settled(tb testing.TB, d *destination) account.Balance {
 	ended := func(b account.Balance) int64 { return b.Received - b.Queued - b.Pending }
 	for {
@@ -138,10 +138,10 @@ func settled(tb testing.TB, d *destination) account.Balance {
 
 func (e *testExporter) settled() account.Balance { return settled(e.tb, e.dest) }
 
-// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
+// eventually waits for a condition. It is checked on the test's goroutine, so that it may end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		late := time.Since(begun) > patience // before the last attempt, however long the process was paused
 		if f() {
 			return
 		}
@@ -149,7 +149,7 @@ func eventually(tb testing.TB, f func() bool, message string) {
 	}
 }
 
-// expire has the exporter look for what is overdue as it will after so much time.
+// expire makes the exporter look for overdue requests as if the given time had passed.
 func (e *testExporter) expire(after time.Duration) {
 	for _, s := range e.dest.lanes.all() {
 		s.expire(time.Now().Add(after))
@@ -160,7 +160,7 @@ func noQueue(cfg *Config) { cfg.Queue = configoptional.None[QueueConfig]() }
 
 func impatient(cfg *Config) { cfg.Shutdown.WaitForAcks = false }
 
-// testRequest is a batch of one span as it is queued.
+// testRequest returns a batch of one span as it is queued.
 func testRequest(tb testing.TB, name string) []byte {
 	data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(spans(name, 1))
 	require.NoError(tb, err)

@@ -32,7 +32,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
 )
 
-// plainServer is an OTLP server as others have it: it takes any path, and answers as it is told.
+// plainServer is a common OTLP server: it accepts any path, and responds as configured.
 type plainServer struct {
 	*httptest.Server
 
@@ -134,7 +134,7 @@ func TestWhatAPlainServerRefusesIsCounted(t *testing.T) {
 	require.Equal(t, int64(1), e.settled().Dropped[account.Rejected])
 }
 
-// A page to log in at, which a proxy shows or leads to, has taken nothing of what was sent.
+// A login page that a proxy responds with or redirects to has accepted no data.
 func TestAPageOfAProxyHasTakenNothing(t *testing.T) {
 	for _, kind := range []string{transport.HTTP, transport.WebSocket} {
 		s := startPlain(t, func(n int64, w http.ResponseWriter) {
@@ -200,7 +200,7 @@ func (signer) RoundTripper(base http.RoundTripper) (http.RoundTripper, error) {
 
 type signersHost struct{ component.Host }
 
-// GetExtensions has a signer.
+// GetExtensions returns a signer.
 func (signersHost) GetExtensions() map[component.ID]component.Component {
 	return map[component.ID]component.Component{component.MustNewID("signer"): signer{}}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/metadata"
 )
 
-// A proxy ends a stream that it has heard nothing on for a while.
+// A proxy ends a stream on which it has seen no data for a while.
 func TestTheEndOfAnIdleStreamIsNoAlarm(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: func(p *peer) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// watcher is an extension, and a host that has it.
+// watcher is an extension, and its host.
 type watcher struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -68,7 +68,7 @@ func TestInspection(t *testing.T) {
 	})
 }
 
-// Who looks because nothing arrives is told what is wrong, for how long, and that data is refused for it.
+// If nothing arrives, the snapshot shows what is wrong, since when, and that data is refused because of it.
 func TestInspectionOfADestinationThatIsAway(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const room = 5

@@ -21,8 +21,8 @@ func TestPingsAreAskedUnlessToldOtherwise(t *testing.T) {
 	require.Equal(t, 10*time.Second, k.Get().Timeout)
 }
 
-// gRPC's own server with its defaults, at work on a request for a minute: a connection on which it is asked more often than it
-// bears would be ended, and the request be sent again. It takes a minute, so it is run when asked for.
+// gRPC's server with its defaults handles a request for a minute: it would end a connection with too many pings, and
+// the request would be sent again. The test takes a minute, so it runs only on request.
 func TestAServerOfGRPCsDefaultsIsNotOffended(t *testing.T) {
 	const variable = "GODWIT_LONG"
 	if os.Getenv(variable) == "" {

@@ -92,7 +92,7 @@ func TestAValueThatNoHeaderCanHaveIsRefused(t *testing.T) {
 	})
 }
 
-// Lanes come and go while their streams are lost, and nothing is.
+// Lanes are created and closed while their streams are lost, and no data is.
 func TestOriginsComeAndGo(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: func(p *peer) error {
@@ -119,7 +119,7 @@ func TestOriginsComeAndGo(t *testing.T) {
 	})
 }
 
-// A server that never ends its half of a stream does not keep those of clients that are gone for ever.
+// A server that never ends its side of a stream does not keep the streams of clients that are gone for ever.
 func TestStreamsOfAnOriginThatIsGoneAreCutOff(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: func(p *peer) error {
@@ -130,7 +130,7 @@ func TestStreamsOfAnOriginThatIsGoneAreCutOff(t *testing.T) {
 			return p.ctx.Err()
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, byTenant(1), func(cfg *Config) { cfg.Mode = server.Stream })
-		for i, tenant := range []string{"a", "b"} { // which takes its place
+		for i, tenant := range []string{"a", "b"} { // the second one replaces the first
 			ctx, _ := originNamed(tenant)
 			require.NoError(t, e.ConsumeTraces(ctx, spans(batch(i), 1)))
 			e.settled()

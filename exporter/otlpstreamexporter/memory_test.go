@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What is used again too early would arrive as something else.
+// Memory that is reused too early would arrive as something else.
 func TestPayloadsStayTheirOwnThroughBreaks(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n = 300
@@ -28,7 +28,7 @@ func TestPayloadsStayTheirOwnThroughBreaks(t *testing.T) {
 					return status.Error(codes.Unavailable, "gone")
 				}
 				p.ack(r.id)
-				p.ack(r.id + 1) // which may be on its way
+				p.ack(r.id + 1) // may be in transit
 			}
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Client.Compression = "none"; cfg.Streams = 3 })

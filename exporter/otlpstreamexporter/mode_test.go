@@ -80,7 +80,7 @@ func TestUnaryStatusesDecide(t *testing.T) {
 	})
 }
 
-// A token that has expired is renewed some time. One that a client has sent is that client's affair.
+// An expired token will be renewed. A token from a client is the client's responsibility.
 func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
 	allTransports(t, func(t *testing.T, kind string) {
 		var calls atomic.Int64
@@ -100,7 +100,7 @@ func TestUnaryRequestsOutliveAnExpiredToken(t *testing.T) {
 }
 
 func TestAMixOfOldAndNewServersBehindABalancerLosesNothing(t *testing.T) {
-	// Each stream may meet either; the address stays the same.
+	// Each stream may reach either server; the address stays the same.
 	turn := 0
 	s := run(t, &testServer{stream: func(p *peer) error {
 		p.testServer.mu.Lock()

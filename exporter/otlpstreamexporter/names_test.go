@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// names is where tests say what a name resolves to. gRPC takes resolvers only before anything else happens.
+// names defines what names resolve to in tests. gRPC accepts resolvers only before anything else.
 var names = newNames()
 
 type nameService struct {
@@ -49,7 +49,7 @@ func (*nameService) ResolveNow(resolver.ResolveNowOptions) {}
 
 func (*nameService) Close() {}
 
-// TestNewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: over WebSocket the system resolves names.
+// TestNewConnectionsGoToAnyAddressThatTheNameHasByThen is about gRPC: for WebSocket the system resolves names.
 func TestNewConnectionsGoToAnyAddressThatTheNameHasByThen(t *testing.T) {
 	old, added := run(t, &testServer{stream: echo}, transport.GRPC), run(t, &testServer{stream: echo}, transport.GRPC)
 	names.set("gateway", old.addr)

@@ -19,11 +19,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// keeper is a server that keeps order, or says so. It answers late, and out of order, and notes how many were unanswered.
+// keeper is a server that keeps order, or claims to. It responds late and out of order, and records how many requests
+// were unanswered.
 type keeper struct {
 	mu               sync.Mutex
 	unanswered, most int
-	perStream        int // it ends a stream after so many; 0 is never
+	perStream        int // after which it ends a stream; 0 means never
 }
 
 func (k *keeper) serve(p *peer) error {
@@ -51,7 +52,7 @@ func (k *keeper) serve(p *peer) error {
 
 func inOrder(cfg *Config) { cfg.Ordered, cfg.Streams = true, 4 }
 
-// firsts are the names of requests as they came, each the first time.
+// firsts returns the names of requests in the order of their first attempts.
 func (s *testServer) firsts() (names []string) {
 	seen := map[string]bool{}
 	for _, r := range s.seen() {
@@ -78,7 +79,7 @@ func TestRequestsAreSentInOrder(t *testing.T) {
 		for name, c := range map[string]struct {
 			header  []string
 			change  func(*Config)
-			without bool // streams
+			without bool // no streams
 			most    int  // unanswered at a time
 		}{
 			"to a server that keeps it":        {header: keepsOrder, change: func(*Config) {}, most: 128},
@@ -141,7 +142,7 @@ func TestAQueueOnDiskIsSentInOrder(t *testing.T) {
 	})
 }
 
-// A request that is given up does not hold up those behind it.
+// A request that is given up does not delay those after it.
 func TestOrderOutlivesRequestsThatAreGivenUp(t *testing.T) {
 	s := run(t, &testServer{header: keepsOrder, stream: func(p *peer) error {
 		for {

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// profiles have so many profiles of so many samples each.
+// profiles returns profiles with the given number of samples each.
 func profiles(n, samples int) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("", "cpu", "goose.fly", "goose.land")
@@ -94,7 +94,7 @@ func TestProfilesAreDividedBetweenProfiles(t *testing.T) {
 	}
 }
 
-// A server of before profiles, or without a pipeline for them, has nothing for them: they are dropped, and the error says why.
+// A server without support or without a pipeline for profiles refuses them: they are dropped, and the error says why.
 func TestAServerThatKnowsNoProfilesIsNoMystery(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		s := run(t, &testServer{stream: echo}, kind)

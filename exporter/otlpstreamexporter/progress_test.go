@@ -30,8 +30,8 @@ func TestASlowLinkLosesNothing(t *testing.T) {
 	t.Parallel()
 	bothTransports(t, func(t *testing.T, kind string) {
 		t.Parallel() // most of it is waiting
-		// Where the machine stands still for longer than the link takes for a request, it is the machine that is slow. All
-		// times are longer then.
+		// If the machine pauses for longer than the link takes for a request, the machine is too slow. All times are
+		// longer then.
 		const slowest = 8
 		want := slowLink{acked: slowLinkRequests, seen: slowLinkRequests} // no stream is cut, so nothing is sent twice
 		for slower := 1; ; slower *= 2 {
@@ -47,7 +47,7 @@ func TestASlowLinkLosesNothing(t *testing.T) {
 	})
 }
 
-// stalls watches how long the process has to wait for the machine at most, until it is asked.
+// stalls measures the longest pause of the process until the returned function is called.
 func stalls() (longest func() time.Duration) {
 	most := time.Duration(0)
 	over := make(chan struct{})
@@ -72,19 +72,19 @@ func stalls() (longest func() time.Duration) {
 
 const slowLinkRequests = 40
 
-// slowLink is what becomes of so many requests: how many are acknowledged, how many the server sees, how many streams are
-// cut, and how many answers nobody waits for.
+// slowLink is the result of the requests: how many are acknowledged, how many the server receives, how many streams are
+// cut, and how many responses are unexpected.
 type slowLink struct{ acked, seen, cut, unexpected int }
 
-// overASlowLink sends more at a time than a slow link takes within the limits of time there are.
+// overASlowLink sends more at a time than a slow link can carry within the time limits.
 func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 	s := run(t, &testServer{stream: echo}, kind)
 	p := newProxy(t, s.addr, func(p *proxy) { p.rate = 500_000 / slower })
 	set := exportertest.NewNopSettings(exportermetadata.Type)
-	set.Logger = zaptest.NewLogger(t) // it has why a stream is cut, if one is
+	set.Logger = zaptest.NewLogger(t) // logs why a stream is cut
 	e := startExporter(t, set, componenttest.NewNopHost(), testConfig(kind, p.addr, func(cfg *Config) {
 		cfg.Client.Compression = "none"
-		cfg.InFlight.Requests = 32 // which the link takes six seconds for
+		cfg.InFlight.Requests = 32 // for which the link takes six seconds
 		cfg.AckTimeout = time.Duration(slower) * 2 * time.Second
 		cfg.Rebalance.Requests = 25
 		if kind == transport.GRPC {
@@ -93,7 +93,7 @@ func overASlowLink(t *testing.T, kind string, slower int) slowLink {
 		keepalive := cfg.Client.Keepalive.Get()
 		keepalive.Time, keepalive.Timeout = time.Duration(slower)*time.Second, time.Duration(slower)*time.Second
 		if kind == transport.WebSocket {
-			keepalive.Timeout = time.Duration(slower) * patience // a new connection waits for all that is in progress on the old one
+			keepalive.Timeout = time.Duration(slower) * patience // a new connection waits for everything in progress on the old one
 		}
 	}))
 	e.bulky(slowLinkRequests)
@@ -146,7 +146,7 @@ func TestAStuckStreamIsReplacedWhileOthersWork(t *testing.T) {
 				next++
 			}
 			streams, open := s.opened()
-			return streams >= 3 && open == 2 // more, where all answers are late
+			return streams >= 3 && open == 2 // more if all responses are late
 		}, "another stream is in its place")
 		require.Equal(t, int64(next), e.settled().Acked, "what the stuck one carried comes over another")
 		require.Positive(t, e.dest.tally.Closed[tally.Silent].Load())

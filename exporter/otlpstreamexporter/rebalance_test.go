@@ -89,7 +89,7 @@ func TestStreamsAreReopenedAfterMoreThanSoManyBytes(t *testing.T) {
 	})
 }
 
-// A server that is about to go, or a proxy that is set up wrongly, may have each stream end as soon as it opens.
+// A server before its shutdown, or a misconfigured proxy, may end each stream immediately.
 func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		var well atomic.Bool
@@ -121,7 +121,7 @@ func TestAServerThatDrainsEachStreamAtOnceIsLeftInPeace(t *testing.T) {
 		mu.Lock()
 		took := opened[enough-1].Sub(opened[0])
 		mu.Unlock()
-		// From the third on, half of the longest interval at least lies between two of them.
+		// From the third on, the pauses are at least half of the longest interval.
 		require.Greater(t, took, (enough-4)*e.cfg.Retry.MaxInterval/2, "with pauses between")
 		eventually(t, func() bool { return logs.FilterMessageSnippet("does not answer").Len() == 1 }, "and the log says so, once")
 		well.Store(true)
@@ -155,7 +155,7 @@ func TestOldStreamsAreReadToTheirEnd(t *testing.T) {
 			return eof(err)
 		}}, kind)
 		finish := sync.OnceFunc(func() { close(release) })
-		t.Cleanup(finish) // or the server would never stop
+		t.Cleanup(finish) // otherwise the server would never stop
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) { cfg.Rebalance.Requests = 10 })
 		e.export(0, 20)
 		eventually(t, func() bool { return e.balanced().Acked == 9 }, "the new stream works")
@@ -190,7 +190,7 @@ func TestAServerThatDrainsGetsNothingTwice(t *testing.T) {
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, impatient)
 		e.export(0, 300)
-		// The last stream keeps its answers until the exporter is done with it.
+		// The last stream withholds its responses until the exporter ends it.
 		eventually(t, func() bool { return len(s.seen()) == 300 }, "all is sent")
 		require.NoError(t, e.Shutdown(context.Background()))
 		require.Len(t, s.names(), 300)
@@ -226,7 +226,7 @@ func TestABalancerOfConnectionsGetsToPlaceEachStream(t *testing.T) {
 	})
 }
 
-// Streams have connections of their own then; unary requests share one, for as long as a stream would last.
+// With this scope, streams have connections of their own; unary requests share one, for as long as a stream would last.
 func TestUnaryRequestsShareAConnection(t *testing.T) {
 	s := run(t, &testServer{}, transport.GRPC)
 	var connections atomic.Int64
@@ -239,7 +239,7 @@ func TestUnaryRequestsShareAConnection(t *testing.T) {
 	})
 	e.export(0, 1)
 	e.settled()
-	first := connections.Load() // with that of the stream that the server does not know
+	first := connections.Load() // including that of the stream that the server does not support
 	e.export(1, 100)
 	require.Equal(t, int64(101), e.settled().Acked)
 	require.Equal(t, first, connections.Load())

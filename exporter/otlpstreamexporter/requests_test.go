@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// The names of the tests here and beside are the rows of the specification's requirements on clients.
+// The tests in this package are named after the rows of the specification's requirements for clients.
 
 func TestBothModesDeliver(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
@@ -42,7 +42,7 @@ func TestOneUnaryRequestAtATime(t *testing.T) {
 				most.Store(n)
 			}
 			defer now.Add(-1)
-			time.Sleep(time.Millisecond) // a server that takes its time, for requests to overlap if they can
+			time.Sleep(time.Millisecond) // a slow server, so that requests can overlap
 			return nil
 		}}, kind)
 		e := newTestExporter(t, kind, s.addr, func(cfg *Config) {
@@ -130,7 +130,7 @@ func TestWhatIsUnacknowledgedIsBounded(t *testing.T) {
 					cfg.Queue.Get().QueueSize = 20
 				})
 				if name == "credit" {
-					// The server's word has to arrive before there is a window.
+					// The window is known only after a response of the server.
 					answer.Store(true)
 					e.export(100, 1)
 					e.settled()

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/queue"
 )
 
-// breaking breaks its first stream once it has n requests.
+// breaking breaks its first stream when it has received n requests.
 func breaking(n int, err error) func(*peer) error {
 	return func(p *peer) error {
 		for i := 0; p.number > 0 || i < n; i++ {

@@ -32,10 +32,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// testServer is a server that does what a test says.
+// testServer is a server with configurable behaviour.
 type testServer struct {
 	tb testing.TB
-	// stream serves a stream to its end. Without it, the server knows no streams.
+	// stream serves a stream to its end. If nil, the server does not support streams.
 	stream func(*peer) error
 	// unary serves a request of standard OTLP.
 	unary  func(context.Context, string) error
@@ -52,18 +52,18 @@ type testServer struct {
 	stop func()
 }
 
-// received is a request as it came.
+// received is a request as it arrived.
 type received struct {
 	stream  int
 	id      uint64
 	attempt uint64
 	items   uint64
-	name    string // of its first span; empty where there is none
+	name    string // of its first span; empty if there is none
 	trace   otlpstream.TraceContext
 	at      time.Time
 }
 
-// peer is the server's end of a stream.
+// peer is the server's side of a stream.
 type peer struct {
 	*testServer
 
@@ -170,7 +170,7 @@ func eof(err error) error {
 	return err
 }
 
-// start starts the server. It can be started again, on the same address.
+// start starts the server. It can be started again, with the same address.
 func (s *testServer) start(tb testing.TB, kind string) {
 	if s.tb == nil {
 		s.tb = tb
@@ -195,7 +195,7 @@ func (s *testServer) start(tb testing.TB, kind string) {
 }
 
 func (s *testServer) startGRPC(listener net.Listener) {
-	const window = 8 << 20 // as wide as a server has it that long distances are not to slow down
+	const window = 8 << 20 // as configured on a server for long distances
 	g := grpc.NewServer(grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window))
 	if s.stream != nil {
 		g.RegisterService(&grpc.ServiceDesc{

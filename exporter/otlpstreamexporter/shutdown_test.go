@@ -82,7 +82,8 @@ func TestWithoutWaitingShutdownCountsTheLoss(t *testing.T) {
 	})
 }
 
-// With a queue on disk there is nothing to wait for where the server is away: whether that was known, or shows when it ends.
+// With a queue on disk there is nothing to wait for if the server is unreachable, whether that was known before or is
+// detected at shutdown.
 func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 	for _, mode := range []string{server.Stream, server.Unary} {
 		t.Run(mode, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 	}
 }
 
-// What was sent is waited for, or it would be sent again by the next run.
+// Shutdown waits for sent requests, otherwise they would be sent again by the next run.
 func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 	bothTransports(t, func(t *testing.T, kind string) {
 		const n, window = 20, 5
@@ -154,7 +155,7 @@ func TestShutdownWaitsForAnswersOfAServerThatFails(t *testing.T) {
 	})
 }
 
-// The Collector ends the exporters of one configuration one after the other.
+// The Collector shuts down the exporters of one configuration one after the other.
 func TestSignalsHaveOneTimeToEndIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e ending

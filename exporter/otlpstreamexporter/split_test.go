@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// itemsOf is how many items a server has had, by the counts that came with its requests.
+// itemsOf returns how many items a server has received, by the counts in its requests.
 func (s *testServer) itemsOf(name string) (items int) {
 	for _, r := range s.seen() {
 		if r.name == name {
@@ -65,8 +65,8 @@ func TestAnItemThatIsTooLargeAloneIsDroppedAlone(t *testing.T) {
 	})
 }
 
-// strict is a server that takes messages of so many items, and says what it thinks of larger ones as servers do that
-// know nothing of announcements.
+// strict is a server that accepts messages with a limited number of items, and refuses larger ones like servers that do
+// not announce their limits.
 func strict(s *testServer, most int, refusal error) *testServer {
 	s.stream = func(p *peer) error {
 		for {

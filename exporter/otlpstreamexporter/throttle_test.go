@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// throttled reports whether the server has asked to be left alone.
+// throttled reports whether the server has asked for a pause.
 func (e *testExporter) throttled() bool { return e.dest.tally.ThrottledFor.Load() > 0 }
 
 func TestRetryInfoHoldsTheWholeDestination(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// traced runs an exporter, and returns what collects its spans.
+// traced runs an exporter, and returns its telemetry, which collects spans.
 func traced(t *testing.T, cfg *Config) (*testExporter, *componenttest.Telemetry) {
 	tel := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
@@ -38,7 +38,7 @@ func traced(t *testing.T, cfg *Config) (*testExporter, *componenttest.Telemetry)
 	return startExporter(t, set, componenttest.NewNopHost(), cfg), tel
 }
 
-// requestSpan is what the span of a request tells, without the helper's own events.
+// requestSpan is the content of a request's span, without the helper's own events.
 type requestSpan struct {
 	attributes map[attribute.Key]string
 	events     []string
@@ -71,7 +71,7 @@ func requestSpans(tel *componenttest.Telemetry) (out []requestSpan) {
 	return out
 }
 
-// spansEnd waits for the spans of so many requests. Each ends a moment after its request.
+// spansEnd waits for the spans of the given number of requests. Each ends shortly after its request.
 func spansEnd(t *testing.T, tel *componenttest.Telemetry, n int) {
 	eventually(t, func() bool { return len(requestSpans(tel)) == n }, "one for each request")
 }
@@ -219,8 +219,8 @@ func TestSpansTellWhatAShutdownLost(t *testing.T) {
 	}
 }
 
-// withPropagators sets those of the Collector for a test. What was there before any was set is not to be set again: it
-// goes on with the first that was. So there are none then, which is the same.
+// withPropagators sets global propagators for a test. The initial ones must not be set again: they delegate to the
+// first ones that were set. So the test leaves empty ones behind, which is equivalent.
 func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
 	otel.SetTextMapPropagator(p)
 	t.Cleanup(func() { otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator()) })
@@ -236,7 +236,7 @@ func TestRequestsOnAStreamCarryTheContextOfTheirSpan(t *testing.T) {
 		require.NoError(t, e.Shutdown(t.Context()))
 		expected := map[otlpstream.TraceContext]int{}
 		for _, span := range requestSpans(tel) {
-			expected[otlpstream.NewTraceContext(span.trace, span.span, byte(trace.FlagsSampled))] = 2 // sent, and sent again
+			expected[otlpstream.NewTraceContext(span.trace, span.span, byte(trace.FlagsSampled))] = 2 // sent twice
 		}
 		got := map[otlpstream.TraceContext]int{}
 		for _, r := range s.seen() {

@@ -20,14 +20,14 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
-// forward is an HTTP proxy that leads whatever is asked for to one server.
+// forward is an HTTP proxy that forwards all connections to one server.
 type forward struct {
 	*httptest.Server
 
 	mu        sync.Mutex
 	asked     []string
 	refuses   bool
-	ended     bool // and no tunnel is begun
+	ended     bool // no further tunnels
 	tunnels   sync.WaitGroup
 	passwords []string
 }
@@ -53,7 +53,7 @@ func newForward(t *testing.T, server string) *forward {
 		}
 	}))
 	t.Cleanup(func() {
-		f.Close() // which does not wait for who has taken a connection over
+		f.Close() // does not wait for hijacked connections
 		f.mu.Lock()
 		f.ended = true
 		f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *forward) seen() []string {
 	return append([]string(nil), f.asked...)
 }
 
-const far = "http://gateway.example:4318" // nobody knows it but the proxy
+const far = "http://gateway.example:4318" // known only to the proxy
 
 func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
 	s := run(t, &testServer{stream: echo}, transport.WebSocket)

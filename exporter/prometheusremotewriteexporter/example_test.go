@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter"
 )
 
-// A configuration of contrib's exporter is read as it is.
+// A configuration of contrib's exporter is valid as it is.
 func ExampleNewFactory() {
 	factory := prometheusremotewriteexporter.NewFactory()
 	cfg := factory.CreateDefaultConfig()

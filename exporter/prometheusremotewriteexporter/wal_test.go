@@ -31,7 +31,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/prometheusremotewriteexporter/internal/metadata"
 )
 
-// receiver answers with a code, and counts what it has taken.
+// receiver responds with a code, and counts what it has accepted.
 type receiver struct {
 	*httptest.Server
 
@@ -55,7 +55,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// start runs the exporter with some keys of contrib's.
+// start runs the exporter with some of contrib's keys.
 func start(t *testing.T, keys map[string]any) (e exporter.Metrics, logs *observer.ObservedLogs) {
 	t.Helper()
 	factory := NewFactory()
@@ -78,7 +78,7 @@ func soon(t *testing.T, condition func() bool, what string) {
 	require.Eventually(t, condition, 30*time.Second, time.Millisecond, what)
 }
 
-// What is acknowledged with `wal` survives the process, as it does with contrib's log.
+// With `wal`, acknowledged data survives the process, like with contrib's log.
 func TestWALKeepsTheQueueOnDisk(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "log")
 	r := newReceiver(t)
@@ -137,8 +137,8 @@ func TestAllMetadataKeysAreForwarded(t *testing.T) {
 	require.Equal(t, []string{"birds", "fish"}, h.Values("X-Team"))
 }
 
-// TestManyClientsAreForwarded: contrib's exporter has no bound of clients, and the one here is far from what the remotewrite exporter has
-// by default.
+// TestManyClientsAreForwarded: contrib's exporter does not limit the number of clients, and the limit here is far above
+// the default of the remotewrite exporter.
 func TestManyClientsAreForwarded(t *testing.T) {
 	const clients = 1500
 	var mu sync.Mutex

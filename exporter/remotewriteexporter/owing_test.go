@@ -81,7 +81,7 @@ type counted int
 
 func (c *counted) Settle() { *c++ }
 
-// The values of whoever the points belong to are used only if there are as many points as were lent.
+// A wording is used only if there are as many points as were lent.
 func TestAWordingIsOfAllPoints(t *testing.T) {
 	e := create(t, func(c *Config) { c.Endpoint = "http://127.0.0.1:1" })
 	md := pmetric.NewMetrics()

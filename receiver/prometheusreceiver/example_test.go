@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/prometheusreceiver"
 )
 
-// The same receiver under the type that configurations for contrib's have.
+// The same receiver with the type in configurations for contrib's.
 func ExampleNewFactory() {
 	factory := prometheusreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()

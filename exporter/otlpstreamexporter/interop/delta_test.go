@@ -37,7 +37,7 @@ func TestDeltasSurviveCuts(t *testing.T) {
 		e, err := factory.CreateMetrics(context.Background(), exportertest.NewNopSettings(factory.Type()),
 			testConfig(transport, w.addr, func(cfg *otlpstreamexporter.Config) {
 				cfg.Streams, cfg.Mode = 2, "stream"
-				cfg.HistoryBytes = 100_000 // not all of them fit
+				cfg.HistoryBytes = 100_000 // too few for all of them
 			}))
 		require.NoError(t, err)
 		require.NoError(t, e.Start(context.Background(), componenttest.NewNopHost()))
@@ -91,7 +91,7 @@ func TestReceiversNeedNotTakeDeltas(t *testing.T) {
 	})
 }
 
-// A client of before deltas packs with the window that it always had, and says nothing of any other.
+// A client without deltas packs with its fixed window, and announces no other.
 func TestClientsThatKnowNoDeltasPackAsTheyDid(t *testing.T) {
 	batches, _ := scrapes(t, 3, 10)
 	for memory, packs := range map[int]bool{256 << 20: true, 1 << 20: false} {

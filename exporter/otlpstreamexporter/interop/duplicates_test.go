@@ -20,13 +20,14 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// What is sent again after a cut has mostly been taken: only its answer is lost.
+// Most of what is sent again after a cut has been accepted: only its response is lost.
 func TestWhatIsSentAgainIsHandedOnOnce(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		duplicates := func(deduplicate bool) int {
 			const n, rounds = 1000, 10
 			var to consumertest.TracesSink
-			// Once enough is taken of a round, the rest is in work until the wire is cut: nobody hears the answers.
+			// Once enough of a round has been accepted, the rest is pending until the connection is cut: its responses
+			// are lost.
 			type gate struct {
 				enough int
 				open   chan struct{}

@@ -20,13 +20,13 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// oddFloats are those of which there is something to lose.
+// oddFloats are values that an encoding might lose.
 var oddFloats = []float64{
 	0, math.Copysign(0, -1), math.Copysign(0, -1), 1, 0.1, math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64, math.MaxFloat64,
 	math.NaN(), math.Float64frombits(0x7ff0000000000002), math.Float64frombits(0xfff8000000000003), math.Float64frombits(0x7fffffffffffffff),
 }
 
-// oddMetrics has odd values in all fields that are floats, each of which may be missing where it may.
+// oddMetrics returns odd values in all float fields, some of which are missing where they are optional.
 func oddMetrics(r *rand.Rand, at pcommon.Timestamp) pmetric.Metrics {
 	odd := func() float64 { return oddFloats[r.IntN(len(oddFloats))] }
 	maybe := func(set func(float64)) {
@@ -63,7 +63,7 @@ func oddMetrics(r *rand.Rand, at pcommon.Timestamp) pmetric.Metrics {
 	return md
 }
 
-// bitByBit is an encoding that leaves out nothing.
+// bitByBit encodes without omitting anything.
 func bitByBit(t *testing.T, md pmetric.Metrics) string {
 	t.Helper()
 	marked := minuszero.Mark(md)
@@ -75,7 +75,7 @@ func bitByBit(t *testing.T, md pmetric.Metrics) string {
 	return string(b)
 }
 
-// TestFloatsArriveBitByBit: whether metrics are new, known, or a delta, and by each road.
+// TestFloatsArriveBitByBit: whether metrics are new, known, or a delta, over each transport.
 func TestFloatsArriveBitByBit(t *testing.T) {
 	const rounds = 60
 	for _, mode := range []string{"stream", "unary"} {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what it knows will happen. Nothing takes that long, except where the machine
-	// has other things to do.
+	// patience is how long a test waits for something that has to happen. Nothing takes that long, unless the machine
+	// is busy.
 	patience = time.Minute
 
 	transportGRPC      = "grpc"
@@ -36,7 +36,7 @@ func bothTransports(t *testing.T, f func(t *testing.T, transport string)) {
 	}
 }
 
-// testConfig gives up on nothing and closes no stream by the clock: a slow machine is as good as a fast one.
+// testConfig has no time limits that lose data or close streams, so that slow machines do not matter.
 func testConfig(transport, addr string, change ...func(*otlpstreamexporter.Config)) *otlpstreamexporter.Config {
 	cfg := otlpstreamexporter.NewFactory().CreateDefaultConfig().(*otlpstreamexporter.Config)
 	cfg.Client.Endpoint = addr
@@ -55,7 +55,7 @@ func testConfig(transport, addr string, change ...func(*otlpstreamexporter.Confi
 	return cfg
 }
 
-// testExporter is an exporter of traces that is running.
+// testExporter is a running exporter of traces.
 type testExporter struct {
 	exporter.Traces
 
@@ -84,7 +84,7 @@ func (e *testExporter) snapshot() otlpstreamexporter.DestinationSnapshot {
 
 func (e *testExporter) items() otlpstreamexporter.Items { return e.snapshot().Items }
 
-// settled waits until nothing is queued or pending, for as long as requests come to their end, and returns the account.
+// settled waits until nothing is queued or pending, as long as requests end, and returns the balance.
 func (e *testExporter) settled() otlpstreamexporter.Items {
 	ended := func(i otlpstreamexporter.Items) int64 { return i.Received - i.Queued - i.Pending }
 	for {
@@ -114,7 +114,7 @@ func spans(name string, n int) ptrace.Traces {
 	return td
 }
 
-// testRequest is a batch of one span in stream form.
+// testRequest returns a batch of one span in stream form.
 func testRequest(tb testing.TB, name string) []byte {
 	data, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(spans(name, 1))
 	require.NoError(tb, err)
@@ -122,10 +122,10 @@ func testRequest(tb testing.TB, name string) []byte {
 	return data
 }
 
-// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
+// eventually waits for a condition. It is checked on the test's goroutine, so that it may end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		late := time.Since(begun) > patience // before the last attempt, however long the process was paused
 		if f() {
 			return
 		}

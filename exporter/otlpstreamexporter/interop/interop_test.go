@@ -39,7 +39,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// sink is what three pipelines receive.
+// sink collects the data of three pipelines.
 type sink struct {
 	consumertest.TracesSink
 
@@ -47,7 +47,7 @@ type sink struct {
 	logs    consumertest.LogsSink
 }
 
-// startReceiver runs a receiver of OTLP and returns the address of its server for the transport.
+// startReceiver runs an OTLP receiver and returns the address of its server for the transport.
 func startReceiver(tb testing.TB, f receiver.Factory, transport string, to *sink, settings map[string]any) string {
 	addr := freePort(tb)
 	protocol := map[string]string{transportGRPC: "grpc", transportWebSocket: "http"}[transport]
@@ -208,7 +208,7 @@ func TestOverloadOfOurReceiverLosesNothing(t *testing.T) {
 	})
 }
 
-// reference is the schema as the specification prints it, with today's ResourceSpans left as bytes.
+// reference returns the schema as printed in the specification, with today's ResourceSpans as bytes.
 func reference(t *testing.T) (request, response func() *dynamicpb.Message) {
 	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label) *descriptorpb.FieldDescriptorProto {
 		return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label}
@@ -262,7 +262,8 @@ func TestAServerOfTheSpecificationAloneIsServed(t *testing.T) {
 					}
 					results <- id
 					if n == 9 {
-						// As the reference ends streams: with what it has read acknowledged, and what is on its way lost.
+						// The reference ends streams like this: data it has read is acknowledged, and data in transit
+						// is lost.
 						return otlpstream.Busy("rebalance", 0).Err()
 					}
 				}
@@ -347,7 +348,7 @@ func TestPacksThatDoNotUnpackEndTheirStreamAndNothingElse(t *testing.T) {
 		"size":  func(r *otlpstream.Request) { r.Packed++ },
 		"bomb":  func(r *otlpstream.Request) { r.Packed = 1 << 40 },
 		"noise": func(r *otlpstream.Request) { r.Data = []byte("noise") },
-		"again": func(*otlpstream.Request) {}, // another frame, where the first goes on
+		"again": func(*otlpstream.Request) {}, // another frame where the first one continues
 	} {
 		stream, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, otlpstream.Traces.StreamMethod(),
 			grpc.ForceCodecV2(otlpstream.Codec()))

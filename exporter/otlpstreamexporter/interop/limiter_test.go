@@ -23,8 +23,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// What the Collector's own memory_limiter says has no type to be known by: the receiver knows its text, and this tells when that
-// is another.
+// The error of the Collector's memory_limiter has no type: the receiver recognizes its text, and this test fails when
+// that changes.
 func TestTheReceiverKnowsTheMemoryLimiter(t *testing.T) {
 	f := memorylimiterprocessor.NewFactory()
 	cfg := f.CreateDefaultConfig()

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// clock is a pipeline that takes a while for each batch, and wants the times of each resource to go forward.
+// clock is a slow pipeline that expects the times of each resource in ascending order.
 type clock struct {
 	takes func()
 
@@ -97,7 +97,7 @@ func TestTimeGoesForwardForEachResource(t *testing.T) {
 	})
 }
 
-// A server that promises no order is sent one request at a time.
+// A server that does not keep order gets one request at a time.
 func TestTimeGoesForwardWithoutStreams(t *testing.T) {
 	const n = 100
 	to := &clock{takes: func() {}}
@@ -113,8 +113,8 @@ func TestTimeGoesForwardWithoutStreams(t *testing.T) {
 	require.Zero(t, to.backwards)
 }
 
-// BenchmarkOrder is what order costs: a batch of 100 spans on its way through a pipeline that takes no time of its own, and
-// through one that is away for a millisecond.
+// BenchmarkOrder measures the cost of order: a batch of 100 spans through a pipeline that takes no time, and through
+// one that waits for a millisecond.
 func BenchmarkOrder(b *testing.B) {
 	for _, takes := range []time.Duration{0, time.Millisecond} {
 		for _, c := range []struct {
@@ -126,7 +126,7 @@ func BenchmarkOrder(b *testing.B) {
 				to := &clock{takes: func() { time.Sleep(takes) }}
 				e := newTestExporter(b, transportGRPC, to.listen(b, transportGRPC), c.change)
 				b.ResetTimer()
-				for i := range b.N { // up to the last answer, which b.Loop would leave out
+				for i := range b.N { // until the last response, which b.Loop would not include
 					require.NoError(b, e.ConsumeTraces(context.Background(), at(i%c.resources, i)))
 				}
 				e.settled()

@@ -19,8 +19,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/fleettest"
 )
 
-// scrapes returns what a scraper makes of so many node exporters, one batch for each target and scrape. All have the same series, half of
-// which are in use.
+// scrapes returns scrapes of the given number of node exporters, one batch per target and scrape. All have the same
+// series, half of which change.
 func scrapes(tb testing.TB, targets, times int) (batches []pmetric.Metrics, points int) {
 	page, err := os.ReadFile("../../../testdata/pages/node.txt")
 	require.NoError(tb, err)
@@ -38,7 +38,7 @@ func scrapes(tb testing.TB, targets, times int) (batches []pmetric.Metrics, poin
 	return batches, points
 }
 
-// requests returns n batches of so many spans with four attributes each.
+// requests returns n batches of spans with four attributes each.
 func requests(n, spans int) (batches []ptrace.Traces, count int) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range n {

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// numberedProfiles are so many, each of three samples, with the number in their dictionary.
+// numberedProfiles returns profiles of three samples each, with the number in their dictionary.
 func numberedProfiles(n int) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("", batch(n))

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// Metrics are left as they are, and may be overwritten as soon as they have been consumed: the same arrives, whatever the
+// Metrics are not changed, and may be overwritten as soon as they have been consumed: the same arrives, with any
 // configuration.
 func TestMetricsAreReleased(t *testing.T) {
 	for name, change := range map[string]func(*otlpstreamexporter.Config){

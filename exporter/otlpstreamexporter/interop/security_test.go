@@ -31,7 +31,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// guard is an authenticator for both ends: clients show a token, servers want it.
+// guard is an authenticator for both sides: clients send a token, and servers require it.
 type guard struct{ token string }
 
 var guardID = component.MustNewID("guard")
@@ -79,7 +79,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// tenants records the header of each batch.
+// tenants records the tenant header of each batch.
 type tenants struct {
 	consumertest.TracesSink
 
@@ -152,10 +152,10 @@ func TestMutualTLSAuthAndHeaders(t *testing.T) {
 	})
 }
 
-// withLimit gives up soon.
+// withLimit makes the exporter give up soon.
 func withLimit(cfg *otlpstreamexporter.Config) *otlpstreamexporter.Config {
 	cfg.Retry.MaxElapsedTime = 200 * time.Millisecond
-	cfg.AckTimeout = 20 * time.Second // twenty times in which what is too old is looked for
+	cfg.AckTimeout = 20 * time.Second // twenty times the interval of checks for overdue requests
 	cfg.Shutdown.WaitForAcks = false
 	return cfg
 }

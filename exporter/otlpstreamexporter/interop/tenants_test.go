@@ -35,7 +35,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// roster records under which tenant each batch arrived.
+// roster records the tenant of each batch.
 type roster struct {
 	mu      sync.Mutex
 	tenants map[string]string
@@ -60,7 +60,7 @@ func (r *roster) seen() map[string]string {
 	return maps.Clone(r.tenants)
 }
 
-// Authenticate lets in whoever is not barred.
+// Authenticate accepts all tenants except the barred one.
 func (r *roster) Authenticate(ctx context.Context, headers map[string][]string) (context.Context, error) {
 	for name, values := range headers {
 		if r.barred != "" && strings.EqualFold(name, "x-tenant") && values[0] == r.barred {
@@ -70,7 +70,7 @@ func (r *roster) Authenticate(ctx context.Context, headers map[string][]string) 
 	return ctx, nil
 }
 
-// Capabilities says that data is left as it is.
+// Capabilities reports that data is not changed.
 func (*roster) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (*roster) Start(context.Context, component.Host) error { return nil }
@@ -100,7 +100,7 @@ type extensions map[component.ID]component.Component
 
 func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
 
-// setter is the Collector's own authenticator that sets headers by what a client has sent.
+// setter returns the Collector's headers_setter, which sets headers from the metadata of a client.
 func setter(t *testing.T, header map[string]any) (extension.Extension, component.ID) {
 	f := headerssetterextension.NewFactory()
 	cfg := f.CreateDefaultConfig()
@@ -122,7 +122,7 @@ func from(tenant string) context.Context {
 	return client.NewContext(context.Background(), info)
 }
 
-// exportAs queues batches of so many tenants and returns whose each is.
+// exportAs queues batches of several tenants and returns the tenant of each.
 func (e *testExporter) exportAs(tenants, batches int) map[string]string {
 	want := map[string]string{}
 	for i := range batches {
@@ -144,9 +144,9 @@ func TestEachTenantArrivesUnderItsOwnName(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		for name, c := range map[string]struct {
 			configure func(*otlpstreamexporter.Config)
-			header    map[string]any // of headers_setter; nil without
+			header    map[string]any // of headers_setter; nil means none
 			streams   bool
-			nobody    string // what requests without a tenant arrive as
+			nobody    string // the tenant of requests without one
 		}{
 			"headers_setter and keys":                 {keys, byContext, true, "nobody"},
 			"headers_setter without keys":             {nothing, byContext, false, "nobody"},
@@ -180,7 +180,7 @@ func TestEachTenantArrivesUnderItsOwnName(t *testing.T) {
 	})
 }
 
-// What a client was authenticated as is nothing that a stream could know, and an authenticator that asks is not to panic.
+// The authentication data of a client is not available to a stream, and an authenticator that reads it must not panic.
 func TestAnAuthenticatorMayAskForAttributes(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{}
@@ -204,7 +204,7 @@ func (a attributes) GetAttribute(name string) any { return a[name] }
 
 func (attributes) GetAttributeNames() []string { return nil }
 
-// A tenant whom the server does not let in keeps no other waiting, and is told.
+// A tenant that the server refuses does not delay the others, and gets an error.
 func TestATenantThatIsRefusedKeepsNobodyWaiting(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{barred: "tenant-1"}
@@ -222,7 +222,7 @@ func TestATenantThatIsRefusedKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// A server of standard OTLP, which knows no streams, is told as well.
+// A server of standard OTLP without streams gets the tenant as well.
 func TestTenantsReachAServerWithoutStreams(t *testing.T) {
 	bothTransports(t, func(t *testing.T, transport string) {
 		to := &roster{}
@@ -316,14 +316,14 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-// A stream per tenant does not outlive what it is for: the places of a server are for those who have something to send.
+// A stream per tenant is closed when it is idle: the places of a server are for clients with data.
 func TestTenantsThatAreGoneLeaveNoStreams(t *testing.T) {
 	to := &roster{}
 	addr := to.listen(t, otlpstreamreceiver.NewFactory(), transportGRPC)
 	e := newTestExporter(t, transportGRPC, addr, func(cfg *otlpstreamexporter.Config) {
 		cfg.MetadataKeys = []string{"x-tenant"}
 		cfg.Rebalance.Timeout = 50 * time.Millisecond
-		cfg.AckTimeout = time.Second // twenty times in which streams are looked after
+		cfg.AckTimeout = time.Second // twenty times the interval of checks of streams
 	})
 	want := e.exportAs(8, 2)
 	require.Equal(t, int64(len(want)), e.settled().Acked)

@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// A batch that is traced here is traced on in the next Collector, whatever it goes over.
+// A trace of a batch continues in the next Collector, over any transport.
 func TestATraceGoesOnInTheReceiver(t *testing.T) {
 	before := otel.GetTextMapPropagator()
 	otel.SetTextMapPropagator(propagation.TraceContext{})
@@ -68,7 +68,7 @@ func TestATraceGoesOnInTheReceiver(t *testing.T) {
 				require.Len(t, received, 2)
 				for traceID, spanID := range sent {
 					require.Contains(t, received, traceID)
-					if mode == "stream" { // else spans of gRPC's or HTTP's are between them
+					if mode == "stream" { // otherwise there are spans of gRPC or HTTP in between
 						require.Equal(t, spanID, received[traceID])
 					}
 				}

@@ -29,16 +29,16 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver"
 )
 
-// wire stands between a client and a server and counts what the client sends.
+// wire is between a client and a server and counts the bytes that the client sends.
 type wire struct {
 	addr  string
 	bytes atomic.Int64
 
 	mu    sync.Mutex
-	calls []func() // hang up
+	calls []func() // close the connections
 }
 
-// cut hangs up on everyone.
+// cut closes all connections.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ship sends batches to a receiver, asserts that they arrive as they were, and returns what that took on the wire.
+// ship sends batches to a receiver, asserts that they arrive unchanged, and returns the bytes on the wire.
 func ship(t *testing.T, transport string, f receiver.Factory, batches []pmetric.Metrics, change func(*otlpstreamexporter.Config)) int64 {
 	var to sink
 	w := newWire(t, startReceiver(t, f, transport, &to, nil))
@@ -107,7 +107,7 @@ func ship(t *testing.T, transport string, f receiver.Factory, batches []pmetric.
 	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
 	for i, md := range batches {
 		require.NoError(t, e.ConsumeMetrics(context.Background(), md))
-		// As scrapes do, they come one after another.
+		// One after another, like scrapes.
 		eventually(t, func() bool { return len(to.metrics.AllMetrics()) == i+1 }, "it arrives")
 	}
 	require.NoError(t, e.Shutdown(context.Background()))
@@ -167,8 +167,8 @@ func TestWindowsSurviveCuts(t *testing.T) {
 	})
 }
 
-// BenchmarkCompression is the cost of making one batch small, and how small: each by itself, against a dictionary
-// that is the first batch, and in a window that spans all batches of a stream, of several sizes.
+// BenchmarkCompression measures the cost of compressing one batch, and its size: each by itself, with the first batch
+// as a dictionary, and in a window over all batches of a stream, of several sizes.
 func BenchmarkCompression(b *testing.B) {
 	metrics, points := scrapes(b, 20, 10)
 	node := make([][]byte, len(metrics))

@@ -23,7 +23,7 @@ func TestALineGoesByItsNumbers(t *testing.T) {
 		require.LessOrEqual(t, l.Join(), uint64(n))
 		number := uint64(i + 1)
 		going.Go(func() {
-			if number%7 == 0 { // it has given up
+			if number%7 == 0 { // has given up
 				l.Pass(number)
 				return
 			}

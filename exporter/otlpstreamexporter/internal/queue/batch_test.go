@@ -127,7 +127,7 @@ func TestBatchesHaveOneClient(t *testing.T) {
 	f(true, from("a", "x"), from("b", "x"), Settings{}, "other")
 }
 
-// profiles are encoded.
+// profiles returns encoded profiles.
 func profiles(t *testing.T, n, samples int) []byte {
 	t.Helper()
 	pd := pprofile.NewProfiles()

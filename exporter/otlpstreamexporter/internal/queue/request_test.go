@@ -18,10 +18,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// reading is how a queue of such settings reads and writes.
+// reading returns the encoding of a queue with the given settings.
 func reading(s Settings) encoding { return encoding{&Queue{Settings: s}} }
 
-// streamed is a request of one span, in stream form.
+// streamed returns a request of one span, in stream form.
 func streamed(t *testing.T, name string) []byte {
 	t.Helper()
 	td := ptrace.NewTraces()
@@ -74,7 +74,7 @@ func TestAQueueOnDiskKeepsTheOrigin(t *testing.T) {
 	}
 }
 
-// before is the encoding as it was without origins: what it has written is read, and what is written now it can read.
+// before converts to the encoding without origins: what it wrote can be read now, and it can read what is written now.
 func before(b []byte) []byte {
 	_, n := binary.Uvarint(b[8:])
 	return b[8+n:]
@@ -86,7 +86,7 @@ func TestAnEarlierVersionMayReadTheQueue(t *testing.T) {
 	require.NoError(t, err)
 	sent, err := otlpstream.InOTLPForm(before(b))
 	require.NoError(t, err)
-	// It is sent as it is, and a server makes of it what is in it.
+	// It is sent unchanged, and a server can decode it.
 	decoded := ptraceotlp.NewExportRequest()
 	require.NoError(t, decoded.UnmarshalProto(sent))
 	require.Equal(t, 1, decoded.Traces().SpanCount())
@@ -113,7 +113,7 @@ func TestRequestsSurviveTheirEncoding(t *testing.T) {
 	}
 }
 
-// TestNoMomentIsKeptOnDisk: the wall clock may be anything after a restart, so the age of a request begins anew.
+// TestNoMomentIsKeptOnDisk: the wall clock may be wrong after a restart, so the age of a request restarts.
 func TestNoMomentIsKeptOnDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, err := reading(Settings{}).Marshal(t.Context(), &Request{epoch: 7, Items: 3, Data: []byte("data")})

@@ -57,9 +57,9 @@ func TestComplaintsAreAddedUpUntilTheNextLine(t *testing.T) {
 	is(0, 0, false, 1, now.Add(complaintInterval))
 }
 
-// Answers to several requests say nothing of a part of one, and more than there is cannot be refused.
+// Responses to several requests contain no partial success, and no more items than sent can be refused.
 
-// Of two requests that are in progress together, the second hears that it is refused after the first has been taken in another way.
+// Of two concurrent requests, the second is refused after the first has been accepted with another compression.
 func TestARequestThatWasUnderWayFallsBackToo(t *testing.T) {
 	f := newFallback(configcompression.TypeZstd)
 	refused := status.New(codes.InvalidArgument, "400 Bad Request")

@@ -35,6 +35,6 @@ func TestLatenciesAreWithinAnEighth(t *testing.T) {
 		l.Record(time.Second)
 	}
 	require.InEpsilon(t, time.Second, l.Snapshot().P50, 0.15, "the past fades")
-	l.Record(-time.Second) // clocks step
+	l.Record(-time.Second) // clocks are set
 	l.Record(time.Duration(math.MaxInt64))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// listen has a server greet each call, and then say nothing until it ends.
+// listen runs a server that sends a header on each call, and nothing else until it ends.
 func listen(t *testing.T) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
@@ -37,7 +37,7 @@ func listen(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// Streams that are open on a connection that is given up end in their own time, and the connection with the last of them.
+// Streams on a connection that is given up continue to their end, and the connection is closed with the last of them.
 func TestAConnectionIsClosedWithItsLastCall(t *testing.T) {
 	client := configgrpc.NewDefaultClientConfig()
 	client.Endpoint, client.TLS = listen(t), configtls.ClientConfig{Insecure: true}

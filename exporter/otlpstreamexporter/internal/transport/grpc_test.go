@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What a proxy makes of a server that dies says nothing about the request that was in progress.
+// The response of a proxy after a server died says nothing about the request that was in progress.
 func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		given error
@@ -37,7 +37,7 @@ func TestOnlyTheServersOwnStatusCountsAgainstARequest(t *testing.T) {
 	}
 }
 
-// A server may say by the clock when it wants to be asked again.
+// A server may ask for a retry at a certain time.
 func TestRetryAfterMayBeADate(t *testing.T) {
 	require.Equal(t, 3*time.Second, retryAfter("3"))
 	require.InDelta(t, time.Minute, retryAfter(time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)), float64(2*time.Second))
