@@ -198,7 +198,8 @@ func TestWhatCannotBeDecodedIsNotRetryable(t *testing.T) {
 	})
 }
 
-// The time to write an answer in does not run while the pipeline works: who gets no answer sends again what has been taken.
+// The write timeout does not include the time of the pipeline: clients without a response would retry data that was
+// accepted.
 func TestASlowPipelineIsAnsweredFor(t *testing.T) {
 	const timeout = time.Second
 	p := &pipeline{do: func(context.Context, string) error { time.Sleep(5 * timeout / 4); return nil }}

@@ -13,8 +13,8 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
-// TestStepsOfTheClockAreNotSeen looks at every moment that is kept. What lies between two that have a monotonic reading is
-// right whatever the wall clock is set to meanwhile. Limits on age are timers.
+// TestStepsOfTheClockAreNotSeen checks every stored time. The duration between two times with a monotonic reading is
+// correct even if the wall clock is set meanwhile. Age limits are timers.
 func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 	stepless := func(moment time.Time) bool { return strings.Contains(moment.String(), " m=") }
 	bothTransports(t, func(t *testing.T, dial dialer) {
@@ -40,5 +40,5 @@ func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 	require.Less(t, a.aged.Load(), sinceTheStart, "when attributes are let go of")
 }
 
-// sinceTheStart is less than what there is to a moment of the wall clock.
+// sinceTheStart is less than any wall-clock time.
 const sinceTheStart = int64(24 * time.Hour)

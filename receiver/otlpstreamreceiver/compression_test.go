@@ -26,7 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// compressed is a message as gRPC's own clients compress it: a stream, which does not say how large it is.
+// compressed returns a message as gRPC's clients compress it: as a stream without its size.
 func compressed(tb testing.TB, message []byte) []byte {
 	var frame bytes.Buffer
 	w, err := encoding.GetCompressor(zstd).Compress(&frame)
@@ -37,7 +37,7 @@ func compressed(tb testing.TB, message []byte) []byte {
 	return frame.Bytes()
 }
 
-// sized is a frame of so many bytes that do not compress, which says so.
+// sized returns a frame with its size, of data that does not compress.
 func sized(tb testing.TB, size int) []byte {
 	message, random := make([]byte, size), rand.New(rand.NewPCG(1, 2))
 	for i := range message {
@@ -46,7 +46,7 @@ func sized(tb testing.TB, size int) []byte {
 	return sizedFrame(tb, message)
 }
 
-// inflateLimit is below the window that gRPC's own clients have.
+// inflateLimit is smaller than the window of gRPC's clients.
 const inflateLimit = 64 << 10
 
 func inflateSeeds(tb testing.TB) [][]byte {
@@ -68,7 +68,7 @@ func inflateSeeds(tb testing.TB) [][]byte {
 	}
 }
 
-// What gRPC's own decompressor makes of a message, ours does: no more, and no less.
+// Our decompressor has the same results as gRPC's own.
 func FuzzInflater(f *testing.F) {
 	for _, seed := range inflateSeeds(f) {
 		f.Add(seed)
@@ -96,7 +96,7 @@ func FuzzInflater(f *testing.F) {
 	})
 }
 
-// heard is what a client hears of the answers to its calls.
+// heard records the compressions of the responses to a client's calls.
 type heard struct {
 	mu           sync.Mutex
 	compressions []string
@@ -148,7 +148,7 @@ func TestWhatIsTooLargeDecompressedIsSaidToBe(t *testing.T) {
 	require.Equal(t, 1<<20, limit, "clients divide requests by it")
 }
 
-// boastful is a frame with a message as it is, which says that half a GiB is needed to decompress it.
+// boastful returns a frame with an uncompressed message that claims to need half a GiB for decompression.
 func boastful(message []byte) []byte {
 	const halfGiB = (29 - 10) << 3
 	const last = 1
@@ -156,7 +156,7 @@ func boastful(message []byte) []byte {
 	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, halfGiB, byte(block), byte(block >> 8), byte(block >> 16)}, message...)
 }
 
-// raw has calls send what is compressed already.
+// raw makes calls send data that is already compressed.
 type raw struct{}
 
 func (raw) Type() string { return zstd }
@@ -166,7 +166,7 @@ func (raw) Do(w io.Writer, message []byte) error {
 	return err
 }
 
-// A few bytes that name a large window are decompressed, as those of any encoder are, and take no memory for it.
+// A few bytes with a large window are decompressed, like those of any encoder, without allocating the window.
 func TestAWindowThatIsNamedTakesNoMemory(t *testing.T) {
 	message, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("boastful")).MarshalProto()
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/decode"
 )
 
-// in is a message in others, innermost first.
+// in wraps a message into others, innermost first.
 func in(body []byte, numbers ...protowire.Number) []byte {
 	for _, number := range numbers {
 		body = protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), body)
@@ -29,7 +29,7 @@ func in(body []byte, numbers ...protowire.Number) []byte {
 	return body
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns how many bytes f allocates.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -38,15 +38,15 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// remembering has a receiver use the memory of metrics again, as it does before pipelines that let go of them.
+// remembering makes a receiver reuse the memory of metrics, as it does in front of pipelines that release them.
 func remembering(r *sharedReceiver) {
 	if slab.Places() && !handback.Poisons() {
 		r.pipelines.again.lists.Store(decode.NewLists(1 << 20))
 	}
 }
 
-// However little time the garbage collector gets: who is refused for the memory that a request would take has not taken it, neither
-// at once nor piece by piece.
+// A request that is refused because of the memory it would need has not allocated it, neither at once nor in pieces,
+// however rarely the garbage collector runs.
 func TestWhatIsRefusedAsTooHeavyTakesNoMemory(t *testing.T) {
 	const n = 200_000
 	empty := func(number protowire.Number, within ...protowire.Number) []byte {
@@ -91,10 +91,10 @@ func TestWhatIsRefusedAsTooHeavyTakesNoMemory(t *testing.T) {
 	}
 }
 
-// What a request is decoded to is counted: `in_flight.bytes` bounds both, that it is encoded and that it is memory.
+// The memory of a decoded request is counted: `in_flight.bytes` limits the sum of its encoded and its decoded size.
 func TestHeavyRequestsTakeMoreRoom(t *testing.T) {
 	const points = 1 << 18
-	// Each has flags and nothing else: four bytes.
+	// Each point only has flags: four bytes.
 	thin := append(in([]byte("thin"), 1), in(bytes.Repeat(in([]byte{8 << 3, 1}, 1), points), 5)...)
 	body := in(thin, 2, 2, 1)
 	weight := decode.Weight(otlpstream.Metrics, body)

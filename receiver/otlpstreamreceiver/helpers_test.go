@@ -36,11 +36,11 @@ import (
 	receivermetadata "github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/metadata"
 )
 
-// patience is how long a test waits for what it knows will happen. Nothing takes that long, except where the machine has
-// other things to do.
+// patience is how long a test waits for something that has to happen. Nothing takes that long, unless the machine is
+// busy.
 const patience = time.Minute
 
-// pipeline records the names of the spans it is given, and does with each batch what do says.
+// pipeline records the names of the spans it receives, and calls do for each batch.
 type pipeline struct {
 	mu    sync.Mutex
 	names []string
@@ -81,7 +81,8 @@ func (p *pipeline) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 
 func settings() receiver.Settings { return receivertest.NewNopSettings(receivermetadata.Type) }
 
-// testConfig cuts off nothing by the clock: a slow machine is as good as a fast one. A test of a limit of time sets that one.
+// testConfig has no time limits that close streams or refuse data, so that slow machines do not matter. A test of a
+// time limit sets that limit.
 func testConfig(change ...func(*Config)) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = "localhost:0"
@@ -93,7 +94,7 @@ func testConfig(change ...func(*Config)) *Config {
 	return cfg
 }
 
-// start runs a receiver whose three pipelines are one.
+// start runs a receiver with one consumer for all three signals.
 func start(tb testing.TB, p *pipeline, change ...func(*Config)) *sharedReceiver {
 	r := prepare(tb, p, change...)
 	require.NoError(tb, r.Start(context.Background(), componenttest.NewNopHost()))
@@ -122,7 +123,7 @@ func spanNamed(name string) ptrace.Traces {
 	return td
 }
 
-// payload is one span of that name, in stream form.
+// payload returns one span with the name, in stream form.
 func payload(tb testing.TB, name string) []byte {
 	b, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(spanNamed(name))
 	require.NoError(tb, err)
@@ -130,14 +131,14 @@ func payload(tb testing.TB, name string) []byte {
 	return b
 }
 
-// testClient is one end of a stream, whatever carries it.
+// testClient is the client's side of a stream over any transport.
 type testClient struct {
 	tb     testing.TB
 	send   func(*otlpstream.Request) error
 	raw    func([]byte) error
 	recv   func(*otlpstream.Response) error
 	finish func() error
-	// header reads a header of the server's.
+	// header returns a header of the server.
 	header func(name string) string
 }
 
@@ -145,7 +146,7 @@ func (c *testClient) export(id uint64, name string) {
 	require.NoError(c.tb, c.send(&otlpstream.Request{ID: id, Items: 1, Data: payload(c.tb, name)}))
 }
 
-// answer returns the next answer. On a slow machine, notices that requests are in work may come before it.
+// answer returns the next response, skipping working notices, which a slow machine may send before it.
 func (c *testClient) answer() otlpstream.Response {
 	for {
 		if response := c.next(); !response.Working {
@@ -160,7 +161,7 @@ func (c *testClient) next() otlpstream.Response {
 	return response
 }
 
-// answers reads until n requests are answered, and returns the results by ID.
+// answers reads until n requests have a response, and returns the responses by ID.
 func (c *testClient) answers(n int) map[uint64]otlpstream.Response {
 	got := map[uint64]otlpstream.Response{}
 	for len(got) < n {
@@ -173,7 +174,7 @@ func (c *testClient) answers(n int) map[uint64]otlpstream.Response {
 	return got
 }
 
-// end reads to the end of the stream and returns its status, and the answers that came before.
+// end reads to the end of the stream and returns its status, and the responses before it.
 func (c *testClient) end() (*status.Status, []otlpstream.Response) {
 	var all []otlpstream.Response
 	for {
@@ -274,7 +275,7 @@ func dialWebSocket(tb testing.TB, r *sharedReceiver, caps otlpstream.Caps) *test
 			if err := r.Parse(message); err != nil || r.ID != 0 || r.Drain {
 				return err
 			}
-			// The last message stands for the status that WebSocket lacks.
+			// The last message replaces the status, which WebSocket lacks.
 			notice = status.New(codes.Unknown, r.Message)
 			if r.Code == otlpstream.FailedRetryable {
 				notice = otlpstream.Busy(r.Message, r.Delay)
@@ -290,10 +291,10 @@ func dialWebSocket(tb testing.TB, r *sharedReceiver, caps otlpstream.Caps) *test
 	return c
 }
 
-// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
+// eventually waits for a condition. It is checked on the test's goroutine, so that it may end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		late := time.Since(begun) > patience // before the last attempt, however long the process was paused
 		if f() {
 			return
 		}

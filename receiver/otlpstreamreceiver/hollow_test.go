@@ -16,7 +16,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// Two bytes of an empty message become a hundred and more. A request that has little else is refused before it is decoded.
+// The two bytes of an empty message are decoded to more than a hundred. A request with little else is refused before it
+// is decoded.
 func TestHollowRequestsAreRefused(t *testing.T) {
 	racetest.Sequential(t)
 	in := func(body []byte, numbers ...protowire.Number) []byte {
@@ -45,7 +46,7 @@ func TestHollowRequestsAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "nested deeper than")
 }
 
-// pdata decodes values within values by recursion, and a stack without room ends the process: such requests are refused.
+// pdata decodes nested values by recursion, and a stack overflow ends the process: such requests are refused.
 func TestRequestsThatAreNestedTooDeepAreRefused(t *testing.T) {
 	value := []byte{}
 	in := func(body []byte, numbers ...protowire.Number) []byte {
@@ -56,7 +57,7 @@ func TestRequestsThatAreNestedTooDeepAreRefused(t *testing.T) {
 	}
 	nested := func(depth int) []byte {
 		for range depth {
-			value = in(value, 1, 5) // a list of one
+			value = in(value, 1, 5) // a list with one element
 		}
 		return in(append(in([]byte("k"), 1), in(value, 2)...), 1, 1, 1) // an attribute of a resource
 	}

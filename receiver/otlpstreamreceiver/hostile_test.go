@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// growth returns by how much the memory in use grew at most while f ran.
+// growth returns the maximum growth of the memory in use while f ran.
 func growth(f func()) int64 {
 	inUse := func() int64 {
 		var stats runtime.MemStats
@@ -33,7 +33,7 @@ func growth(f func()) int64 {
 		return int64(stats.HeapInuse + stats.StackInuse)
 	}
 	runtime.GC()
-	runtime.GC() // the second frees what pools gave up in the first
+	runtime.GC() // the second frees what pools discarded in the first
 	before, most := inUse(), int64(0)
 	over := make(chan struct{})
 	var watching sync.WaitGroup
@@ -53,7 +53,7 @@ func growth(f func()) int64 {
 	return most - before
 }
 
-// shooter opens a stream and returns how to send one more message on it. Nobody reads the answers.
+// shooter opens a stream and returns a function that sends one more message on it. The responses are not read.
 type shooter func(ctx context.Context, t *testing.T, r *sharedReceiver, request otlpstream.Request) (shoot func() error)
 
 func overGRPC(options ...grpc.CallOption) shooter {
@@ -85,17 +85,18 @@ func overWebSocket(compression otlpstream.Compression) shooter {
 	}
 }
 
-// The pipeline stands still, and clients send what they can: requests of the largest size, some of which are tiny before
-// they are decompressed. What the README says is the limit of memory is.
+// The pipeline is blocked, and clients send as much as they can: requests of the maximum size, some of which compress
+// very well. Memory stays below the limit that the README states.
 func TestMemoryIsBoundedUnderHostileClients(t *testing.T) {
 	const (
-		message = 1 << 20 // the least that can be configured for gRPC
+		message = 1 << 20 // the minimum for gRPC
 		streams = 8
 		each    = 24
-		// In flight encoded and decoded; and for each stream what was sent ahead, a message as it came, and decompressed.
+		// In flight, encoded and decoded; and per stream the data sent ahead, an encoded message, and a decompressed
+		// one.
 		limit = 4*message + 4*message + streams*3*message
-		// Garbage is collected when there is as much of it as there is of the rest, and meanwhile more comes. What is turned
-		// away is more than all of this.
+		// Garbage is collected when there is as much of it as of the rest, and more is added meanwhile. The refused
+		// requests are larger than all of this.
 		withGarbage = 3 * limit
 	)
 	for name, open := range map[string]shooter{
@@ -127,7 +128,7 @@ func TestMemoryIsBoundedUnderHostileClients(t *testing.T) {
 			grown := growth(func() {
 				for _, shoot := range shoots {
 					shooting.Go(func() {
-						for range 2 * each { // a kernel would take thousands
+						for range 2 * each { // socket buffers would hold thousands
 							if shoot() != nil {
 								return
 							}
@@ -135,7 +136,7 @@ func TestMemoryIsBoundedUnderHostileClients(t *testing.T) {
 						}
 					})
 				}
-				for n := int64(0); n < streams*each; n = refused(r) { // for as long as there are more
+				for n := int64(0); n < streams*each; n = refused(r) { // as long as there are more
 					eventually(t, func() bool { return refused(r) > n }, "they are turned away")
 				}
 			})
@@ -153,7 +154,7 @@ func TestMemoryIsBoundedUnderHostileClients(t *testing.T) {
 	}
 }
 
-// refused counts the requests that there was no room for.
+// refused returns how many requests were refused for lack of room.
 func refused(r *sharedReceiver) (n int64) {
 	for _, c := range r.Snapshot().Clients {
 		n += c.Total.Refused
@@ -193,13 +194,13 @@ func TestAClientThatNeverReadsIsCutOff(t *testing.T) {
 			begun := time.Now()
 			require.NoError(t, r.Shutdown(context.Background()))
 			require.Less(t, time.Since(begun), patience/2, "nor does it hold up the end")
-			cancel() // over gRPC it would have to read to learn that its stream has ended
+			cancel() // over gRPC the client only notices the end of its stream when it reads
 			shooting.Wait()
 		})
 	}
 }
 
-// FuzzWebSocket is what a client may write after the handshake: frames or what looks like some, to its end.
+// FuzzWebSocket sends anything after the handshake: frames or something similar, until the end.
 func FuzzWebSocket(f *testing.F) {
 	p := &pipeline{}
 	r := start(f, p)
@@ -208,13 +209,13 @@ func FuzzWebSocket(f *testing.F) {
 		frame, err := c.AppendFrame(nil, request.AppendHeader(nil), request.Data)
 		require.NoError(f, err)
 		f.Add(masked(frame))
-		f.Add(append(masked(frame), masked(nil)...)) // and its half-close
+		f.Add(append(masked(frame), masked(nil)...)) // with its half-close
 	}
 	packed := request
 	otlpstream.NewPacker().Pack(&packed)
 	f.Add(append(masked(append(packed.AppendHeader([]byte{0}), packed.Data...)), masked([]byte{7, 1})...))
 	f.Add([]byte("\x89\x80\x00\x00\x00\x00\x88\x82\x00\x00\x00\x00\x03\xe8"))     // a ping and a close
-	f.Add([]byte("\x02\x81\x00\x00\x00\x00\x00\x80\x82\x00\x00\x00\x00\x08\x05")) // a request in two pieces
+	f.Add([]byte("\x02\x81\x00\x00\x00\x00\x00\x80\x82\x00\x00\x00\x00\x08\x05")) // a request in two fragments
 	f.Fuzz(func(t *testing.T, input []byte) {
 		c, err := net.Dial("tcp", r.httpAddr)
 		require.NoError(t, err)
@@ -226,7 +227,7 @@ func FuzzWebSocket(f *testing.F) {
 			var late net.Error
 			require.False(t, errors.As(err, &late) && late.Timeout(), "it ends: %v", err)
 		})
-		_, _ = c.Write(append([]byte(handshake), input...)) // it may hang up at any byte
+		_, _ = c.Write(append([]byte(handshake), input...)) // the server may close the connection at any byte
 		_ = c.(*net.TCPConn).CloseWrite()
 		reading.Wait()
 		eventually(t, func() bool { return r.pipelines.admission.InFlight() == 0 && r.Snapshot().Streams == 0 }, "nothing is left behind")

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/gzip" // what the client compresses with
+	_ "google.golang.org/grpc/encoding/gzip" // the client's compression
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
@@ -47,7 +47,7 @@ func TestInspection(t *testing.T) {
 	})
 }
 
-// choosy takes all but what is named so that it does not.
+// choosy refuses what is named like that.
 func choosy(_ context.Context, name string) error {
 	switch name {
 	case "bad":
@@ -120,7 +120,7 @@ func TestTheFlowTellsOverload(t *testing.T) {
 	})
 }
 
-// TestWireBytesAreCountedBeforeDecompression sends the same over each way in, compressed.
+// TestWireBytesAreCountedBeforeDecompression sends the same data over each transport, compressed.
 func TestWireBytesAreCountedBeforeDecompression(t *testing.T) {
 	name := strings.Repeat("long", 10_000)
 	size := int64(len(payload(t, name)))

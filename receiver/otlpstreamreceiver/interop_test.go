@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// collectorExporter is the Collector's own otlp exporter.
+// collectorExporter returns the Collector's own otlp exporter.
 func collectorExporter(t *testing.T, r *sharedReceiver, conf map[string]any) exporter.Traces {
 	f := otlpexporter.NewFactory()
 	cfg := f.CreateDefaultConfig()

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/order"
 )
 
-// about is a request with a span about each of these resources.
+// about returns a request with a span of each of these resources.
 func about(tb testing.TB, id uint64, resources ...int) *otlpstream.Request {
 	td := ptrace.NewTraces()
 	const few = 10
@@ -91,7 +91,8 @@ func TestRequestsAboutAResourceKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// What fails does not hold up those behind it, and neither does what is about more than can be told apart.
+// Requests that fail do not delay those after them, and neither do requests with more resources than can be
+// distinguished.
 func TestOrderGoesOnAfterAFailure(t *testing.T) {
 	p := &pipeline{do: func(_ context.Context, name string) error {
 		if strings.HasPrefix(name, "2 ") {

@@ -23,7 +23,7 @@ func TestAnOutboxKeepsTheOrderAndForgetsNothing(t *testing.T) {
 	}
 	var next [senders]uint64
 	for taken := 0; taken < each*senders; {
-		<-o.some // there is a token whenever there may be an answer
+		<-o.some // there is a token whenever there may be a response
 		a, ok := o.take()
 		if !ok {
 			continue

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
 )
 
-// stuck fills a receiver with one batch that does not leave until released.
+// stuck fills a receiver with one batch that stays until released.
 func stuck(t *testing.T, change ...func(*Config)) (r *sharedReceiver, release func()) {
 	gate := make(chan struct{})
 	p := &pipeline{do: func(_ context.Context, name string) error {
@@ -156,7 +156,7 @@ func TestTooLargeMessages(t *testing.T) {
 		require.Equal(t, "1048576", c.header(otlpstream.HeaderMaxMessage))
 		_ = c.send(&otlpstream.Request{ID: 1, Data: payload(t, string(make([]byte, 1<<20+1)))})
 		st, answers := c.end()
-		// WebSocket compresses, so there the limit is found out when the ID is not known yet.
+		// WebSocket messages are compressed, so the limit is detected when the ID is not known yet.
 		require.NotNil(t, st)
 		require.LessOrEqual(t, len(answers), 1)
 	})

@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// threeOf are three items of each signal, and twoOf the error of a pipeline that has refused two of them.
+// threeOf returns three items of each signal, and twoOf the error of a pipeline that has refused two of them.
 func threeOf() (ptrace.Traces, pmetric.Metrics, plog.Logs) { return items(3) }
 
 func items(n int) (ptrace.Traces, pmetric.Metrics, plog.Logs) {
@@ -137,7 +137,7 @@ func TestAPartThatIsRefusedIsToldToStandardClients(t *testing.T) {
 	is(int64(response.Rejected), response.Message)
 }
 
-// What is lost for one may be wanted again by another, and what is wanted again is not lost.
+// Items that one consumer loses may be retried for another one, and items that are retried are not lost.
 func TestOnlyWhatIsLostForGoodIsAPart(t *testing.T) {
 	two, _, _ := items(2)
 	three, _, _ := items(3)

@@ -66,7 +66,7 @@ func TestTheReferenceServiceIsServed(t *testing.T) {
 	r := start(t, p)
 	stream, _ := otlpstream.Traces.ReferenceServices()
 	c := openGRPC(t, grpcClient(t, r), 0, "/"+stream+"/ExportTraces")
-	// By hand, with no more than the specification has.
+	// Encoded by hand, with only what the specification has.
 	message := protowire.AppendVarint([]byte{0x08}, 300)
 	message = append(message, payload(t, "by hand")...)
 	require.NoError(t, c.raw(message))
@@ -142,7 +142,7 @@ func TestAcksAreCoalescedOnlyForThoseWhoAsked(t *testing.T) {
 	})
 }
 
-// recorded is the sending half of a stream.
+// recorded is the sending side of a stream.
 type recorded struct{ sent []otlpstream.Response }
 
 func (*recorded) Recv(func() *otlpstream.Request) (*otlpstream.Request, error) { return nil, io.EOF }
@@ -179,7 +179,8 @@ func TestOneMessageAcksAllThatIsReady(t *testing.T) {
 	}
 }
 
-// A stream that breaks ends when all that was read has been answered, in vain: so no answer may be forgotten.
+// A broken stream ends when everything that was read has a response, although it cannot be sent: so no response may be
+// forgotten.
 func TestAnswersThatCannotBeSentAreNotWaitedFor(t *testing.T) {
 	r := prepare(t, &pipeline{})
 	defer r.Shutdown(context.Background())
@@ -193,7 +194,7 @@ func TestAnswersThatCannotBeSentAreNotWaitedFor(t *testing.T) {
 	require.Len(t, s.slots, len(s.answers.answers)-s.answers.first)
 }
 
-// cut is a stream that broke.
+// cut is a broken stream.
 type cut struct{ *recorded }
 
 func (cut) Send(*otlpstream.Response) error { return io.ErrClosedPipe }

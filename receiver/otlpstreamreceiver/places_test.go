@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// crowded is a receiver with two places for streams.
+// crowded runs a receiver with two places for streams.
 func crowded(t *testing.T, p *pipeline, change func(*sharedReceiver)) *sharedReceiver {
 	r := prepare(t, p, func(cfg *Config) { cfg.Streams.Max = 2 })
 	r.places.wait, r.places.minIdle, r.places.minStay = patience, time.Millisecond, time.Hour
@@ -30,7 +30,7 @@ func crowded(t *testing.T, p *pipeline, change func(*sharedReceiver)) *sharedRec
 	return r
 }
 
-// busyWith is a pipeline that is at work on batches of that name until released.
+// busyWith returns a pipeline that blocks on batches of that name until released.
 func busyWith(name string) (p *pipeline, release func()) {
 	gate := make(chan struct{})
 	release = sync.OnceFunc(func() { close(gate) })
@@ -93,7 +93,7 @@ func TestAnIdleStreamOfAClientThatCannotDrainIsEnded(t *testing.T) {
 	})
 }
 
-// Where all streams are at work, those of a client who has most take turns, and nobody waits for long.
+// If all streams are busy, those of the client with the most take turns, and none waits for long.
 func TestStreamsThatAreAtWorkTakeTurns(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		gate := make(chan struct{})

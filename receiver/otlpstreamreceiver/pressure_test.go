@@ -43,7 +43,7 @@ func TestMemoryLimiterSlowsClientsDown(t *testing.T) {
 			require.Positive(t, answer.Delay, "%d is told how long to wait", id)
 			require.LessOrEqual(t, answer.Delay, admission.MostPressure*3/2)
 		}
-		// In so much time the gate may have opened a few times, and each time one was decoded.
+		// During that time the gate may have opened a few times, and each time one was decoded.
 		require.LessOrEqual(t, len(p.seen()), 1+int(time.Since(began)/admission.LeastPressure), "they are refused before they are decoded")
 
 		_, err := ptraceotlp.NewGRPCClient(grpcClient(t, r)).Export(testContext(t), ptraceotlp.NewExportRequestFromTraces(spanNamed("x")))

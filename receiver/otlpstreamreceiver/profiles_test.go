@@ -35,7 +35,7 @@ func somePprofiles(samples int) pprofile.Profiles {
 	return pd
 }
 
-// profilesPayload is them in stream form.
+// profilesPayload returns profiles in stream form.
 func profilesPayload(tb testing.TB, pd pprofile.Profiles) []byte {
 	request, err := pprofileotlp.NewExportRequestFromProfiles(pd).MarshalProto()
 	require.NoError(tb, err)

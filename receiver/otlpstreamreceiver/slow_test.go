@@ -23,10 +23,10 @@ import (
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
 
-// half is what comes of each message of a slow client, which stops there.
+// half is the part of each message that a slow client sends.
 const half = 512 << 10
 
-// slowly sends half of a message and no more.
+// slowly sends half of a message and stops.
 type slowly func(t *testing.T, r *sharedReceiver)
 
 func overTCP(t *testing.T, address, head string) net.Conn {
@@ -52,7 +52,7 @@ func slowFrame(t *testing.T, r *sharedReceiver) {
 	go func() { _, _ = c.Write(append(frame, make([]byte, half)...)) }()
 }
 
-// slowCall has the first half of what a client says go through.
+// slowCall forwards only the first half of what a client sends.
 func slowCall(t *testing.T, r *sharedReceiver) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func slowCall(t *testing.T, r *sharedReceiver) {
 	}()
 }
 
-// Messages that are begun and not ended have a budget together: clients that stop in the middle make room for others.
+// Unfinished messages share a budget: clients that stop in the middle make room for others.
 func TestSlowClientsHoldNoMemoryThatOthersNeed(t *testing.T) {
 	const limit, clients = 1 << 20, 8
 	large := make([]byte, half)
@@ -95,7 +95,7 @@ func TestSlowClientsHoldNoMemoryThatOthersNeed(t *testing.T) {
 			r := prepare(t, p, func(cfg *Config) { cfg.DrainTimeout = time.Second })
 			r.arrivals = arrivals.New(limit)
 			require.NoError(t, r.Start(context.Background(), nopHost))
-			t.Cleanup(func() { _ = r.Shutdown(context.Background()) }) // which has to cut them off
+			t.Cleanup(func() { _ = r.Shutdown(context.Background()) }) // which has to close their connections
 			for range clients {
 				slow(t, r)
 			}
@@ -104,7 +104,7 @@ func TestSlowClientsHoldNoMemoryThatOthersNeed(t *testing.T) {
 				eventually(t, func() bool {
 					c := dial(t, r, 0)
 					if c.send(&otlpstream.Request{ID: 1, Items: 1, Data: payload(t, string(large)+numbered(uint64(i)))}) != nil {
-						return false // it may be taken for one of them, and comes again
+						return false // it may be mistaken for one of them, and retries
 					}
 					var answer otlpstream.Response
 					return c.recv(&answer) == nil && answer.ID == 1 && answer.Code == otlpstream.Success

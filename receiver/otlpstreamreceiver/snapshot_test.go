@@ -49,7 +49,7 @@ func TestASnapshotTellsWhoStreamsAndWhatBecameOfIt(t *testing.T) {
 		second.export(2, string(make([]byte, 200)))
 		second.answer()
 
-		// An answer is on its way a moment before its request is no longer in flight.
+		// A response is sent shortly before its request is no longer in flight.
 		eventually(t, func() bool {
 			clients := r.Snapshot().Clients
 			return len(clients) == 1 && clients[0].Total.InFlight == 1

@@ -46,7 +46,7 @@ func TestWhoHearsOfRequests(t *testing.T) {
 	require.NoError(t, reader.Collect(t.Context(), &all))
 	require.Empty(t, all.ScopeMetrics, "who only asks tells nothing")
 
-	// The Collector's views drop them below the level `detailed`.
+	// The Collector's views drop them at levels below `detailed`.
 	metrics.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()), sdkmetric.WithView(sdkmetric.NewView(
 		sdkmetric.Instrument{Scope: instrumentation.Scope{Name: otelhttp.ScopeName}}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}},
 	)))
@@ -105,8 +105,8 @@ func TestTheSpanOfARequestTellsWhichItIsAndWhatBecameOfIt(t *testing.T) {
 	})
 }
 
-// withPropagators sets those of the Collector for a test. What was there before any was set is not to be set again: it
-// goes on with the first that was. So there are none then, which is the same.
+// withPropagators sets global propagators for a test. The initial ones must not be set again: they delegate to the
+// first ones that were set. So the test leaves empty ones behind, which is equivalent.
 func withPropagators(t *testing.T, p propagation.TextMapPropagator) {
 	otel.SetTextMapPropagator(p)
 	t.Cleanup(func() { otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator()) })

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// masked is a WebSocket frame of a client, with a mask that changes nothing.
+// masked returns a client's WebSocket frame, with a mask of zeros.
 func masked(message []byte) []byte {
 	const final, binaryFrame, mask, length16 = 0x80, 2, 0x80, 126
 	frame := binary.BigEndian.AppendUint16([]byte{final | binaryFrame, mask | length16}, uint16(len(message)))
@@ -40,7 +40,8 @@ func TestRequestsMayComeWithTheHandshake(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, c.SetDeadline(deadline))
 
-	// More than the server reads at once, so that some of it is read before and some after it has taken over.
+	// More than the server reads at once, so that a part of it is read before the connection is hijacked and the rest
+	// after.
 	names := []string{"small", strings.Repeat("l", 20_000), strings.Repeat("m", 60_000)}
 	message := []byte(handshake)
 	for i, name := range names {
@@ -70,7 +71,8 @@ func TestRequestsMayComeWithTheHandshake(t *testing.T) {
 	require.ElementsMatch(t, names, p.seen())
 }
 
-// A client that is gone without a word, as behind a network that has failed, keeps no place for longer than it takes to ask it.
+// A client that disappears without closing its connection, as with a network failure, occupies a place no longer than a
+// ping takes.
 func TestAClientThatIsGoneIsAskedAndLeft(t *testing.T) {
 	r := prepare(t, &pipeline{})
 	r.pingEvery, r.pingPatience = 10*time.Millisecond, 10*time.Millisecond

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// slow is a receiver whose pipeline holds batches until released, and which soon says so.
+// slow runs a receiver whose pipeline blocks until released, and which soon sends working notices.
 func slow(t *testing.T) (r *sharedReceiver, release func()) {
 	gate := make(chan struct{})
 	p := &pipeline{do: func(context.Context, string) error { <-gate; return nil }}
@@ -81,13 +81,13 @@ func TestWhileAStreamDrainsItSaysWhatIsInWork(t *testing.T) {
 	})
 }
 
-// A client of another version may have its data where this one does not look. It must not hear that all is well.
+// A client of another version may have its data in a field that this one does not read. It must not get a success.
 func TestARequestThatLacksTheDataItCountsIsRefused(t *testing.T) {
 	bothTransports(t, func(t *testing.T, dial dialer) {
 		p := &pipeline{}
 		c := dial(t, start(t, p), otlpstream.AllCaps)
 		data := payload(t, "a")
-		unchanged, err := otlpstream.InOTLPForm(data) // field 1 is the number of a request, not data
+		unchanged, err := otlpstream.InOTLPForm(data) // field 1 is the ID of a request, not data
 		require.NoError(t, err)
 		require.NoError(t, c.send(&otlpstream.Request{ID: 1, Items: 1, Data: unchanged}))
 		response := c.answer()

@@ -17,9 +17,9 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/replicas"
 )
 
-// TestNothingOutlivesABodyThatIsItsOwn: a request leaves more than metrics: votes, elections, what target_info says of targets, the
-// first reason to refuse something, and what is known from then on. None of it is a part of the body, which is written over as soon
-// as it is translated, whether that arrived as it is or was decompressed into the memory of a worker.
+// TestNothingOutlivesABodyThatIsItsOwn: a request leaves more than metrics: votes, elections, target_info of targets,
+// the first reason of a refusal, and known series. None of them may refer to the body, which is overwritten as soon as
+// it is translated, whether it was uncompressed or decompressed into the memory of a worker.
 func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
 	for _, encoding := range []promwrite.Encoding{promwrite.Identity, promwrite.Snappy, promwrite.Zstd} {
 		for _, room := range []int{0, 1 << 20} {

@@ -59,7 +59,7 @@ func TestConfigFaultsAreAllNamed(t *testing.T) {
 	}
 }
 
-// TestNameOfContribsReceiver: a configuration of contrib's receiver has the same keys, and its type is known.
+// TestNameOfContribsReceiver: contrib's receiver has the same keys, and its type is accepted.
 func TestNameOfContribsReceiver(t *testing.T) {
 	create := func(name string) error {
 		set := settings()

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver"
 )
 
-// All of its keys have defaults.
+// All keys have defaults.
 func ExampleNewFactory() {
 	factory := remotewritereceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// What is kept of how series of 2.0 were encoded is compared up to its last byte, however long its parts are, and stale markers are no
-// numbers of a run.
+// The stored encoding of 2.0 series is compared up to its last byte, however long its parts are, and stale markers do
+// not count as numbers of a run.
 func TestEncodingsAreComparedUpToTheLastByte(t *testing.T) {
 	needRuns(t)
 	const all = 12
@@ -39,7 +39,7 @@ func TestEncodingsAreComparedUpToTheLastByte(t *testing.T) {
 		}
 		return bodyOf(promwrite.V2, &req.Request)
 	}
-	// send reports whether it is a request, and how many of its points came by runs.
+	// send reports whether the request is valid, and how many of its points were found by runs.
 	send := func(body []byte) (ok bool, byRuns int) {
 		want, got, err := twin(w, cfg, promwrite.V2, slices.Clone(body), tree)
 		if err == nil {
@@ -51,7 +51,7 @@ func TestEncodingsAreComparedUpToTheLastByte(t *testing.T) {
 		tree.takeBack()
 		return err == nil, byRuns
 	}
-	// learn begins anew, and has a request come until it is known by a run how it is encoded.
+	// learn starts from scratch, and sends a request until a run knows how it is encoded.
 	learn := func() {
 		var err error
 		known, tree = newKnown(1<<20, true), newTree(true)
@@ -61,7 +61,7 @@ func TestEncodingsAreComparedUpToTheLastByte(t *testing.T) {
 		for range 3 + fewForeign {
 			_, byRuns = send(request(-1))
 		}
-		require.GreaterOrEqual(t, byRuns, all-2) // of which few are none of a run, as the hash has it
+		require.GreaterOrEqual(t, byRuns, all-2) // the hash decides which few belong to no run
 		require.True(t, slices.ContainsFunc(known.runs.all, func(r *run) bool { return r.said.Load() != nil }))
 	}
 	for i := range all {

@@ -98,7 +98,7 @@ func TestWhatIsRefusedAndWhy(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// A small body may stand for many points with many labels each.
+// A small body may contain many points with many labels each.
 func TestRequestsThatGrowTooMuchAreRefused(t *testing.T) {
 	labels := []string{"__name__", "x"}
 	for i := range 200 {
@@ -163,7 +163,8 @@ func TestTelemetry(t *testing.T) {
 	require.Equal(t, int64(1), accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
-// TestWhatComesAgainIsCountedOnce: a request that is refused for now brings the items that are rejected again, and what other replicas send.
+// TestWhatComesAgainIsCountedOnce: a retry of a refused request contains its rejected items again, and those of other
+// replicas.
 func TestWhatComesAgainIsCountedOnce(t *testing.T) {
 	tel := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
@@ -239,8 +240,8 @@ func TestStartSaysWhatItCannotListenOn(t *testing.T) {
 	require.NoError(t, r.Shutdown(context.Background()))
 }
 
-// FuzzHandler holds the answer to its promises, whatever comes in: a 2xx says that what it counts was passed on, any
-// other answer says why, and what was passed on is sound enough to be marshalled.
+// FuzzHandler checks the promises of responses, for any input: with a 2xx, everything that it counts was passed on; any
+// other response has a reason; and the data that was passed on can be marshalled.
 func FuzzHandler(f *testing.F) {
 	second, err := newV2().
 		series(sample(1, 1000, 500), counter, "help", "seconds", "__name__", "a_total", "job", "ns/j", "instance", "i").
@@ -286,7 +287,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// offline is a receiver without a server.
+// offline returns a receiver without a server.
 func offline(tb testing.TB, set receiver.Settings, next consumer.Metrics) *remoteWriteReceiver {
 	r, err := newReceiver(createDefaultConfig().(*Config), set, next)
 	require.NoError(tb, err)

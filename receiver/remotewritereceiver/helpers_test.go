@@ -30,7 +30,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadata"
 )
 
-// start runs a receiver on a port of its own and returns its URL.
+// start runs a receiver on a free port and returns its URL.
 func start(tb testing.TB, set receiver.Settings, next consumer.Metrics, change ...func(*Config)) string {
 	cfg := createDefaultConfig().(*Config)
 	cfg.HTTP.NetAddr.Endpoint = "localhost:0"
@@ -71,7 +71,7 @@ func post(tb testing.TB, url, contentType, encoding string, body []byte) answer 
 	require.NoError(tb, err)
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Content-Encoding", encoding)
-	// No connection is kept: they would outlive the test.
+	// Connections are not kept: they would outlive the test.
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(tb, err)
@@ -97,7 +97,7 @@ type v2 struct {
 
 func newV2() *v2 { return &v2{symbols: writev2.NewSymbolTable()} }
 
-// series adds one; labels alternate names and values.
+// series adds a series; labels alternate names and values.
 func (b *v2) series(ts writev2.TimeSeries, typ writev2.Metadata_MetricType, help, unit string, labels ...string) *v2 {
 	for _, l := range labels {
 		ts.LabelsRefs = append(ts.LabelsRefs, b.symbols.Symbolize(l))
@@ -119,7 +119,7 @@ func sample(value float64, at, start int64) writev2.TimeSeries {
 	return writev2.TimeSeries{Samples: []writev2.Sample{{Value: value, Timestamp: at, StartTimestamp: start}}}
 }
 
-// v1 makes a 1.0 request of one sample for each list of labels.
+// v1 returns a 1.0 request with one sample for each list of labels.
 func v1(tb testing.TB, series ...[]string) []byte {
 	var req prompb.WriteRequest
 	for i, names := range series {
@@ -136,7 +136,7 @@ func v1(tb testing.TB, series ...[]string) []byte {
 	return body
 }
 
-// describe writes metrics as lines, one for each point and, indented, for each exemplar.
+// describe formats metrics as lines, one for each point and, indented, for each exemplar.
 func describe(md pmetric.Metrics) (lines []string) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {

@@ -27,7 +27,7 @@ func TestNativeHistograms(t *testing.T) {
 		require.Equal(t, promwrite.Written{Histograms: 1}, got.written)
 		require.Equal(t, []string{`{} x{a=b} = ` + want + ` (histogram, "", "")`}, lines)
 	}
-	// Prometheus numbers the bucket (1, 2] of schema 0 as 1, OTLP as 0.
+	// The index of the bucket (1, 2] of schema 0 is 1 in Prometheus and 0 in OTLP.
 	f(writev2.Histogram{
 		Count: &writev2.Histogram_CountInt{CountInt: 12}, Sum: 30, Schema: 0, StartTimestamp: 1000,
 		ZeroThreshold: 0.001, ZeroCount: &writev2.Histogram_ZeroCountInt{ZeroCountInt: 2},
@@ -48,11 +48,11 @@ func TestNativeHistograms(t *testing.T) {
 	f(writev2.Histogram{
 		Count: &writev2.Histogram_CountInt{}, Schema: 8,
 	}, "exponential(Cumulative) count=0 sum=0 scale=8 zero=0@0 +0[] -0[] @0..2000")
-	f(writev2.Histogram{ // a resolution that Prometheus has reserved: it takes this one as that of schema 8
+	f(writev2.Histogram{ // a reserved resolution: Prometheus reduces it to schema 8
 		Count: &writev2.Histogram_CountInt{CountInt: 10}, Sum: 30, Schema: 10,
 		PositiveSpans: []writev2.BucketSpan{{Offset: 4, Length: 4}}, PositiveDeltas: []int64{1, 1, 1, 1},
 	}, "exponential(Cumulative) count=10 sum=30 scale=8 zero=0@0 +0[1 9] -0[] @0..2000")
-	f(writev2.Histogram{ // whatever is below the first bound
+	f(writev2.Histogram{ // everything below the first bound
 		Count: &writev2.Histogram_CountInt{CountInt: 3}, Sum: 1, Schema: -53, CustomValues: []float64{math.Inf(-1), 1},
 		PositiveSpans: []writev2.BucketSpan{{Offset: 0, Length: 2}}, PositiveDeltas: []int64{1, 1},
 	}, "histogram(Cumulative) count=3 sum=1 bounds=[-Inf 1] counts=[1 2 0] @0..2000")
@@ -113,8 +113,8 @@ func TestOnlyKnownSchemas(t *testing.T) {
 	}
 }
 
-// A bucket (2^(i/2^n), 2^((i+1)/2^n)] of one scale lies in bucket i/2^k of the scale k lower. That is all that spreading
-// may do to a count.
+// A bucket (2^(i/2^n), 2^((i+1)/2^n)] of one scale is part of bucket i/2^k of a scale lower by k. Downscaling must move
+// counts only like that.
 func TestSpreadPutsEachCountWhereItBelongs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var scratch bucketScratch

@@ -35,7 +35,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
-// running is start, with the receiver itself.
+// running is like start, but also returns the receiver.
 func running(t *testing.T, next consumer.Metrics, change func(*Config)) (*remoteWriteReceiver, string) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.HTTP.NetAddr.Endpoint = "localhost:0"
@@ -47,7 +47,8 @@ func running(t *testing.T, next consumer.Metrics, change func(*Config)) (*remote
 	return r, "http://" + r.address.String() + cfg.Path
 }
 
-// bomb is a request of size bytes that is head and then, in one message of the field, the same bytes again and again.
+// bomb returns a request of size bytes that consists of head and then, in one message of the field, the same bytes
+// repeatedly.
 func bomb(size int, head string, field byte, again string) []byte {
 	body := []byte(head)
 	n := (size - len(head) - 8) / len(again)
@@ -58,7 +59,7 @@ func bomb(size int, head string, field byte, again string) []byte {
 	return append(body, bytes.Repeat([]byte(again), n)...)
 }
 
-// nested is again, as often as fits, in a message of the inner field, in one of the outer.
+// nested returns again, repeated as often as possible, in a message of the inner field, in one of the outer field.
 func nested(size int, head string, outer, inner byte, again string) []byte {
 	in := bomb(size-len(head)-16, "", inner, again)
 	body := append([]byte(head), outer)
@@ -69,10 +70,10 @@ func symbol(text string) string {
 	return "\x22" + string(binary.AppendUvarint(nil, uint64(len(text)))) + text
 }
 
-// bombs are requests that would become as much as can be of so many bytes.
+// bombs are requests of the given size that would be decoded to as much as possible.
 func bombs(size int) map[string][]byte {
 	const symbols = "\x22\x00\x22\x08__name__\x22\x01x"
-	// Symbols 3 to 5; the last two are long, and differ at their end. Few series that refer to them have room behind them.
+	// Symbols 3 to 5; the last two are long, and differ at their end. There is room for few series that refer to them.
 	long := symbols + "\x22\x03job" + symbol(strings.Repeat("l", size*15/32)+"a") + symbol(strings.Repeat("l", size*15/32)+"b")
 	return map[string][]byte{
 		"1.0 samples":        bomb(size, "", 0x0a, "\x12\x00"),
@@ -104,7 +105,7 @@ func bombs(size int) map[string][]byte {
 	}
 }
 
-// peakHeap is how much more memory live objects, and those not yet collected, took up at the most while f ran.
+// peakHeap returns the maximum growth of the heap, including garbage, while f ran.
 func peakHeap(f func()) uint64 {
 	runtime.GC()
 	var peak atomic.Uint64
@@ -130,8 +131,8 @@ func peakHeap(f func()) uint64 {
 	return max(peak.Load(), before.HeapAlloc) - before.HeapAlloc
 }
 
-// TestHostileClients: whatever they send, memory stays near what is configured, all of it is given back, and who sends
-// what agents send is served meanwhile.
+// TestHostileClients: for any input, memory stays near its limit and is given back completely, and requests like those
+// of agents are served meanwhile.
 func TestHostileClients(t *testing.T) {
 	const size, limit = 2 << 20, 16 << 20
 	var points atomic.Int64
@@ -182,7 +183,7 @@ func TestHostileClients(t *testing.T) {
 		served := 0
 		for attacked := true; attacked || served < 3; {
 			got := post(t, address, promwrite.ContentTypeV2, "snappy", healthy)
-			if got.code == 503 { // as told, it comes again
+			if got.code == 503 { // retried, as requested
 				require.Equal(t, "1", got.header.Get("Retry-After"))
 			} else {
 				require.Equal(t, 204, got.code, got.body)
@@ -210,7 +211,7 @@ func requireAllGivenBack(t *testing.T, r *remoteWriteReceiver) {
 	require.Eventually(t, func() bool { return r.memory.Usage() == admission.Usage{} }, 30*time.Second, time.Millisecond)
 }
 
-// TestEachBombIsRefusedBeforeItIsDecoded: what is refused for its size costs its bytes, not what it stands for.
+// TestEachBombIsRefusedBeforeItIsDecoded: a request that is refused because of its size only costs its own bytes.
 func TestEachBombIsRefusedBeforeItIsDecoded(t *testing.T) {
 	racetest.Sequential(t)
 	t.Run("reused=false", func(t *testing.T) { refuseBombs(t, false) })
@@ -250,7 +251,7 @@ func refuseBombs(t *testing.T, reused bool) {
 	}
 }
 
-// open makes a connection that announces a body and sends some of it.
+// open establishes a connection that announces a body and sends a part of it.
 func open(t *testing.T, address string, announced int, some []byte) net.Conn {
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -265,7 +266,7 @@ func open(t *testing.T, address string, announced int, some []byte) net.Conn {
 	return conn
 }
 
-// TestSlowSendersMakeRoom: those who send a part of a body and wait hold no memory that others need.
+// TestSlowSendersMakeRoom: clients that send a part of a body and wait do not hold memory that others need.
 func TestSlowSendersMakeRoom(t *testing.T) {
 	var points atomic.Int64
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
@@ -294,7 +295,7 @@ func TestSlowSendersMakeRoom(t *testing.T) {
 	requireAllGivenBack(t, r)
 }
 
-// TestBodiesHaveATime: a sender that stops half way is told to come again.
+// TestBodiesHaveATime: a sender that stops halfway gets a retryable error.
 func TestBodiesHaveATime(t *testing.T) {
 	defaults := createDefaultConfig().(*Config).HTTP
 	for _, d := range []time.Duration{defaults.ReadHeaderTimeout, defaults.ReadTimeout, defaults.WriteTimeout, defaults.IdleTimeout} {
@@ -314,7 +315,7 @@ func TestBodiesHaveATime(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWorkersLetGo: a worker that has grown for one request is not kept for those that need little.
+// TestWorkersLetGo: a worker that has grown for one request is not kept for small ones.
 func TestWorkersLetGo(t *testing.T) {
 	w, err := newWorker(sized(32<<20), newKnown(1<<20, false))
 	require.NoError(t, err)
@@ -341,7 +342,7 @@ func TestWorkersLetGo(t *testing.T) {
 	require.Less(t, needed, 100)
 }
 
-// TestSurprises feeds random changes of honest requests.
+// TestSurprises sends random changes of valid requests.
 func TestSurprises(t *testing.T) {
 	body, err := nodes(2, 20).Marshal()
 	require.NoError(t, err)
@@ -365,7 +366,8 @@ func TestSurprises(t *testing.T) {
 	require.Zero(t, m.Usage())
 }
 
-// TestStreamedBodiesTakeWhatTheyNeed: who compresses piece by piece does not say how large a body is. It takes no more memory than others.
+// TestStreamedBodiesTakeWhatTheyNeed: bodies that were compressed as a stream do not contain their size. They take no
+// more memory than others.
 func TestStreamedBodiesTakeWhatTheyNeed(t *testing.T) {
 	_, url := running(t, new(consumertest.MetricsSink), func(c *Config) { c.MaxMemory = minMemory })
 	var body bytes.Buffer

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// window is a registry that shows what is registered with it.
+// window is a registry that returns what is registered.
 type window struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -78,7 +78,7 @@ func TestItShowsWhatClientsSend(t *testing.T) {
 	require.Greater(t, f.RawBytes, int64(50))
 	require.Greater(t, f.WireBytes, int64(50))
 
-	f.Dropped["labels"] = 0 // what is returned belongs to the caller
+	f.Dropped["labels"] = 0 // the result belongs to the caller
 	require.Equal(t, int64(1), w.shown.Flow().Dropped["labels"])
 	require.NoError(t, r.Shutdown(context.Background()))
 	require.Nil(t, w.shown)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// Texts of any length are alike if all of their bytes are, and whatever is before and behind.
+// Texts of any length are equal if all of their bytes are, whatever is before and after them.
 func TestTextsAreAlikeUpToTheLastByte(t *testing.T) {
 	const longest = 100
 	text := strings.Repeat("abcdefghijklmnopqrstuvwxyz", 5)
@@ -23,14 +23,14 @@ func TestTextsAreAlikeUpToTheLastByte(t *testing.T) {
 		for at := -1; at <= n; at++ {
 			other := []byte("<<<" + text[1:])
 			if at >= 0 {
-				other[3+at] ^= 1 << (at % 8) // the one behind them is none of theirs
+				other[3+at] ^= 1 << (at % 8) // the byte after them is not part of them
 			}
 			require.Equal(t, at < 0 || at == n, alike(text, 1, string(other), 3, n), "%d bytes, another at %d", n, at)
 		}
 	}
 }
 
-// Labels of 1.0 are compared up to their last byte, however long they are before those of the target and behind.
+// Labels in 1.0 are compared up to their last byte, however long the parts before and after those of the target are.
 func TestLabelsAreComparedUpToTheLastByte(t *testing.T) {
 	needRuns(t)
 	const all = 8
@@ -80,7 +80,7 @@ func TestLabelsAreComparedUpToTheLastByte(t *testing.T) {
 			if send(other) {
 				taken++
 			}
-			learn() // what it was taken for is not to be known, too
+			learn() // so that the previous result is not known, too
 		}
 		require.Greater(t, taken, 30)
 	}

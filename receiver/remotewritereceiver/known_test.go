@@ -32,11 +32,12 @@ func sized(maxDecodedBodySize int) *Config {
 	return cfg
 }
 
-// anyRequest is one by chance, out of few names and values, so that the same series come again, in whatever order of labels.
+// anyRequest returns a random request with few names and values, so that the same series are repeated, with labels in
+// any order.
 func anyRequest(random *rand.Rand, version promwrite.Version) []byte {
 	req := newV2()
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
-	rare := random.IntN(2) == 0 // half of the requests have what takes long
+	rare := random.IntN(2) == 0 // half of the requests have slow parts
 	for range random.IntN(60) {
 		labels := []string{"__name__", pick("a_total", "b", "c_bucket", "c_sum", "d", "target_info")}
 		for _, name := range []string{"code", "le", "mode", "otel_scope_name", "otel_scope_x", "__replica__", "cluster"} {
@@ -94,7 +95,7 @@ func anyRequest(random *rand.Rand, version promwrite.Version) []byte {
 	return body
 }
 
-// older is a request as 1.0 has it.
+// older returns a 2.0 request as one of 1.0.
 func older(req *writev2.Request) *prompb.WriteRequest {
 	labels := func(refs []uint32) (all []prompb.Label) {
 		for i := 0; i < len(refs); i += 2 {
@@ -119,8 +120,8 @@ func older(req *writev2.Request) *prompb.WriteRequest {
 	return out
 }
 
-// TestWhatIsKnownChangesNothing: requests come to the same whether or not anything of them is known, whether or not their memory
-// is used again, with poison in it or not, and nothing of a body is left in metrics.
+// TestWhatIsKnownChangesNothing: requests have the same result whether or not their series are known, and whether or
+// not memory is reused, with poison or without, and metrics do not refer to the body.
 func TestWhatIsKnownChangesNothing(t *testing.T) {
 	racetest.Sequential(t)
 	for _, c := range []struct {
@@ -159,7 +160,7 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 				if !c.reused {
 					tree = newTree(false)
 				}
-				if i%4 == 0 && len(body) > 0 { // one that is cut off is refused as a whole, and leaves nothing behind
+				if i%4 == 0 && len(body) > 0 { // a truncated body is refused as a whole, and leaves nothing behind
 					if _, err := w.work(t.Context(), version, promwrite.Identity, slices.Clone(body[:len(body)-1]), &held, nil, tree); err != nil && c.reused {
 						require.True(t, tree.takeBack())
 					} else if !c.reused || err == nil {
@@ -192,7 +193,7 @@ func TestWhatIsKnownChangesNothing(t *testing.T) {
 	}
 }
 
-// ruinStructure takes out and adds parts, as a processor may that lets go of metrics.
+// ruinStructure removes and adds parts, like a processor that releases metrics may.
 func ruinStructure(random *rand.Rand, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -209,7 +210,7 @@ func ruinStructure(random *rand.Rand, md pmetric.Metrics) {
 	md.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool { return random.IntN(3) == 0 })
 }
 
-// Who changes attributes that are shared, and said he would not, is found out.
+// A processor that promised not to change shared attributes, but does, is detected.
 func TestChangedAttributesAreFound(t *testing.T) {
 	if !slab.Places() {
 		t.Skip("metrics look otherwise in this build")
@@ -231,7 +232,7 @@ func TestChangedAttributesAreFound(t *testing.T) {
 	}
 }
 
-// What is known of a thousand targets alike is known once.
+// Series of a thousand similar targets are stored once.
 func TestTargetsAlikeShareWhatIsKnown(t *testing.T) {
 	k := newKnown(8<<20, true)
 	w, err := newWorker(sized(8<<20), k)

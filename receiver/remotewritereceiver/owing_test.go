@@ -25,12 +25,12 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// farSide is a pipeline that asks what points owe, and may have it settled before it looks at them.
+// farSide is a pipeline that asks for unwritten values, and may have them written before it reads the points.
 type farSide struct {
 	settles bool
 	refuses error
-	owed    int       // that many points say they owe
-	values  []float64 // that points say
+	owed    int       // the number of points with unwritten values
+	values  []float64 // of the points
 }
 
 func (f *farSide) consume(ctx context.Context, md pmetric.Metrics) error {
@@ -55,7 +55,8 @@ func (f *farSide) consume(ctx context.Context, md pmetric.Metrics) error {
 	return f.refuses
 }
 
-// runClient sends requests of one run of points, each with values of its own, to a receiver whose points may owe what they say.
+// runClient sends requests with one run of points, each with its own values, to a receiver that may leave them
+// unwritten.
 type runClient struct {
 	receiver *remoteWriteReceiver
 	sent     int
@@ -87,7 +88,8 @@ func (c *runClient) send(t *testing.T) (w *httptest.ResponseRecorder, values []f
 	return w, values
 }
 
-// Points say what they are to wherever somebody looks at them: behind the receiver, and in it; and whatever became of what they owed before.
+// Points have the right values wherever they are read: behind the receiver and within it, whatever happened to
+// unwritten values before.
 func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	needRuns(t)
 	var far farSide
@@ -100,7 +102,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 		return want
 	}
 	owe := func(code int) {
-		for range 1000 { // which memory a request is given is for a pool to say
+		for range 1000 { // a pool decides which memory a request gets
 			if want := send(code); far.owed == len(want) && !slices.Equal(far.values, want) {
 				return
 			}
@@ -137,7 +139,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	settled()
 }
 
-// Points owe nothing until somebody has asked what they owe, and not any more once nobody does.
+// Values are always written until a consumer has asked for unwritten ones, and again when none asks any more.
 func TestPointsOweNothingToWhoDoesNotAsk(t *testing.T) {
 	needRuns(t)
 	tree := newTree(true)
@@ -156,7 +158,8 @@ func TestPointsOweNothingToWhoDoesNotAsk(t *testing.T) {
 	require.False(t, tree.owes)
 }
 
-// A sample of a time that a point cannot have is none of a run: who takes what is owed would be told of another time than who reads the points.
+// A sample with a time that a point cannot have is not part of a run: consumers of unwritten values would get another
+// time than readers of the points.
 func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
 	needRuns(t)
 	const usual = 1_700_000_000_000
@@ -175,7 +178,7 @@ func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
 			{usual, math.MaxInt64},
 		} {
 			if version == promwrite.V1 && odd[1] != 0 {
-				continue // it says nothing of starts
+				continue // it has no start times
 			}
 			w, err := newWorker(sized(1<<20), newKnown(8<<20, true))
 			require.NoError(t, err)

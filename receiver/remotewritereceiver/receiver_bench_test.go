@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
-// nodes is a request as agents send them: some targets, each with the same series.
+// nodes returns a request like those of agents: some targets, each with the same series.
 func nodes(targets, series int) *writev2.Request { return nodesFrom(0, targets, series) }
 
 func nodesFrom(first, targets, series int) *writev2.Request {
@@ -40,7 +40,7 @@ func nodesFrom(first, targets, series int) *writev2.Request {
 	return &req.Request
 }
 
-// BenchmarkReceiver sends the same request through a socket again and again.
+// BenchmarkReceiver sends the same request through a socket repeatedly.
 func BenchmarkReceiver(b *testing.B) {
 	const targets, series = 20, 500
 	body, err := nodes(targets, series).Marshal()
@@ -73,7 +73,7 @@ func BenchmarkReceiver(b *testing.B) {
 	}
 }
 
-// What a request leaves for the garbage collector is the metrics it became. Where their memory is used again, that is nothing.
+// The garbage of a request is the metrics it became. If their memory is reused, there is none.
 func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 	body, err := nodes(2, 500).Marshal()
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 			return b.metrics
 		}
 		var md pmetric.Metrics
-		for range 5 { // which it takes to know series that come in the same order
+		for range 5 { // after which series in the same order are known
 			md = work()
 		}
 		total := alloctest.PerRun(func() { work() })
@@ -107,16 +107,16 @@ func TestTranslationAllocatesByTheMetricsItMakes(t *testing.T) {
 			require.Less(t, total, 30.)
 		case slab.Places():
 			require.Less(t, total, metrics/2)
-		default: // piece by piece
+		default: // one by one
 			require.Less(t, total, metrics*1.25)
 		}
 		runtime.KeepAlive(md)
 	}
 }
 
-// BenchmarkWork is what samples of series that are known take from bytes that snappy has packed to metrics, and back: four targets a request,
-// turn by turn. Where parts owe, points are not written, and nobody reads them. What snappy takes of it is told beside it, by which
-// machines are compared.
+// BenchmarkWork measures samples of known series from snappy-compressed bytes to metrics, and back: four targets per
+// request, in turn. With parts whose values are left unwritten, points are not written, and not read. The time of
+// snappy is reported separately, for comparison between machines.
 func BenchmarkWork(b *testing.B) {
 	const perRequest, series = 4, 500
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {

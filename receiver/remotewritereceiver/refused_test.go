@@ -20,11 +20,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 )
 
-// gate is a limiter of memory before an exporter that settles what it reads.
+// gate is a memory limiter in front of an exporter that has values written before it reads them.
 type gate struct {
 	refuses error
-	values  []float64                     // that the exporter has read last
-	parts   []weak.Pointer[handback.Part] // that came last
+	values  []float64                     // last read by the exporter
+	parts   []weak.Pointer[handback.Part] // last received
 }
 
 func (g *gate) consume(ctx context.Context, md pmetric.Metrics) error {
@@ -52,8 +52,8 @@ func (g *gate) consume(ctx context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// Requests that a limiter of memory refuses take none: theirs is used again, or, where somebody may have kept what he refused for good, let go of.
-// What comes afterwards says what it is to.
+// Requests that a memory limiter refuses take no memory: theirs is reused, or freed if a consumer may have kept what it
+// refused permanently. Later requests have the right values.
 func TestRequestsThatAreRefusedTakeNoMemory(t *testing.T) {
 	needRuns(t)
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// TestLongNamesAreRefused: the sender is told which.
+// TestLongNamesAreRefused: the sender is told which ones.
 func TestLongNamesAreRefused(t *testing.T) {
 	long := strings.Repeat("long", 2<<10)
 	sink := new(consumertest.MetricsSink)
@@ -38,8 +38,8 @@ func TestLongNamesAreRefused(t *testing.T) {
 	require.Equal(t, promwrite.Written{Samples: 1}, a.written)
 }
 
-// TestReplicasAreDeduplicated: what the elected replica sends arrives without the label that tells them apart; what others send
-// is acknowledged as if it was written.
+// TestReplicasAreDeduplicated: data of the elected replica arrives without the replica label; data of others is
+// acknowledged as if it was written.
 func TestReplicasAreDeduplicated(t *testing.T) {
 	sink := new(consumertest.MetricsSink)
 	url := start(t, settings(), sink, func(c *Config) {
@@ -61,14 +61,14 @@ func TestReplicasAreDeduplicated(t *testing.T) {
 	attributes := sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Attributes()
 	require.Equal(t, map[string]any{labelCluster: "north"}, attributes.AsRaw())
 
-	// A series is of a replica by its own labels, whatever else the request has.
+	// The labels of each series decide which replica it is from, whatever else the request contains.
 	mixed := newV2()
 	for _, labels := range [][]string{
-		{"__name__", "x", labelReplica, "b", labelCluster, "north"}, // left out
+		{"__name__", "x", labelReplica, "b", labelCluster, "north"}, // dropped
 		{"__name__", "x", labelReplica, "b", labelCluster, "south"},
-		{"__name__", "x", labelReplica, "b"}, // of no cluster
+		{"__name__", "x", labelReplica, "b"}, // without a cluster
 		{"__name__", "x", labelCluster, "north"},
-		{"__name__", "x", labelReplica, "b", labelCluster, "west"}, // one too many
+		{"__name__", "x", labelReplica, "b", labelCluster, "west"}, // one cluster too many
 	} {
 		mixed.series(sample(1, 1000, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "", "", labels...)
 	}
@@ -85,7 +85,7 @@ func TestReplicasAreDeduplicated(t *testing.T) {
 	require.Equal(t, []map[string]any{{labelCluster: "south"}, {labelReplica: "b"}, {labelCluster: "north"}}, got)
 }
 
-// TestOnlyWhatIsTakenIsHeardOf: a replica whose data the pipeline refuses does not keep another from being elected.
+// TestOnlyWhatIsTakenIsHeardOf: a replica whose data the pipeline refuses does not prevent the election of another one.
 func TestOnlyWhatIsTakenIsHeardOf(t *testing.T) {
 	var refuses atomic.Bool
 	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {

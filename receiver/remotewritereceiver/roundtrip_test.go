@@ -20,10 +20,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// points is how many a pipeline's metrics are as series.
+// points is the number of series of pipeline's metrics.
 const points = 8
 
-// through sends md through contrib's exporter into a receiver, and returns what that makes of it.
+// through sends md through contrib's exporter into a receiver, and returns the result.
 func through(t *testing.T, message remoteapi.WriteMessageType, md pmetric.Metrics) pmetric.Metrics {
 	t.Helper()
 	arrived := make(chan pmetric.Metrics, 16)
@@ -52,9 +52,9 @@ func through(t *testing.T, message remoteapi.WriteMessageType, md pmetric.Metric
 	return all
 }
 
-// lossless is what must survive: resources, names, attributes, values and times, whatever the order. Types do not:
-// 1.0 sends none, and in 2.0 a bucket comes back as the counter that it was turned into. Exemplars without their sample
-// are contrib's to explain.
+// lossless returns what must survive: resources, names, attributes, values and times, in any order. Types do not: 1.0
+// sends none, and in 2.0 a bucket comes back as the counter that it was turned into. Exemplars without their sample are
+// contrib's responsibility.
 func lossless(md pmetric.Metrics) []string {
 	about := regexp.MustCompile(` \([a-z]+, ".*", ".*"\)$`)
 	var lines []string
@@ -92,7 +92,7 @@ func TestRoundTripThroughContribsExporter(t *testing.T) {
 	}
 }
 
-// pipeline is what a scrape or an application hands to the exporter.
+// pipeline returns what a scrape or an application passes to the exporter.
 func pipeline() pmetric.Metrics {
 	const at, start = 2000e6, 1000e6
 	md := pmetric.NewMetrics()

@@ -29,7 +29,8 @@ func needRuns(t *testing.T) {
 	}
 }
 
-// TestRunsChangeNothing: whatever is sent in which order and wherever it is cut, metrics come to the same with runs as without.
+// TestRunsChangeNothing: for any requests in any order, and wherever they are divided, metrics are the same with and
+// without runs.
 func TestRunsChangeNothing(t *testing.T) {
 	racetest.Sequential(t)
 	needRuns(t)
@@ -67,14 +68,14 @@ func TestRunsChangeNothing(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, said(want), said(b))
 						runs += len(tree.placed)
-						if tree.owes && random.IntN(3) > 0 { // as if nobody had settled it
+						if tree.owes && random.IntN(3) > 0 { // as if the values were not written
 							for _, p := range tree.placed {
 								p.part.Owe()
 							}
 						} else if random.IntN(3) == 0 {
 							ruinStructure(random, b.metrics)
 						}
-						if busy = append(busy, tree); len(busy) > 3 { // others are still with the pipeline
+						if busy = append(busy, tree); len(busy) > 3 { // others are still in the pipeline
 							at := random.IntN(len(busy))
 							require.True(t, busy[at].takeBack())
 							idle = append(idle, busy[at])
@@ -90,7 +91,7 @@ func TestRunsChangeNothing(t *testing.T) {
 					require.LessOrEqual(t, bytes, room)
 				}
 				require.Positive(t, runs)
-				if room > 1<<20 { // in little, it is a matter of hashes which sets of labels are known
+				if room > 1<<20 { // with little room, hashes decide which sets of labels are known
 					require.Greater(t, runs, 10)
 				}
 			})
@@ -98,7 +99,8 @@ func TestRunsChangeNothing(t *testing.T) {
 	}
 }
 
-// An instance may be in two jobs, one of which says the first series of a run and the other the rest; or have a job and no name.
+// An instance may be in two jobs, one with the first series of a run and the other with the rest; or have a job but no
+// name.
 func TestRunsEndWithTheirTarget(t *testing.T) {
 	needRuns(t)
 	const all = 8
@@ -115,13 +117,13 @@ func TestRunsEndWithTheirTarget(t *testing.T) {
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
 		for _, odd := range [][]string{{"instance", "b", "job", "two"}, {"instance", "b"}, {"job", "one"}, {"job", "two"}, nil, {"instance", "a", "job", "two"}} {
 			for _, rest := range [][]string{{"instance", "b", "job", "one"}, {"job", "one"}, {"instance", "a"}, known} {
-				for at := range 4 { // which one a run begins with is for it to say
+				for at := range 4 { // any series of a run may be the first
 					t.Run(fmt.Sprint(version, odd, rest, at), func(t *testing.T) {
 						cfg := sized(1 << 20)
 						w, err := newWorker(cfg, newKnown(8<<20, true))
 						require.NoError(t, err)
 						tree := newTree(true)
-						for range 3 + at%2*fewForeign { // so that it is known for the next request how they are encoded, or not
+						for range 3 + at%2*fewForeign { // so that the encoding is known for the next request, or not
 							_, _, err := twin(w, cfg, version, request(version, whole...), tree)
 							require.NoError(t, err)
 							require.True(t, tree.takeBack())
@@ -139,7 +141,7 @@ func TestRunsEndWithTheirTarget(t *testing.T) {
 	}
 }
 
-// Bytes of a request of 2.0 say what its symbols do, whatever they have said before.
+// The bytes of a 2.0 request mean what its own symbols say, whatever they have meant before.
 func TestTheSameReferencesToOtherSymbols(t *testing.T) {
 	needRuns(t)
 	cfg := sized(1 << 20)
@@ -189,7 +191,7 @@ func TestTheSameReferencesToOtherSymbols(t *testing.T) {
 			send(request())
 		}
 	}
-	for range 2 * fewForeign { // all are others
+	for range 2 * fewForeign { // all differ
 		req := request()
 		slices.Reverse(req.Symbols[1:])
 		for i := range req.Timeseries {
@@ -210,7 +212,7 @@ func TestTheSameReferencesToOtherSymbols(t *testing.T) {
 	require.Zero(t, known.runs.bytes(), "what is known of how they were encoded goes with runs")
 }
 
-// What is shown of what is known includes what requests have of it, until they have given it back.
+// The reported size of known series includes what requests have taken of it, until they give it back.
 func TestPartsOfRequestsAreCounted(t *testing.T) {
 	needRuns(t)
 	f := newFleet(rand.New(rand.NewPCG(9, 9)), 4, 1, 100)
@@ -239,7 +241,7 @@ func TestPartsOfRequestsAreCounted(t *testing.T) {
 	require.Positive(t, last)
 }
 
-// A run is used by many at a time.
+// A run is used by several goroutines at a time.
 func TestRunsAreUsedAtATime(t *testing.T) {
 	needRuns(t)
 	cfg := sized(1 << 20)
@@ -275,7 +277,7 @@ func TestRunsAreUsedAtATime(t *testing.T) {
 	all.Wait()
 }
 
-// Of targets alike most series come by runs, wherever requests are cut.
+// Most series of similar targets are found by runs, wherever requests are divided.
 func TestMostSeriesComeByRuns(t *testing.T) {
 	racetest.Sequential(t)
 	needRuns(t)
@@ -306,7 +308,7 @@ func TestMostSeriesComeByRuns(t *testing.T) {
 	}
 }
 
-// Runs and their parts go when nobody sends them any more.
+// Runs and their parts are removed when they are no longer sent.
 func TestRunsThatDoNotComeAreForgotten(t *testing.T) {
 	needRuns(t)
 	f := newFleet(rand.New(rand.NewPCG(7, 7)), 4, 1, 100)
@@ -346,7 +348,7 @@ func TestRunsThatDoNotComeAreForgotten(t *testing.T) {
 	require.Len(t, known.runs.all, runs, "what runs are of is asked for")
 }
 
-// A byte that is another anywhere in a request is taken for what it is.
+// A changed byte anywhere in a request is decoded correctly.
 func TestAByteThatDiffersIsSeen(t *testing.T) {
 	needRuns(t)
 	random := rand.New(rand.NewPCG(3, 83))
@@ -373,7 +375,7 @@ func TestAByteThatDiffersIsSeen(t *testing.T) {
 			body[random.IntN(len(body))] ^= 1 << random.IntN(8)
 			tree.owes = random.IntN(2) == 0
 			want, got, err := twin(w, cfg, version, slices.Clone(body), tree)
-			if err != nil { // which is no request
+			if err != nil { // not a valid request
 				tree.takeBack()
 				oracle, err := newWorker(cfg, newKnown(0, false))
 				require.NoError(t, err)

@@ -18,17 +18,18 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
-// fleet is targets and what they say, as some senders send it: all series of one after those of another, cut into requests anywhere.
+// fleet has targets with series, sent like some senders do: all series of one target after those of another, divided
+// into requests anywhere.
 type fleet struct {
 	r     *rand.Rand
 	pages [][]fleetSeries
 	of    []int // the page of each target
-	odd   bool  // some series are not as most are, now and then
+	odd   bool  // some series differ from the others, now and then
 	now   int64
 }
 
 type fleetSeries struct {
-	labels     []string // less those of the target
+	labels     []string // without those of the target
 	help, unit string
 	typ        writev2.Metadata_MetricType
 }
@@ -44,7 +45,7 @@ func newFleet(r *rand.Rand, targets, pages, metrics int) *fleet {
 	return f
 }
 
-// page is some metrics, of which pages have many in common.
+// page generates some metrics, of which pages share many.
 func (f *fleet) page(metrics int) (page []fleetSeries) {
 	for m := range metrics {
 		if f.r.IntN(12) == 0 {
@@ -61,7 +62,7 @@ func (f *fleet) page(metrics int) (page []fleetSeries) {
 	return page
 }
 
-// change changes a page a little.
+// change changes a page slightly.
 func (f *fleet) change() {
 	page := &f.pages[f.r.IntN(len(f.pages))]
 	at := f.r.IntN(len(*page))
@@ -87,7 +88,8 @@ func (f *fleet) change() {
 	}
 }
 
-// requests are what all targets say once. They are cut between targets, and, unless it is 0, before one series of so many.
+// requests returns one scrape of all targets. It is divided between targets, and, unless the number is 0, before one in
+// so many series.
 func (f *fleet) requests(version promwrite.Version, cutOneIn int) (bodies [][]byte) {
 	f.now += 15_000 + f.r.Int64N(100)
 	req := newV2()
@@ -116,11 +118,11 @@ func (f *fleet) requests(version promwrite.Version, cutOneIn int) (bodies [][]by
 func (f *fleet) series(req *v2, target, i int, s fleetSeries, odd bool) {
 	ts := sample(float64(target)*1000+float64(i)+f.r.Float64(), f.now, f.now-1000*int64(i%2))
 	if f.r.IntN(9) == 0 {
-		ts.Samples[0].Value = 0 // which is left out
+		ts.Samples[0].Value = 0 // which is omitted
 	}
 	labels := slices.Clone(s.labels)
 	instance, job := fmt.Sprintf("host-%0*d:9100", 1+target%3, target), []string{"node", "ns/node"}[target%2]
-	if target != 3 { // which has none
+	if target != 3 { // it has none
 		labels = append(labels, "instance", instance)
 	}
 	if i%29 == 28 {
@@ -138,7 +140,7 @@ func (f *fleet) series(req *v2, target, i int, s fleetSeries, odd bool) {
 		case 3:
 			ts.Samples = nil
 		case 4:
-			ts.Samples[0].Timestamp = 12345 // which takes fewer bytes
+			ts.Samples[0].Timestamp = 12345 // takes fewer bytes
 		case 5:
 			ts.Exemplars = []writev2.Exemplar{{LabelsRefs: req.refs("trace_id", "abc"), Value: 1, Timestamp: f.now}}
 		case 6:
@@ -150,7 +152,7 @@ func (f *fleet) series(req *v2, target, i int, s fleetSeries, odd bool) {
 	req.series(ts, s.typ, s.help, s.unit, sortedPairs(labels)...)
 }
 
-// sortedPairs sorts labels by name, as senders do.
+// sortedPairs sorts labels by name, like senders do.
 func sortedPairs(labels []string) (sorted []string) {
 	var pairs [][2]string
 	for i := 0; i < len(labels); i += 2 {
@@ -177,7 +179,7 @@ func bodyOf(version promwrite.Version, req *writev2.Request) []byte {
 	return body
 }
 
-// bySeries is what metrics say, in the order in which each series says it.
+// bySeries returns the contents of metrics, in the order of each series.
 func bySeries(md pmetric.Metrics) []string {
 	lines := describe(md)
 	var whole []string
@@ -196,7 +198,7 @@ func bySeries(md pmetric.Metrics) []string {
 	return whole
 }
 
-// twin does a request with one that knows nothing, and says what came of both.
+// twin runs a request also with a worker that knows nothing, and returns both results.
 func twin(w *worker, cfg *Config, version promwrite.Version, body []byte, tree *tree) (want, got batch, err error) {
 	oracle, err := newWorker(cfg, newKnown(0, false))
 	if err != nil {
@@ -215,7 +217,7 @@ func twin(w *worker, cfg *Config, version promwrite.Version, body []byte, tree *
 	return want, got, err
 }
 
-// said is all that became of a request, but for which metrics points are in.
+// said returns the whole result of a request, except which metrics points are in.
 func said(b batch) []string {
 	return append(bySeries(b.metrics), fmt.Sprint(b.written, b.rejects.counts, b.rejects.err(), b.metrics.ResourceMetrics().Len()))
 }

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// TestLabelsBecomeScopes: series of one resource are grouped by what their labels say of the scope, and their points have
-// none of these; without the key they stay labels.
+// TestLabelsBecomeScopes: series of one resource are grouped by the scope in their labels, and their points do not have
+// these labels; without the key they stay labels.
 func TestLabelsBecomeScopes(t *testing.T) {
 	request := newV2()
 	for i, labels := range [][]string{

@@ -18,12 +18,12 @@ import (
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/admission"
 )
 
-// field is a field of bytes of a message, whose length takes one byte.
+// field encodes a bytes field whose length takes one byte.
 func field(number byte, text string) string {
 	return string([]byte{number<<3 | 2, byte(len(text))}) + text
 }
 
-// strangers are series of 1.0 that have little in common, of one sample each.
+// strangers returns 1.0 series that have little in common, with one sample each.
 func strangers(n int, names, jobs bool) (body []byte) {
 	for i := range n {
 		name, job := "x", "x"
@@ -38,7 +38,8 @@ func strangers(n int, names, jobs bool) (body []byte) {
 	return body
 }
 
-// TestStrangersTakeTheMemoryThatTheyNeed: where each series is of another metric or of another target these take more memory than their points.
+// TestStrangersTakeTheMemoryThatTheyNeed: if each series has another metric or another target, these take more memory
+// than their points.
 func TestStrangersTakeTheMemoryThatTheyNeed(t *testing.T) {
 	racetest.Sequential(t)
 	const series = 20_000
@@ -80,7 +81,7 @@ func TestStrangersTakeTheMemoryThatTheyNeed(t *testing.T) {
 	}
 }
 
-// TestStrangersComeAgainWhereMemoryIsShort: others have what they would need.
+// TestStrangersComeAgainWhereMemoryIsShort: others have the memory that they would need.
 func TestStrangersComeAgainWhereMemoryIsShort(t *testing.T) {
 	const size = 64 << 20
 	m := admission.New(size)

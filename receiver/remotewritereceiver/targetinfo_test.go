@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// resourcesOf are the attributes of resources, by instance.
+// resourcesOf returns the attributes of resources, by instance.
 func resourcesOf(md pmetric.Metrics) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, rm := range md.ResourceMetrics().All() {
@@ -28,8 +28,8 @@ func resourcesOf(md pmetric.Metrics) map[string]map[string]any {
 	return all
 }
 
-// TestTargetInfoBecomesTheResource: of the series that come with it, also before it in the request, and of those that come later;
-// until it is stale.
+// TestTargetInfoBecomesTheResource: of the other series in the request, also before it, and of later ones, until it is
+// stale.
 func TestTargetInfoBecomesTheResource(t *testing.T) {
 	sink := new(consumertest.MetricsSink)
 	r := start(t, settings(), sink, func(c *Config) { c.TargetInfo.ToResource = true })
@@ -76,7 +76,7 @@ func TestTargetInfoBecomesTheResource(t *testing.T) {
 	got = send(2, append([]string{"stale"}, told("1", "south")...), series("1"), series("2"))
 	require.Equal(t, map[string]map[string]any{"1": plain("1"), "2": with("2", "west")}, got)
 
-	// What is of no target, or too large, is a series.
+	// A target_info without a target, or a too large one, stays a series.
 	send(2, []string{"__name__", "target_info", "zone", "east"}, told("3", strings.Repeat("far ", maxInfo/4)))
 }
 
@@ -88,7 +88,7 @@ func TestTargetInfoStaysASeries(t *testing.T) {
 	require.Equal(t, "target_info", sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Name())
 }
 
-// TestTenantsDoNotShareTargets: nobody learns what is another's.
+// TestTenantsDoNotShareTargets: no tenant gets the data of another.
 func TestTenantsDoNotShareTargets(t *testing.T) {
 	x := newInfos(10)
 	mine, theirs := asker{x, "mine"}, asker{x, "theirs"}
@@ -109,7 +109,7 @@ func TestTenantsDoNotShareTargets(t *testing.T) {
 	}
 }
 
-// TestTargetsAreForgotten: those that are not heard of, in number and in bytes.
+// TestTargetsAreForgotten when they are not sent any more; they are limited in number and in bytes.
 func TestTargetsAreForgotten(t *testing.T) {
 	x := newInfos(100)
 	key := func(n int) infoKey { return infoKey{"t", "j", fmt.Sprint(n)} }

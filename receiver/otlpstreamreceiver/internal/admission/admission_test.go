@@ -42,7 +42,7 @@ func TestTheDelayFollowsHowLongRequestsStay(t *testing.T) {
 	require.True(t, ok)
 }
 
-// A request that weighs more than all there is room for goes when it is alone, as a large one does.
+// A request that weighs more than the limit is admitted when it is alone, like a large one.
 func TestAHeavyRequestGoesAlone(t *testing.T) {
 	a := &Admission{Limit: 1000}
 	h := Hold{of: a, bytes: 100}
@@ -86,11 +86,11 @@ func TestOnlyMemoryLimitersMakePressure(t *testing.T) {
 	require.False(t, Limited(nil))
 }
 
-// How long requests stay, and with it the delay that clients are asked for, is right whatever the wall clock is set to meanwhile.
+// How long requests stay, and so the delay that clients get, is correct even if the wall clock is set meanwhile.
 func TestStepsOfTheClockAreNotSeen(t *testing.T) {
 	a := Admission{Limit: 1000}
 	held, _ := a.Acquire(10, time.Now())
-	time.Sleep(time.Millisecond) // any clock has moved
+	time.Sleep(time.Millisecond) // until any clock has advanced
 	held.Release()
 	require.Contains(t, a.progress.String(), " m=")
 	require.Positive(t, a.stay)

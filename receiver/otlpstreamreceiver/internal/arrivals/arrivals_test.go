@@ -16,7 +16,7 @@ import (
 
 const limit = 1 << 20
 
-// sender comes with a message in pieces, and notes how that went.
+// sender sends a message in pieces, and records the result.
 type sender struct {
 	*Arrival
 
@@ -33,7 +33,7 @@ func (s *sender) send(size, piece int, pause time.Duration) {
 	for sent := 0; sent < size; sent += piece {
 		if s.Come(min(piece, size-sent)) != nil {
 			s.failed.Store(true)
-			s.Leave() // as a connection does that is closed
+			s.Leave() // like a closed connection
 			return
 		}
 		time.Sleep(pause)
@@ -99,7 +99,7 @@ func TestWhoGetsNothingDoneMakesRoom(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(20 * time.Second)
 		done := 0
-		for range 100 { // one after the other, beside them
+		for range 100 { // one after the other, at the same time
 			s := enter(a)
 			begun := time.Now()
 			go func() {

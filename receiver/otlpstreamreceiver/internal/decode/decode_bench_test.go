@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/reuse"
 )
 
-// requests are the spans of a service: each attribute has a few values, and one of them is always new.
+// requests returns spans of a service: each attribute has a few values, except for one that is always new.
 func requests(spans, attributes int) (payloads [][]byte) {
 	for batch := range 16 {
 		td := ptrace.NewTraces()
@@ -41,8 +41,8 @@ func requests(spans, attributes int) (payloads [][]byte) {
 	return payloads
 }
 
-// BenchmarkDecode compares the time and garbage of a batch of spans, and the heap that a batch takes while it
-// waits. With -cpu 1 the time has the collection of the garbage in it.
+// BenchmarkDecode compares the time and garbage for a batch of spans, and the memory of a batch while it waits. With
+// -cpu 1 the time includes garbage collection.
 func BenchmarkDecode(b *testing.B) {
 	decoders := []struct {
 		name   string
@@ -66,7 +66,7 @@ func BenchmarkDecode(b *testing.B) {
 				var before, after runtime.MemStats
 				keep := make([]ptrace.Traces, 0, kept)
 				for _, payload := range payloads {
-					with.decode(payload) // it knows the strings now
+					with.decode(payload) // so that all strings are known
 				}
 				runtime.GC()
 				runtime.ReadMemStats(&before)
@@ -94,8 +94,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// pointRequests are points of 50 metrics: each has a number for an attribute, or strings, some of which differ from those
-// of the point before.
+// pointRequests returns points of 50 metrics: their attributes are a number, or strings, some of which differ from
+// those of the previous point.
 func pointRequests(points, strings int) (payloads [][]byte) {
 	const metrics = 50
 	for batch := range 16 {
@@ -159,7 +159,7 @@ func BenchmarkDecodePoints(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeAgain is what a point of a page takes that comes again, in memory that was used before.
+// BenchmarkDecodeAgain measures a point of a page that is sent again, decoded into reused memory.
 func BenchmarkDecodeAgain(b *testing.B) {
 	payload := must((&pmetric.ProtoMarshaler{}).MarshalMetrics(page(250, 2)))
 	memory, lists := reuse.New(), NewLists(1<<20)
@@ -174,7 +174,7 @@ func BenchmarkDecodeAgain(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/point")
 }
 
-// page is metrics of so many points each, which have descriptions as long as people write them.
+// page returns metrics with the given number of points each, and descriptions of a realistic length.
 func page(metrics, points int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

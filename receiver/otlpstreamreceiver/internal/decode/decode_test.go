@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// codec is pdata's own, which is the oracle, and ours, whose result is encoded again to be compared.
+// codec has pdata's decoder, which is the oracle, and ours, whose result is encoded again for comparison.
 type codec struct {
 	name   string
 	pdata  func([]byte) ([]byte, error)
@@ -83,7 +83,7 @@ func codecs() (all []codec) {
 		},
 	}
 	if !slab.Places() || handback.Poisons() {
-		return all // memory is not used again in this build
+		return all // memory is not reused in this build
 	}
 	again, lists := reuse.New(), NewLists(1<<20)
 	return append(all, codec{
@@ -290,7 +290,7 @@ func TestWhatIsDecodedIsWhatPdataDecodes(t *testing.T) {
 	}
 }
 
-// Whatever comes, either both make the same of it, or it is left to pdata.
+// For any input, both decoders have the same result, or ours leaves it to pdata.
 func agrees(tb testing.TB, c *codec, payload []byte) bool {
 	before := bytes.Clone(payload)
 	d := Get()
@@ -341,7 +341,7 @@ func TestWhatIsUnusualIsLeftToPdata(t *testing.T) {
 	}
 }
 
-// What is damaged here and there comes closer to the limits than what a fuzzer makes from nothing.
+// Slightly damaged data gets closer to the limits than what a fuzzer generates from nothing.
 func TestMutilatedPayloadsAreDecodedAlikeOrLeft(t *testing.T) {
 	all := codecs()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -392,7 +392,7 @@ func TestEqualStringsAreOne(t *testing.T) {
 	require.Len(t, at, 2)
 }
 
-// TestEqualValuesAreOne: what pdata has around a string is that of all that are equal, unless the Collector frees it piece by piece.
+// TestEqualValuesAreOne: equal strings share pdata's wrapper, unless the Collector frees values one by one.
 func TestEqualValuesAreOne(t *testing.T) {
 	if !slab.Readable() {
 		t.Skip("this build does not know how attributes look in memory")

@@ -39,7 +39,7 @@ func TestWeightOfEmptyMessages(t *testing.T) {
 	require.Zero(t, Weight(otlpstream.Metrics, []byte{0xff, 0xff, 0xff}), "what is malformed is for the decoder")
 }
 
-// What is of use weighs no more than several times its size.
+// The weight of realistic data is at most several times its size.
 func TestWeightOfPlainPoints(t *testing.T) {
 	md := pmetric.NewMetrics()
 	points := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints()
@@ -91,7 +91,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// It takes time by the size of the message, not by its depth times its size.
+// It takes time proportional to the size of the message, not to its depth times its size.
 func TestNestingIsFoundInOnePass(t *testing.T) {
 	deep := nest(200, 1)
 	wide := bytes.Repeat(deep, 20_000) // some 15 MB
@@ -107,7 +107,7 @@ func FuzzNested(f *testing.F) {
 	})
 }
 
-// deepest is the slower twin: by recursion.
+// deepest is the slower model, with recursion.
 func deepest(message []byte) (depth int) {
 	for len(message) > 0 {
 		tag, n := protowire.ConsumeVarint(message)
@@ -136,7 +136,8 @@ func deepest(message []byte) (depth int) {
 	return depth
 }
 
-// What is nested in attributes, bodies and events counts: an empty value in a list is two bytes, and an attribute in one.
+// Values nested in attributes, bodies and events count: an empty value in a list, or an attribute in one, takes two
+// bytes.
 func TestWeightOfWhatIsNested(t *testing.T) {
 	const n = 1000
 	list := message(5, bytes.Repeat(message(1, nil), n))

@@ -24,7 +24,7 @@ func TestStreamsKeepLessTheMoreThereAre(t *testing.T) {
 		keeps = append(keeps, keep)
 		require.LessOrEqual(t, m.granted, limit)
 	}
-	// Each comes and goes, in any order.
+	// Each is granted and released, in any order.
 	for range 20 * streams {
 		i := rand.IntN(streams)
 		m.Release(keeps[i])

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// about is a payload about some resources.
+// about returns a payload with some resources.
 func about(tb testing.TB, resources ...int) []byte {
 	tb.Helper()
 	td := ptrace.NewTraces()
@@ -42,7 +42,7 @@ func TestAnOrderForgetsWhatIsDone(t *testing.T) {
 	turn.End()
 }
 
-// BenchmarkOrder is what it costs to know a request's place.
+// BenchmarkOrder measures finding a request's place.
 func BenchmarkOrder(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {

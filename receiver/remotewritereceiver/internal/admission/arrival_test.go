@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
-// sender writes a body of zeros, some bytes at a time.
+// sender sends a body of zeros, some bytes at a time.
 type sender struct {
 	http.ResponseWriter
 
@@ -30,7 +30,7 @@ type sender struct {
 
 	mu       sync.Mutex
 	deadline time.Time
-	stop     chan struct{} // closed with a deadline
+	stop     chan struct{} // closed when a deadline is set
 }
 
 func (s *sender) stopped() <-chan struct{} {
@@ -73,13 +73,13 @@ func (s *sender) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestBodiesThatAllNeedMoreHoldNothingUp: each of several bodies has a part of the memory and waits for as much again. One of them has to go,
-// and is to go at once; others are taken.
+// TestBodiesThatAllNeedMoreHoldNothingUp: each of several bodies has a part of the memory and waits for the same amount
+// again. One of them has to be cut off, immediately; others are accepted.
 func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
-	for _, pause := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond} { // all wait before anybody may be cut off, or later
+	for _, pause := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond} { // all wait before any may be cut off, or later
 		synctest.Test(t, func(t *testing.T) {
 			const senders, size = 5, 16 * firstRoom
-			a := newArrivals(senders*size + size) // of which all have a part, and none has room for the next
+			a := newArrivals(senders*size + size) // each has a part of it, and none has room for the next
 			var taken atomic.Int64
 			var all sync.WaitGroup
 			began := time.Now()
@@ -106,8 +106,8 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 	}
 }
 
-// TestWhoSendsNothingHoldsNobodyUp: memory is full of bodies that began and do not go on. Whatever comes has room at once, small or large, one after
-// another and together: as many are cut off as it takes.
+// TestWhoSendsNothingHoldsNobodyUp: memory is full of bodies that have begun and do not continue. New bodies get room
+// immediately, small or large, one after another and together: as many as necessary are cut off.
 func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 200 * firstRoom
@@ -143,11 +143,11 @@ func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// TestWhoHadToWaitDoesNotStall: that nothing came of a body for a while was for want of memory.
+// TestWhoHadToWaitDoesNotStall: a body that made no progress for lack of memory does not count as stalled.
 func TestWhoHadToWaitDoesNotStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newArrivals(3 * firstRoom)
-		others := func(n int) { require.NoError(t, a.memory.take(t.Context(), n, nil)) } // who are no senders
+		others := func(n int) { require.NoError(t, a.memory.take(t.Context(), n, nil)) } // not senders
 		read := func(size int) {
 			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom, pause: 100 * time.Millisecond}
 			_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
@@ -166,8 +166,8 @@ func TestWhoHadToWaitDoesNotStall(t *testing.T) {
 	})
 }
 
-// TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and has what it is in until then. What has no room for both is not asked
-// for: that would be to come again for ever. As much as there is is used.
+// TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and keeps its present memory until then. A
+// body for which both never fit is refused for good, because a retry would not help. All of the memory is used.
 func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 5 * firstRoom // twice firstRoom, and what is left then

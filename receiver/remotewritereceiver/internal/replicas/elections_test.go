@@ -33,7 +33,7 @@ func TestOneReplicaIsElected(t *testing.T) {
 		vote(north, "b", Leave, "")
 		vote(clusterKey{"", "south"}, "b", Take, "")
 		vote(clusterKey{"other", "north"}, "b", Take, "")
-		for range 10 { // as long as the pipeline takes what one sends, the other is not needed
+		for range 10 { // as long as the pipeline accepts the data of one, the other is not needed
 			time.Sleep(20 * time.Second)
 			vote(north, "a", Take, "")
 			r.heard(north, "a")
@@ -41,7 +41,7 @@ func TestOneReplicaIsElected(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		vote(north, "b", Leave, "")
-		vote(north, "a", Take, "") // which the pipeline does not take
+		vote(north, "a", Take, "") // refused by the pipeline
 		time.Sleep(time.Second)
 		vote(north, "b", Take, "a")
 		r.heard(north, "a") // too late
@@ -69,7 +69,7 @@ func TestClustersAreBounded(t *testing.T) {
 	})
 }
 
-// TestMoreClustersThanMayBe are refused one by one, and none of them has all that are there looked through.
+// TestMoreClustersThanMayBe are refused one by one, without a search through all existing ones.
 func TestMoreClustersThanMayBe(t *testing.T) {
 	took := func(clusters int) time.Duration {
 		r := electing(clusters)
@@ -85,7 +85,7 @@ func TestMoreClustersThanMayBe(t *testing.T) {
 		return time.Since(began)
 	}
 	few, many := time.Hour, time.Hour
-	for range 15 { // what one of many attempts shows needs no other, on a busy machine
+	for range 15 { // one good attempt is enough on a busy machine
 		if few, many = min(few, took(1<<8)), min(many, took(1<<14)); many < 10*few {
 			return
 		}
@@ -93,7 +93,7 @@ func TestMoreClustersThanMayBe(t *testing.T) {
 	require.Less(t, many, 10*few)
 }
 
-// TestLongNamesAreNotRemembered: whoever sends clusters of a megabyte fills no memory with them.
+// TestLongNamesAreNotRemembered: clusters with names of a megabyte do not fill the memory.
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	r := electing(1000)
 	long := strings.Repeat("long", maxReplicaText/4)
