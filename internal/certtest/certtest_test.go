@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each side shows a certificate, and trusts the other's alone.
+// Each side has a certificate, and trusts only that of the other.
 func TestBothSidesTrustEachOther(t *testing.T) {
 	certificate, key := SelfSigned(t)
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))

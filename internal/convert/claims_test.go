@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// corpus are configurations by their names: those of the scenarios, and those that Prometheus tests itself with.
+// corpus returns configurations by their names: those of the scenarios, and those of Prometheus' own tests.
 func corpus(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -45,7 +45,7 @@ func corpus(t *testing.T) map[string]string {
 	return all
 }
 
-// prometheusTestdata are the files that Prometheus' own tests load.
+// prometheusTestdata returns the files that Prometheus' own tests load.
 func prometheusTestdata(t *testing.T) []string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/prometheus").Output()
@@ -56,7 +56,7 @@ func prometheusTestdata(t *testing.T) []string {
 	return files
 }
 
-// outcome is a result in one text, and what its findings name.
+// outcome returns a result as text, and the paths that its findings name.
 func outcome(t *testing.T, text string) (all string, paths []string) {
 	t.Helper()
 	result, err := convertText(t, detect.Auto, text)
@@ -73,7 +73,7 @@ func outcome(t *testing.T, text string) (all string, paths []string) {
 	return string(result.Config) + report.String(), paths
 }
 
-// named reports whether a path, or what it is part of, is in a report.
+// named reports whether a report names a path, or a part that contains it.
 func named(path string, paths []string) bool {
 	for _, p := range paths {
 		if p != "" && (p == path || strings.HasPrefix(path, p+".") || strings.HasPrefix(path, p+"[")) {
@@ -83,7 +83,7 @@ func named(path string, paths []string) bool {
 	return false
 }
 
-// visit calls f with each value of a tree and its path.
+// visit calls f for each value of a tree with its path.
 func visit(n *yaml.Node, path string, f func(path string, n *yaml.Node)) {
 	f(path, n)
 	switch n.Kind {
@@ -105,7 +105,7 @@ func printed(t *testing.T, root *yaml.Node) string {
 	return string(text)
 }
 
-// Whatever is said in an input, the result says it, or the report names it: any other value gives another result or report.
+// Every value of an input is in the result, or the report names it: any other value leads to another result or report.
 func TestNothingIsLostSilently(t *testing.T) {
 	racetest.Sequential(t)
 	for name, text := range corpus(t) {
@@ -136,7 +136,7 @@ func TestNothingIsLostSilently(t *testing.T) {
 	}
 }
 
-// another is a value of the same kind.
+// another returns a different value of the same kind.
 func another(value string) string {
 	if n, err := strconv.Atoi(value); err == nil {
 		return strconv.Itoa(n + 1)
@@ -153,7 +153,7 @@ func another(value string) string {
 	return value + "zz"
 }
 
-// A key that nobody knows is reported wherever it is, unless anything may stand there, and then it is in the result.
+// An unknown key is reported wherever it is, unless any key is allowed there, and then it is in the result.
 func TestUnknownKeysAreReported(t *testing.T) {
 	racetest.Sequential(t)
 	const key = "zz_nobody_knows"
@@ -166,7 +166,7 @@ func TestUnknownKeysAreReported(t *testing.T) {
 			}
 			_, paths := outcome(t, printed(t, root))
 			if paths == nil {
-				return // nothing to convert, which is an error
+				return // nothing to convert is an error
 			}
 			visit(root, "", func(path string, n *yaml.Node) {
 				if n.Kind != yaml.MappingNode || path != "" && named(path, paths) {
@@ -182,7 +182,7 @@ func TestUnknownKeysAreReported(t *testing.T) {
 	}
 }
 
-// Of what Prometheus loads nothing is unknown.
+// Nothing that Prometheus loads is reported as unknown.
 func TestPrometheusKeysAreKnown(t *testing.T) {
 	for _, file := range prometheusTestdata(t) {
 		text, err := os.ReadFile(file)
@@ -199,7 +199,7 @@ func TestPrometheusKeysAreKnown(t *testing.T) {
 	}
 }
 
-// Every output is YAML, with nothing in it that a collector would take for a variable of its own but what says so.
+// Every output is valid YAML, and a collector expands nothing in it except the intended variables.
 func TestDollarsAreEscaped(t *testing.T) {
 	for name, text := range corpus(t) {
 		if strings.Contains(name, "otel") {
@@ -207,7 +207,7 @@ func TestDollarsAreEscaped(t *testing.T) {
 		}
 		result, err := convertText(t, detect.Auto, text)
 		if err != nil {
-			continue // of files that are none, or say nothing: see the other tests
+			continue // not a configuration, or empty: see the other tests
 		}
 		var tree map[string]any
 		require.NoError(t, yaml.Unmarshal(result.Config, &tree), name)
@@ -235,7 +235,7 @@ func FuzzRun(f *testing.F) {
 			f.Add(input, kind, more)
 		}
 	}
-	// What flags name, whatever its name is, is the second text.
+	// Files named by flags, whatever their name is, are the second text.
 	for _, flag := range []string{"promscrape.config", "remoteWrite.relabelConfig", "streamAggr.config"} {
 		for _, file := range []string{"vmagent-aggregate", "vmagent-relabel", "vmagent-jobs", "vmagent-unit"} {
 			text, err := os.ReadFile("testdata/" + file + ".txtar")
@@ -269,7 +269,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// Of what Prometheus tests itself with none is taken for a collector's, and of a collector's own none for Prometheus'.
+// None of Prometheus' own test files is mistaken for a collector's configuration, and none of a collector's for one of
+// Prometheus.
 func TestIsPrometheus(t *testing.T) {
 	for _, file := range prometheusTestdata(t) {
 		text, err := os.ReadFile(file)

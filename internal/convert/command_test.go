@@ -61,7 +61,7 @@ func TestConvertWritesAndReports(t *testing.T) {
 	assert.Contains(t, stdout, "endpoint: http://b")
 }
 
-// What is written has secrets, and may be what somebody has edited since.
+// The output contains secrets, and an existing file may have been edited.
 func TestConvertNeverOverwrites(t *testing.T) {
 	files := map[string]string{"prometheus.yml": aPrometheus}
 	exit, _, stdout, _ := run(t, nil, files, "convert", "-o", "godwit.yaml", "prometheus.yml")
@@ -103,7 +103,7 @@ func TestConvertFails(t *testing.T) {
 	}
 }
 
-// What is converted is validated as what it becomes, and a collector's own file as it is.
+// A converted configuration is validated as its result, and a collector's own file as it is.
 func TestCheck(t *testing.T) {
 	validated := ""
 	valid := func(args ...string) error {
@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Files of others that are met are called by their names, and parts of a collector's configuration are not taken for them.
+// Files of other programs are recognized by name, and parts of a collector's configuration are not mistaken for them.
 func TestStrangersAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"prometheus.scrape \"default\" {\n  targets = []\n}\n":                 "it is a configuration of Grafana Alloy",
@@ -216,7 +216,7 @@ func TestHelpIsAPage(t *testing.T) {
 	assert.Contains(t, stderr, "-strict")
 }
 
-// A variable as collectors before 0.104 read it is text for one that is started now, which says so nowhere else.
+// A variable in the syntax of collectors before 0.104 is now text, which is reported nowhere else.
 func TestStartsWithAWordOnVariablesOfOld(t *testing.T) {
 	const file = `receivers: {otlp: }
 exporters:
@@ -240,7 +240,7 @@ service: {pipelines: {metrics: {receivers: [otlp], exporters: [otlp]}}}
 	assert.Equal(t, 1, strings.Count(stdout, "$OTLP_ENDPOINT` was a variable"), stdout)
 }
 
-// Files that are no collector's, and have keys as one has, are called what they are.
+// Files that are not a collector's configuration, but share keys with one, are named for what they are.
 func TestStrangersWithSectionsAreToldByName(t *testing.T) {
 	for text, want := range map[string]string{
 		"mode: daemonset\nconfig:\n  exporters: {debug: }\n  service: {pipelines: {}}\n": "values of a Helm chart",
@@ -256,7 +256,7 @@ func TestStrangersWithSectionsAreToldByName(t *testing.T) {
 	}
 }
 
-// Of several configurations in a manifest check, too, looks at the one that is picked.
+// If a manifest contains several configurations, check also reads the picked one.
 func TestChecksWhatIsPicked(t *testing.T) {
 	files := map[string]string{"a.yaml": aManifest + "---\n" + strings.ReplaceAll(aManifest, "name: a", "name: b")}
 	validate := func(...string) error { return nil }
@@ -268,7 +268,7 @@ func TestChecksWhatIsPicked(t *testing.T) {
 	assert.Contains(t, stdout, "it is what is in OpenTelemetryCollector b")
 }
 
-// Of a second document nobody says that it is not read.
+// The collector does not report that it ignores a second document.
 func TestStartsWithAWordOnFurtherDocuments(t *testing.T) {
 	exit, done, _, stderr := run(t, nil, map[string]string{"a.yaml": "---\n# a comment\n" + aCollector + "---\n# none\n---\n" + aCollector}, "--config", "a.yaml")
 	assert.False(t, done, "%d: it is the collector's to start", exit)

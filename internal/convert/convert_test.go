@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write what comes out as what is expected")
 
-// An archive is a scenario: what it is about, then files, each behind a line with its name.
+// An archive is a scenario: a description, then files, each after a line with its name.
 type archive struct {
 	about string
 	names []string
@@ -65,7 +65,8 @@ const (
 	wantReport = "want.report"
 )
 
-// source converts the files of an archive, as they would be under /etc/in. The first line of what it is about may be arguments, or what is picked.
+// source returns the files of an archive as the source of a conversion, as if they were in /etc/in. The first line of
+// the description may set arguments, or what is picked.
 func (a archive) source() Source {
 	s := Source{Dir: "/etc/in", Distribution: "godwit-agent", Read: a.read, Glob: a.glob}
 	first, _, _ := strings.Cut(a.about, "\n")
@@ -102,7 +103,7 @@ func (a archive) glob(pattern string) (names []string, err error) {
 	return names, nil
 }
 
-// Each scenario of testdata: files in, a configuration and a report out.
+// Each scenario of testdata: input files, and the expected configuration and report.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)

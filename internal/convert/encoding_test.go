@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/document"
 )
 
-// What editors and shells of Windows write is converted as what others do, units and manifests too.
+// Files in the encodings of editors and shells on Windows are converted like others, including units and manifests.
 func TestFilesOfWindows(t *testing.T) {
 	utf16Of := func(mark string, order binary.AppendByteOrder) func(string) string {
 		return func(text string) string {

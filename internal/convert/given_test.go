@@ -17,7 +17,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/report"
 )
 
-// Files that a pattern names may be given beside the first, in a folder of that name. Others that are given are none of them.
+// Files that match a pattern may be given next to the first one, in a directory of the same name. Other given files are
+// ignored.
 func TestFilesOfAPatternMayBeGiven(t *testing.T) {
 	files := map[string]string{
 		"scrape.yml":               "scrape_configs: [{job_name: a}]\nscrape_config_files: [/etc/vmagent/jobs/*.yml, /etc/vmagent/one.yml]\n",
@@ -48,7 +49,7 @@ func TestFilesOfAPatternMayBeGiven(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "c"}, jobs)
 }
 
-// runVMAgent converts what vmagent is started with.
+// runVMAgent converts the command line and files of a vmagent.
 func runVMAgent(t *testing.T, files map[string]string, source Source) Result {
 	t.Helper()
 	source.From, source.Distribution = detect.VMAgent, "godwit-agent"

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A disk that is full leaves no half of a configuration, so that the same command works when there is room. What was there before stays.
+// A full disk leaves no partial configuration, so that the same command works when there is room. An existing file is
+// kept.
 func TestFullDiskLeavesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "godwit.yaml")
 	full := func(w io.Writer) error {

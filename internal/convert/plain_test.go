@@ -30,7 +30,7 @@ func TestErrorsOfTheCollectorAreToldPlainly(t *testing.T) {
 	assert.Equal(t, "Error: something else\n", plainly("Error: something else\n"))
 }
 
-// A collector that starts says what is wrong as one that validates, whose process asks another one and does so itself.
+// A starting collector reports errors like a validation, which runs in another process and rewrites its errors itself.
 func TestStartsSayWhatIsWrongPlainly(t *testing.T) {
 	said := func() string {
 		var b strings.Builder
@@ -44,7 +44,7 @@ func TestStartsSayWhatIsWrongPlainly(t *testing.T) {
 	require.Equal(t, "Error: invalid configuration: it is wrong\n", said())
 }
 
-// What a component finds wrong with its configuration comes with the line of the key that it names first.
+// When a component refuses its configuration, the error has the line of the first key that it names.
 func TestErrorsOfComponentsComeWithTheirLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(`exporters:

@@ -20,14 +20,14 @@ import (
 
 const role = "GODWIT_EARLYSIGNAL_TEST"
 
-// The test binary is the process that gets signals, too.
+// The test binary is also the process that gets signals.
 func TestMain(m *testing.M) {
 	if os.Getenv(role) == "" {
 		os.Exit(m.Run())
 	}
 	Keep()
 	fmt.Println("starting")
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // the start takes as long as the test wants
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // the start lasts as long as the test wants
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	fmt.Println("ending after", <-signals)

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/hostgraph"
 )
 
-// releasing is a component that answers.
+// releasing is a component that says whether it releases metrics.
 type releasing struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -26,12 +26,12 @@ type releasing struct {
 
 func (r *releasing) ReleasesMetrics() error { return r.keeps }
 
-// quiet is one that does not.
+// quiet is a component that does not.
 type quiet struct {
 	component.StartFunc
 	component.ShutdownFunc
 
-	_ int // else all would have one address
+	_ int // otherwise all would have one address
 }
 
 type nopHost struct{}
@@ -48,7 +48,7 @@ func (h exportingHost) GetExporters() map[pipeline.Signal]map[component.ID]compo
 	return map[pipeline.Signal]map[component.ID]component.Component{pipeline.SignalMetrics: h.exporters}
 }
 
-// What the real graph makes of these is tested where the Collector's service is at hand, with the receiver.
+// The Collector's real graph is tested with its service, in the receiver.
 func TestTheNearestObstacleComesFirst(t *testing.T) {
 	yes, no, silentOne := &releasing{}, &releasing{keeps: errors.New("keeps them")}, &quiet{}
 	host := exportingHost{nopHost{}, map[component.ID]component.Component{
@@ -69,7 +69,7 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	}
 	known, unknown, keeper := &releasing{}, &releasing{}, &quiet{}
 	t.Cleanup(Register(known, known))
-	t.Cleanup(Register(keeper, no)) // a wrapper, for which another answers
+	t.Cleanup(Register(keeper, no)) // a wrapper for which another component answers
 	toYes := exporter("yes", yes)
 	for name, c := range map[string]struct {
 		roads []hostgraph.Pipeline
@@ -97,7 +97,7 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	}
 }
 
-// wordy settles what the attributes of points owe, and settler what points do.
+// wordy has unwritten attributes of points written before it reads them, and settler unwritten points.
 type (
 	wordy   struct{ releasing }
 	settler struct{ releasing }
@@ -106,7 +106,8 @@ type (
 func (*wordy) SettlesWords()   {}
 func (*settler) SettlesParts() {}
 
-// Points may owe what they say where nobody reads them but who settles that: attributes by processors, all else by the exporter alone.
+// Points may stay unwritten if all readers have them written first: processors for attributes, and only the exporter
+// for everything else.
 func TestWhoSettlesWhat(t *testing.T) {
 	settles, reads := &settler{}, &releasing{}
 	host := exportingHost{nopHost{}, map[component.ID]component.Component{component.MustNewID("settles"): settles, component.MustNewID("reads"): reads}}
@@ -152,7 +153,7 @@ func TestWhoForgetsIsUnknown(t *testing.T) {
 	forget()
 	_, stands = processorObstacle(nopHost{}, n)
 	require.True(t, stands)
-	Register(releasingValue{}, r)() // what is no pointer cannot be found, and does no harm
+	Register(releasingValue{}, r)() // something that is not a pointer cannot be found, and does no harm
 }
 
 type releasingValue struct {

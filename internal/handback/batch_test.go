@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// named are metrics of some resources, each with a scope and a metric of a name.
+// named returns metrics of some resources, each with one metric of the given name.
 func named(names ...string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for _, name := range names {
@@ -35,7 +35,7 @@ func namesOf(md pmetric.Metrics) (names []string) {
 	return names
 }
 
-// sends are loans on their way, and how often each has come back.
+// sends has loans that were sent, and how often each was returned.
 type sends struct {
 	loans []*Loan
 	mds   []pmetric.Metrics
@@ -48,7 +48,7 @@ func (s *sends) send(t *testing.T, names ...string) {
 	require.True(t, l.Send(md, md.DataPointCount(), func() { s.back[i]++ }))
 }
 
-// batch moves metrics into one, as batch does.
+// batch merges metrics like the batch processor.
 func batch(mds ...pmetric.Metrics) pmetric.Metrics {
 	into := pmetric.NewMetrics()
 	for _, md := range mds {
@@ -87,7 +87,7 @@ func TestWhatComesOutOfABatchComesBack(t *testing.T) {
 	nothingIsAway(t)
 }
 
-// A batch with a largest size moves what resources have into others.
+// A batch with a maximum size moves the contents of resources into others.
 func TestResourcesThatWereMovedComeBack(t *testing.T) {
 	var s sends
 	s.send(t, "a", "b")
@@ -162,7 +162,7 @@ func TestWhatIsRefusedDoesNotComeBack(t *testing.T) {
 	nothingIsAway(t)
 }
 
-// What never comes takes room for a while, and does no harm to what comes.
+// A loan that never returns occupies a place for a while, and does no harm to others.
 func TestWhatIsLostIsNotWaitedForForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost, other := new(Loan), new(Loan)

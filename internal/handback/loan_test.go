@@ -49,7 +49,7 @@ func TestNotesAreDroppedWithThePointsTheyAreAbout(t *testing.T) {
 	require.Len(t, l.notes, maxNotes)
 }
 
-// What is noted of parts is found again with them, whatever comes with them and in whichever loan they are.
+// Notes about parts are found again with them, in any loan and with any other parts.
 func TestPartsHaveNotesOfTheirOwn(t *testing.T) {
 	var none *Loan
 	require.Empty(t, none.Parts())
@@ -71,7 +71,7 @@ type memory struct{ settled int }
 
 func (m *memory) Settle() { m.settled++ }
 
-// Whoever asks what metrics owe is told how many points they had, and leaves word that he has asked.
+// A component that asks what is unwritten gets the number of points there were, and is recorded as having asked.
 func TestWhatMetricsOweIsAskedFor(t *testing.T) {
 	var none *Loan
 	_, owes := none.Owes()
@@ -96,7 +96,7 @@ func TestWhatMetricsOweIsAskedFor(t *testing.T) {
 	require.False(t, owes, "the next metrics owe nothing until it is said of them")
 }
 
-// A wording has notes of its own, which last from memory to memory, and what it is about is put in for who asks.
+// A wording has notes of its own, which are kept across memories, and its values are written on request.
 func TestAWordingOutlivesTheMemory(t *testing.T) {
 	owner, of := new(int), &memory{}
 	var first, second Loan

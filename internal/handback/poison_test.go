@@ -22,7 +22,7 @@ func TestPoisonIsASwitch(t *testing.T) {
 	require.Equal(t, begun, handback.Poisons())
 }
 
-// What a component copied is what it was; what it kept is nothing that anybody sent.
+// A copy by a component is unchanged; metrics that it kept contain nothing that anyone sent.
 func TestOverwrite(t *testing.T) {
 	copied := pmetric.NewMetrics()
 	var kept pmetric.Metrics

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heads are those that clients send, and some that look like them. Each has a place for how long its body is.
+// heads are those of clients, and similar ones. Each has a placeholder for the length of its body.
 var heads = []string{
 	"POST /api/v1/write HTTP/1.1\r\nHost: h\r\nUser-Agent: u\r\nContent-Length: %s\r\nContent-Encoding: snappy\r\nX-Of: a\r\nX-Of: b\r\n\r\n",
 	"POST /api/v1/write?x=y HTTP/1.1\r\nContent-Length: %s\r\nHost: h\r\n\r\n",
@@ -31,14 +31,14 @@ var heads = []string{
 	"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: %s\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: %s\r\n\r\n2\r\nab\r\n0\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nX: %s\r\n\r\n2\r\nab\r\n0\r\n\r\n",
-	"POST / HTTP/1.1\r\nContent-Length: %s\r\nHost: h\n\n", // what follows looks as if it was of the head
+	"POST / HTTP/1.1\r\nContent-Length: %s\r\nHost: h\n\n", // the rest looks like a part of the head
 	"POST / HTTP/1.1\nContent-Length: %s\nHost: h\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: h\r\nX: %s\r\n\r\n",
 	"POST / HTTP/1.1\r\nContent-Length: %s\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 2*mostHead) + "\r\nContent-Length: %s\r\n\r\n",
 }
 
-// said is what a request says, and its body.
+// said returns the contents of a request, with its body.
 func said(q *http.Request, err error) string {
 	if err != nil {
 		return err.Error()
@@ -48,8 +48,8 @@ func said(q *http.Request, err error) string {
 		q.ContentLength, q.Close, q.TransferEncoding, q.Trailer, q.RequestURI, body, err)
 }
 
-// Whether a head is read or known again, a request is what net/http reads: of requests that come one after the other, which differ in a byte here
-// and there, whole or not, in pieces or not, and whatever a handler does with those before.
+// Whether a head is parsed or recognized, a request is the same as net/http's: for consecutive requests that differ in
+// some bytes, complete or not, in pieces or not, and whatever a handler does with the previous ones.
 func TestAHeadThatComesAgainMeansTheSame(t *testing.T) {
 	again := 0
 	for seed := range uint64(4000) {
@@ -82,7 +82,7 @@ func TestAHeadThatComesAgainMeansTheSame(t *testing.T) {
 		c := &conn{in: bufio.NewReader(from)}
 		twin := bufio.NewReader(strings.NewReader(text))
 		for {
-			_, _ = c.in.Peek(1) // as who waits for a request
+			_, _ = c.in.Peek(1) // like a server that waits for a request
 			wanted, wantErr := http.ReadRequest(twin)
 			want := said(wanted, wantErr)
 			had := c.last.request
@@ -100,13 +100,13 @@ func TestAHeadThatComesAgainMeansTheSame(t *testing.T) {
 				of[0] = "changed"
 			}
 			got.URL.Path = "/changed"
-			_ = got.Body.Close() // of chunks that are damaged it says so
+			_ = got.Body.Close() // damaged chunks are an error
 		}
 	}
 	require.Greater(t, again, 300, "heads come again")
 }
 
-// pieces hands out some bytes at a time.
+// pieces returns some bytes at a time.
 type pieces struct {
 	random *rand.Rand
 	of     io.Reader
@@ -114,11 +114,11 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.of.Read(b[:min(len(b), 1+p.random.IntN(300))]) }
 
-// A body that is not there as a whole says so, and one that was closed gives nothing of the next request.
+// Reading a truncated body fails, and a closed one returns nothing of the next request.
 func TestABodyBehindAKnownHead(t *testing.T) {
 	head := "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n"
 	c := &conn{in: bufio.NewReader(strings.NewReader(head + "abc" + head + "de"))}
-	_, err := c.in.Peek(1) // as who waits for a request
+	_, err := c.in.Peek(1) // like a server that waits for a request
 	require.NoError(t, err)
 	first, err := c.request(t.Context())
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestABodyBehindAKnownHead(t *testing.T) {
 	require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
 }
 
-// The date of an answer is that of its second.
+// The date of a response is that of its second.
 func TestTheDateOfAnAnswer(t *testing.T) {
 	var d dateLine
 	for _, at := range []string{"Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 26 Nov 2026 23:59:59 GMT", "Thu, 26 Nov 2026 23:59:59 GMT", "Fri, 27 Nov 2026 00:00:00 GMT", "Thu, 26 Nov 2026 23:59:59 GMT"} {

@@ -56,7 +56,7 @@ func post(body string) string {
 	return fmt.Sprintf("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// answers does with requests whatever handlers do.
+// answers handles requests in all ways that handlers do.
 func answers(w http.ResponseWriter, q *http.Request) {
 	switch q.URL.Path {
 	case "/echo":
@@ -102,7 +102,8 @@ func quiet(h http.HandlerFunc) *http.Server {
 	}
 }
 
-// answered is what comes back on a connection for some bytes, whose client sends no more, one answer after the other, less what may differ.
+// answered returns the responses on a connection for the bytes of a client that sends nothing else, one after the
+// other, without what may differ.
 func answered(t *testing.T, address, sent string) (all []string) {
 	c := dial(t, address)
 	_, err := io.WriteString(c, sent)
@@ -121,12 +122,12 @@ func answered(t *testing.T, address, sent string) (all []string) {
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		resp.Header.Del("Date")
-		resp.Header.Del("Content-Length") // net/http sends in chunks what is longer than 2 kB
+		resp.Header.Del("Content-Length") // net/http sends more than 2 kB in chunks
 		all = append(all, fmt.Sprint(resp.StatusCode, " ", resp.Proto, " ", resp.Header, " ", string(body)))
 	}
 }
 
-// TestAnswersAreThoseOfTheStandardLibrary: whatever is sent, both servers say the same.
+// TestAnswersAreThoseOfTheStandardLibrary: for any input, both servers respond in the same way.
 func TestAnswersAreThoseOfTheStandardLibrary(t *testing.T) {
 	theirs, ours := serve(t, quiet(answers)), serve(t, New(quiet(answers), true))
 	for name, sent := range map[string]string{
@@ -176,7 +177,7 @@ func TestAnswersAreThoseOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// TestLargeAnswersEndWithTheConnection, for nobody has counted them before they are sent.
+// TestLargeAnswersEndWithTheConnection, because their size is not known before they are sent.
 func TestLargeAnswersEndWithTheConnection(t *testing.T) {
 	c := dial(t, serve(t, New(quiet(answers), true)))
 	_, err := io.WriteString(c, "GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -189,7 +190,7 @@ func TestLargeAnswersEndWithTheConnection(t *testing.T) {
 	require.True(t, resp.Close)
 }
 
-// TestWhatWasNotReadEndsTheConnection: the answer arrives all the same, though the client is still sending.
+// TestWhatWasNotReadEndsTheConnection: the response arrives nevertheless, although the client is still sending.
 func TestWhatWasNotReadEndsTheConnection(t *testing.T) {
 	address := serve(t, New(quiet(answers), true))
 	for _, path := range []string{"/unread", "/limited"} {
@@ -204,7 +205,7 @@ func TestWhatWasNotReadEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForABodyThatWasNotAskedFor: a client that waits for "100 Continue" gets its answer.
+// TestNobodyWaitsForABodyThatWasNotAskedFor: a client that waits for "100 Continue" gets its response.
 func TestNobodyWaitsForABodyThatWasNotAskedFor(t *testing.T) {
 	c := dial(t, serve(t, New(quiet(answers), true)))
 	_, err := io.WriteString(c, "POST /unread HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
@@ -214,7 +215,7 @@ func TestNobodyWaitsForABodyThatWasNotAskedFor(t *testing.T) {
 	require.Equal(t, http.StatusUnsupportedMediaType, resp.StatusCode)
 }
 
-// TestWhoWaitsIsToldThatTheClientHasGone, whether he asks before the body is read or after.
+// TestWhoWaitsIsToldThatTheClientHasGone, whether the handler asks before the body is read or after.
 func TestWhoWaitsIsToldThatTheClientHasGone(t *testing.T) {
 	told := make(chan error)
 	address := serve(t, New(quiet(func(_ http.ResponseWriter, q *http.Request) {
@@ -242,7 +243,7 @@ func TestWhoWaitsIsToldThatTheClientHasGone(t *testing.T) {
 	}
 }
 
-// TestTheNextRequestIsNotLost where the connection was watched, whenever it comes.
+// TestTheNextRequestIsNotLost if the connection is watched, whenever it arrives.
 func TestTheNextRequestIsNotLost(t *testing.T) {
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	address := serve(t, New(quiet(func(w http.ResponseWriter, q *http.Request) {
@@ -265,7 +266,7 @@ func TestTheNextRequestIsNotLost(t *testing.T) {
 		_, err := io.WriteString(c, post("one"))
 		require.NoError(t, err)
 		<-asked
-		_, err = io.WriteString(c, post("two")) // while the first is answered
+		_, err = io.WriteString(c, post("two")) // while the first one is handled
 		require.NoError(t, err)
 		goOn <- struct{}{}
 		expect()
@@ -275,7 +276,7 @@ func TestTheNextRequestIsNotLost(t *testing.T) {
 	}
 }
 
-// TestContextsEndWithTheAnswer, so that nobody waits for ever who was started by a handler.
+// TestContextsEndWithTheAnswer, so that goroutines started by a handler do not wait for ever.
 func TestContextsEndWithTheAnswer(t *testing.T) {
 	kept := make(chan context.Context, 1)
 	address := serve(t, New(quiet(func(_ http.ResponseWriter, q *http.Request) { kept <- q.Context() }), true))
@@ -285,7 +286,8 @@ func TestContextsEndWithTheAnswer(t *testing.T) {
 	<-(<-kept).Done()
 }
 
-// TestContextsNobodyWaitedForEndAllTheSame: whoever asks late is told what whoever waited was told, and what is derived late has ended.
+// TestContextsNobodyWaitedForEndAllTheSame: a late call returns the same as an early one, and a context that is derived
+// late has ended.
 func TestContextsNobodyWaitedForEndAllTheSame(t *testing.T) {
 	kept, waits := make(chan context.Context, 1), make(chan (<-chan struct{}), 1)
 	asked := 0
@@ -293,7 +295,7 @@ func TestContextsNobodyWaitedForEndAllTheSame(t *testing.T) {
 		if q.Context().Err() != nil || q.Context().Value(http.LocalAddrContextKey) == nil || context.Cause(q.Context()) != nil {
 			panic("the context of a request that is not answered yet")
 		}
-		if asked++; asked%2 == 0 { // somebody waits, and for as long as it takes
+		if asked++; asked%2 == 0 { // something waits, for as long as necessary
 			waits <- q.Context().Done()
 		} else {
 			waits <- nil
@@ -303,7 +305,7 @@ func TestContextsNobodyWaitedForEndAllTheSame(t *testing.T) {
 	}), true))
 	c := dial(t, address)
 	in := bufio.NewReader(c)
-	for range 4 { // all but the first have a head that came before
+	for range 4 { // all except the first have a known head
 		_, err := io.WriteString(c, post("x"))
 		require.NoError(t, err)
 		resp, err := http.ReadResponse(in, nil)
@@ -323,7 +325,7 @@ func TestContextsNobodyWaitedForEndAllTheSame(t *testing.T) {
 	}
 }
 
-// TestSlowHeadsAreCutOff, and connections on which nothing comes.
+// TestSlowHeadsAreCutOff, and so are idle connections.
 func TestSlowHeadsAreCutOff(t *testing.T) {
 	s := quiet(answers)
 	s.ReadHeaderTimeout, s.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
@@ -337,7 +339,7 @@ func TestSlowHeadsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreForTheController: a handler may end the reading of its body.
+// TestDeadlinesAreForTheController: a handler may set a deadline for reading its body.
 func TestDeadlinesAreForTheController(t *testing.T) {
 	address := serve(t, New(quiet(func(w http.ResponseWriter, q *http.Request) {
 		if err := http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)); err != nil {
@@ -417,12 +419,12 @@ func TestCloseEndsRequests(t *testing.T) {
 	<-ended
 }
 
-// TestConnectionsMayBeUsedOnce where that is configured.
+// TestConnectionsMayBeUsedOnce if that is configured.
 func TestConnectionsMayBeUsedOnce(t *testing.T) {
 	require.Len(t, answered(t, serve(t, New(quiet(answers), false)), post("one")+post("two")), 2)
 }
 
-// BenchmarkRequest is a request of 14 kB, of a client that sends the next one after a while.
+// BenchmarkRequest measures a request of 14 kB, from a client that sends the next one after a while.
 func BenchmarkRequest(b *testing.B) {
 	handler := func(w http.ResponseWriter, q *http.Request) {
 		room := make([]byte, 16<<10)

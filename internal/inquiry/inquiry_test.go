@@ -20,7 +20,7 @@ func TestWhoAsksForTheClientIsNoticed(t *testing.T) {
 	require.Equal(t, 7, c.Value(otherKey{}))
 	require.False(t, c.Asked(), "nobody has asked for the client")
 
-	inner, cancel := context.WithCancel(c) // as net/http does with a request's
+	inner, cancel := context.WithCancel(c) // like net/http does with a request's context
 	defer cancel()
 	info := client.FromContext(inner)
 	require.Equal(t, []string{"north"}, info.Metadata.Get("tenant"), "what is known is answered")

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// geese are gauges of some flocks, all with the same value.
+// geese returns gauges of some flocks, all with the same value.
 func geese(flocks ...string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -36,7 +36,7 @@ func geese(flocks ...string) pmetric.Metrics {
 	return md
 }
 
-// look is what somebody sees who looks while something passes.
+// look returns the glance of an observer while something passes.
 func look(t *testing.T, tap *Tap, pass func()) (seen Glance) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAProcessorsPointsAreFollowed(t *testing.T) {
 	require.Equal(t, "gauge", got.Points[0].Kind)
 }
 
-// What is gone did not become another series that was there before, however alike they are.
+// A series that is gone did not become another one that existed before, however similar they are.
 func TestWhatIsGoneIsNoOther(t *testing.T) {
 	var tap Tap
 	md := geese("a", "b")

@@ -23,7 +23,7 @@ const (
 	sentinelV1 = "9223372036854771712\n"
 )
 
-// tree is a file system of a host with hostMemory and what the test adds.
+// tree returns the file system of a host with hostMemory and the given files.
 func tree(files map[string]string) fstest.MapFS {
 	root := fstest.MapFS{"proc/meminfo": {Data: []byte(meminfo)}}
 	for name, text := range files {
@@ -32,7 +32,7 @@ func tree(files map[string]string) fstest.MapFS {
 	return root
 }
 
-// treeV2 is a container of cgroup v2 with the limit.
+// treeV2 returns that of a container in cgroup v2 with the limit.
 func treeV2(limit string) fstest.MapFS {
 	return tree(map[string]string{
 		"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountV2, "sys/fs/cgroup/memory.max": limit,

@@ -32,7 +32,7 @@ func (t *Table[T]) names(is func(*T) string) (all map[string]bool) {
 
 func named(name string) func(*thing) bool { return func(v *thing) bool { return v.name == name } }
 
-// Hashes of few bits collide all the time.
+// Hashes with few values collide all the time.
 func hashed(name string) uint64 { return uint64(len(name)) % 3 }
 
 func TestWhatIsAskedForStays(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWhatIsAskedForStays(t *testing.T) {
 	require.Zero(t, bytes)
 }
 
-// Whoever asks finds what is there, whatever others do meanwhile.
+// Existing entries are found, whatever other goroutines do meanwhile.
 func TestManyAskAtATime(t *testing.T) {
 	table := New(1<<20, sized)
 	var all sync.WaitGroup

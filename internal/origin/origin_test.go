@@ -54,7 +54,7 @@ func TestAnOriginIsWhatItWasMadeOf(t *testing.T) {
 	}
 	for o := range seen {
 		for n := range len(o) {
-			_, err := o[:n].Metadata() // what is cut short may be an error, and is nothing worse
+			_, err := o[:n].Metadata() // a truncated one may be an error, but nothing worse
 			_ = err
 		}
 	}

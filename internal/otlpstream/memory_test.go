@@ -36,10 +36,10 @@ func TestMemoryIsUsedAgainOnlyWhenAllHaveLetGo(t *testing.T) {
 	require.Len(t, m.Bytes(), size)
 	data, err := Codec().Marshal(&Request{ID: 1, Data: m.Bytes(), Memory: m})
 	require.NoError(t, err)
-	data.Ref() // gRPC does so for what it is about to write
+	data.Ref() // like gRPC before a write
 	m.Retain()
 	m.Release()
-	m.Release() // the one who made it
+	m.Release() // by its creator
 	require.Equal(t, int32(1), m.users.Load())
 	data.Free()
 	require.Equal(t, int32(1), m.users.Load(), "gRPC still has to write it")

@@ -21,7 +21,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// oracle is the protocol as a schema, and the protobuf library its reader and writer.
+// oracle is the protocol as a schema, which the protobuf library encodes and decodes.
 var oracle = func() protoreflect.FileDescriptor {
 	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type, repeated bool) *descriptorpb.FieldDescriptorProto {
 		label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
@@ -50,7 +50,7 @@ var oracle = func() protoreflect.FileDescriptor {
 				field("ids", 18, number, true), field("drain", 19, truth, false),
 				field("working", 20, truth, false), field("rejected", 21, number, false),
 			}},
-			// As the specification has them, without the extensions.
+			// As in the specification, without the extensions.
 			{Name: proto.String("PlainRequest"), Field: []*descriptorpb.FieldDescriptorProto{
 				field("id", 1, number, false), field("data", 2, data, true),
 			}},
@@ -245,7 +245,7 @@ func TestRejected(t *testing.T) {
 	}
 	is(0, "")
 	is(0, "", 0xff)
-	is(0, "", 0x0a, 4, 0x08, 200) // cut short
+	is(0, "", 0x0a, 4, 0x08, 200) // truncated
 	is(200, "", 0x0a, 3, 0x08, 200, 1)
 	is(200, "", 0x78, 1, 0x0a, 5, 0x78, 1, 0x08, 200, 1)
 	is(200, "no", 0x0a, 7, 0x08, 200, 1, 0x12, 2, 'n', 'o')
@@ -336,7 +336,7 @@ func FuzzRequest(f *testing.F) {
 			want = append(want, string(get(m, "data").List().Get(i).Bytes()))
 		}
 		for resource := range field(got.Data, otlpField, protowire.BytesType) {
-			resource, _ = protowire.ConsumeBytes(resource) // its length may be longer than it has to be
+			resource, _ = protowire.ConsumeBytes(resource) // its length may be encoded longer than necessary
 			have = append(have, string(resource))
 		}
 		require.Equal(t, want, have)
@@ -357,7 +357,7 @@ func FuzzResponse(f *testing.F) {
 		var got Response
 		err := got.Parse(wire)
 		if proto.Unmarshal(wire, m) != nil {
-			// Text that is no UTF-8 is let through: it is for people, and no reason to lose an answer.
+			// Invalid UTF-8 is accepted in text: it is for people, and no reason to lose a response.
 			require.True(t, err != nil || !utf8.ValidString(got.Message) || !utf8.Valid(wire))
 			return
 		}

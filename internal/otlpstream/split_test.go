@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// message is a message of an OTLP payload: a text of its own, and messages within.
+// message is a message of an OTLP payload: a text of its own, and nested messages.
 type message struct {
 	text   string
-	field  protowire.Number // of those within
+	field  protowire.Number // of the nested messages
 	within []message
 }
 
 func (m message) encode() (b []byte) {
-	// What is common comes on both sides of what is divided, as schema URLs do.
+	// Common fields may be on both sides of the divided ones, like schema URLs.
 	b = protowire.AppendString(protowire.AppendTag(nil, 15, protowire.BytesType), m.text)
 	for _, w := range m.within {
 		b = protowire.AppendBytes(protowire.AppendTag(b, m.field, protowire.BytesType), w.encode())
@@ -30,7 +30,7 @@ func (m message) encode() (b []byte) {
 	return protowire.AppendVarint(protowire.AppendTag(b, 14, protowire.VarintType), uint64(len(m.text)))
 }
 
-// random makes a message with up to so many levels within.
+// random returns a message with a maximum number of nested levels.
 func random(r *rand.Rand, n nesting, name string) message {
 	m := message{text: name + strings.Repeat("x", r.IntN(30))}
 	if len(n) == 0 {
@@ -49,7 +49,7 @@ func random(r *rand.Rand, n nesting, name string) message {
 	return m
 }
 
-// paths lists the items of a message, each with all that it is in.
+// paths lists the items of a message, each with everything that contains it.
 func paths(t *testing.T, n nesting, encoded []byte, above string) (all []string) {
 	common, ok := n.commonOrAll(encoded)
 	require.True(t, ok)
@@ -122,7 +122,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add(uint8(1), random(rand.New(rand.NewPCG(1, 1)), nestings[Metrics], "m").encode(), 10)
 	f.Fuzz(func(t *testing.T, signal uint8, payload []byte, limit int) {
 		if len(payload) > 1<<10 {
-			return // many items, each alone with all that is common: correct, and slow
+			return // many items, each alone with all common fields: correct, but slow
 		}
 		s := Signals()[int(signal)%len(Signals())]
 		items := 0

@@ -65,7 +65,7 @@ func TestPayloadsThatAreNotPackedPassThrough(t *testing.T) {
 	require.Equal(t, Request{ID: 1}, empty)
 }
 
-// page is a payload of metrics in stream form, with a number that changes from one to the next.
+// page returns a payload of metrics in stream form, with numbers that depend on the value.
 func page(tb testing.TB, host string, value float64) []byte {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 )
 
-// fanOut is what the Collector has behind a receiver with several exporters: it puts each of them behind a consumer that frees
-// what it is the first to be given.
+// fanOut does what the Collector does behind a receiver with several exporters: each of them is behind a consumer that
+// frees metrics of which it is the first owner.
 type fanOut struct {
 	seen []int
 	err  error
@@ -77,7 +77,7 @@ func traces() ptrace.Traces {
 	return td
 }
 
-// Whatever the gate says, all consumers see all of the data.
+// With and without the gate, all consumers see all of the data.
 func TestAllConsumersSeeAll(t *testing.T) {
 	const gate = "pdata.useProtoPooling"
 	defer func() { require.NoError(t, featuregate.GlobalRegistry().Set(gate, false)) }()
@@ -97,7 +97,7 @@ func TestAllConsumersSeeAll(t *testing.T) {
 	}
 }
 
-// Metrics that are handed out again and again, as a scraper's are, stay what they are while the gate is off.
+// Metrics that are passed on repeatedly, like a scraper's, stay unchanged while the gate is off.
 func TestHandsOutTheSameAgain(t *testing.T) {
 	f, md := &fanOut{}, metrics()
 	for range 3 {
@@ -106,7 +106,7 @@ func TestHandsOutTheSameAgain(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1, 1, 1}, f.seen)
 }
 
-// What has an owner is the owner's to free.
+// Metrics with an owner are freed by the owner.
 func TestLeavesTheDataOfOthersAlone(t *testing.T) {
 	const gate = "pdata.useProtoPooling"
 	require.NoError(t, featuregate.GlobalRegistry().Set(gate, true))

@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// nodeLike is a request as agents send them: series of one sample with a dozen labels.
+// nodeLike returns a request like those of agents: series of one sample with a dozen labels.
 func nodeLike(tb testing.TB, version Version, series int) []byte {
 	var v1 prompb.WriteRequest
 	symbols := writev2.NewSymbolTable()
@@ -88,7 +88,7 @@ func TestDecodeTakesSymbolsAfterTheirUse(t *testing.T) {
 	require.Equal(t, []Label{{"a", "b"}}, d.Series[0].Labels)
 }
 
-// Protobuf lets a sender mix the fields of a message in any order.
+// Protobuf permits the fields of a message in any order.
 func TestDecodeKeepsLabelsApartFromExemplarsBetweenThem(t *testing.T) {
 	const a, b, c = "\x0a\x03\x0a\x01a", "\x0a\x03\x0a\x01b", "\x1a\x05\x0a\x03\x0a\x01c"
 	var d Decoder

@@ -75,7 +75,7 @@ func TestDecompressStopsBombsBeforeTheyNeedRoom(t *testing.T) {
 		Zstd:     {compress(t, Zstd, zeros), streamed(t, zeros), compress(t, Zstd, zeros[:limit+1])},
 		Identity: {zeros[:limit+1]},
 	}
-	// Frames may follow one another: together they must not pass the limit either.
+	// There may be several frames: together they must not exceed the limit either.
 	bombs[Zstd] = append(bombs[Zstd], bytes.Repeat(compress(t, Zstd, zeros[:limit/2]), 3))
 	for encoding, bodies := range bombs {
 		for _, body := range bodies {
@@ -89,7 +89,7 @@ func TestDecompressStopsBombsBeforeTheyNeedRoom(t *testing.T) {
 	}
 }
 
-// streamed makes a frame that does not declare its size.
+// streamed returns a frame without its size.
 func streamed(tb testing.TB, plain []byte) []byte {
 	var out bytes.Buffer
 	encoder, err := zstd.NewWriter(&out)
@@ -100,7 +100,7 @@ func streamed(tb testing.TB, plain []byte) []byte {
 	return out.Bytes()
 }
 
-// TestSizeIsThatOfAllFrames: a body may be several frames, and each may say how large it is or not.
+// TestSizeIsThatOfAllFrames: a body may be several frames, each with or without its size.
 func TestSizeIsThatOfAllFrames(t *testing.T) {
 	const limit = 8 << 20
 	d, err := NewDecompressor(limit)
@@ -108,7 +108,7 @@ func TestSizeIsThatOfAllFrames(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))
 	plain := make([]byte, 300_000)
 	for i := range plain {
-		plain[i] = byte(noise.IntN(1 + i>>16)) // ever harder to compress
+		plain[i] = byte(noise.IntN(1 + i>>16)) // increasingly difficult to compress
 	}
 	frames := map[string][]byte{
 		"says":       compress(t, Zstd, plain),

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// checkEach holds what Each yields to what Decode does, series by series, errors included.
+// checkEach compares what Each yields with Decode, series by series, including errors.
 func checkEach(t *testing.T, version Version, body []byte) {
 	var whole, single Decoder
 	wantErr := whole.Decode(version, body)
@@ -62,7 +62,8 @@ func checkEach(t *testing.T, version Version, body []byte) {
 	require.Empty(t, single.Series)
 }
 
-// checkEachUsual holds what EachUsual yields to what Decode does, up to where it ends. It reports whether that is the end of the request.
+// checkEachUsual compares what EachUsual yields with Decode, up to where it ends. It reports whether that is the end of
+// the request.
 func checkEachUsual(t *testing.T, version Version, body []byte) bool {
 	var whole, single Decoder
 	wantErr := whole.Decode(version, body)
@@ -90,7 +91,8 @@ func checkEachUsual(t *testing.T, version Version, body []byte) bool {
 	return true
 }
 
-// What is not measured comes as anything else does, as far as it comes. What could take more memory than is counted for it does not.
+// Series of an unmeasured request are yielded like others, as far as possible. Those that could take more memory than
+// is counted for them are not.
 func TestEachUsualYieldsWhatDecodeDoes(t *testing.T) {
 	for seed := range uint64(300) {
 		dice := newDice(seed)
@@ -105,7 +107,7 @@ func TestEachUsualYieldsWhatDecodeDoes(t *testing.T) {
 		require.True(t, checkEachUsual(t, version, usualBody(t, version, 10)))
 		body := nodeLike(t, version, 3)
 		require.True(t, checkEachUsual(t, version, body))
-		for n := range body { // cut off, and with a bit of each byte the other way
+		for n := range body { // truncated, and with a flipped bit in each byte
 			checkEachUsual(t, version, body[:n])
 			body[n] ^= 1 << (n % 8)
 			checkEachUsual(t, version, body)
@@ -135,7 +137,8 @@ func TestEachUsualYieldsWhatDecodeDoes(t *testing.T) {
 	}
 }
 
-// checkUsual takes the first series of a message apart, if it has the form of most, and returns what is behind its first sample.
+// checkUsual parses the first series of a message, if it has the usual form, and returns the rest after its first
+// sample.
 func checkUsual(t *testing.T, version Version, msg string) (rest string, sample Sample, ok bool) {
 	series, rest, ok := SeriesAt(version, msg)
 	if !ok {
@@ -156,7 +159,7 @@ func checkUsual(t *testing.T, version Version, msg string) (rest string, sample 
 	return rest, sample, ok
 }
 
-// Who reads samples one after the other reads what each says by itself, whatever came before.
+// Reading samples one after the other has the same result as reading each alone, whatever the previous ones were.
 func TestSamplesOneAfterTheOther(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 3))
 	for _, version := range []Version{V1, V2} {
@@ -196,7 +199,7 @@ func TestSamplesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Series that are skipped are not yielded, and all others are.
+// Skipped series are not yielded, and all others are.
 func TestSkippedSeries(t *testing.T) {
 	for _, version := range []Version{V1, V2} {
 		var want []Sample
@@ -226,7 +229,7 @@ func TestSkippedSeries(t *testing.T) {
 	}
 }
 
-// usualBody is a request of n series in the form of most.
+// usualBody returns a request of n series in the usual form.
 func usualBody(t *testing.T, version Version, n int) (body []byte) {
 	var v1 prompb.WriteRequest
 	v2 := writev2.Request{Symbols: []string{"", "__name__", "x"}}
@@ -271,7 +274,7 @@ func TestEachYieldsWhatDecodeDoes(t *testing.T) {
 	}
 	for _, version := range []Version{V1, V2} {
 		body := nodeLike(t, version, 3)
-		for n := range body { // cut off, and with a bit of each byte the other way
+		for n := range body { // truncated, and with a flipped bit in each byte
 			checkEach(t, version, body[:n])
 			body[n] ^= 1 << (n % 8)
 			checkEach(t, version, body)
@@ -280,7 +283,7 @@ func TestEachYieldsWhatDecodeDoes(t *testing.T) {
 	}
 }
 
-// TestEachLeavesLabelsOfSenders: what senders say is left as it came.
+// TestEachLeavesLabelsOfSenders: labels in their usual form are left encoded.
 func TestEachLeavesLabelsOfSenders(t *testing.T) {
 	for _, version := range []Version{V1, V2} {
 		body := string(nodeLike(t, version, 1000))
@@ -335,7 +338,7 @@ func TestEachRefusesBodiesOfEmptyMessages(t *testing.T) {
 	}
 }
 
-// What the first series of a request refers to is not in the way of the next ones.
+// The labels of the first series of a request do not occupy memory for the next ones.
 func TestSeriesAreDecodedInTheSameMemory(t *testing.T) {
 	var d Decoder
 	var lengths []int

@@ -28,7 +28,7 @@ func TestSizesAreThoseOfTheTypes(t *testing.T) {
 	}
 }
 
-// checkMeasure holds what is measured to what is decoded.
+// checkMeasure compares the measured sizes with the decoded request.
 func checkMeasure(t *testing.T, version Version, body []byte) {
 	size, err := Measure(version, string(body))
 	var d Decoder

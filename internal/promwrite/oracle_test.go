@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The oracle is Prometheus's own generated code. What this file makes of its messages is what Decode must yield.
+// The oracle is Prometheus's own generated code. This file converts its messages to what Decode must return.
 
 func fromV1(req *prompb.WriteRequest) (series []Series, metadata []Metadata) {
 	labels := func(in []prompb.Label) (out []Label) {
@@ -126,14 +126,14 @@ func spans[S prompb.BucketSpan | writev2.BucketSpan](in []S) (out []Span) {
 	return out
 }
 
-// diff compares floats by their bits: a stale marker is one NaN among many.
+// diff compares floats by their bits: a stale marker is one of many NaNs.
 func diff(want, got any) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b float64) bool {
 		return math.Float64bits(a) == math.Float64bits(b)
 	}))
 }
 
-// dice makes random requests.
+// dice generates random requests.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, seed))} }
@@ -239,7 +239,7 @@ func (d dice) v2() *writev2.Request {
 }
 
 func TestDecodeYieldsWhatPrometheusMarshals(t *testing.T) {
-	var d Decoder // one for all, so that nothing of a request may show in the next
+	var d Decoder // one for all, so that leftovers of a request would show in the next
 	for seed := range uint64(500) {
 		v1 := newDice(seed).v1()
 		body, err := v1.Marshal()
@@ -260,10 +260,10 @@ func TestDecodeYieldsWhatPrometheusMarshals(t *testing.T) {
 	}
 }
 
-// stricter lists why Decode refuses bodies that Prometheus's decoder takes, on purpose: numbers and tags that do not fit
-// their type (gogo drops the upper bits), groups (proto3 has none), packed numbers that reach beyond their field (gogo
-// reads on into the next one), references that Prometheus itself refuses a step later, symbol tables that do not begin
-// as the specification says they must, and bodies of empty messages.
+// stricter lists why Decode deliberately refuses bodies that Prometheus's decoder accepts: numbers and tags that do not
+// fit their type (gogo drops the upper bits), groups (proto3 has none), packed numbers that extend beyond their field
+// (gogo reads on into the next one), references that Prometheus itself refuses a step later, symbol tables that do not
+// begin as specified, and bodies of empty messages.
 var stricter = []error{errVarint, errTag, errGroup, errPacked, errOddRefs, errNoSymbol, errFirstSymbol, errDense}
 
 func isStricter(err error) bool {
@@ -280,7 +280,7 @@ func FuzzDecode(f *testing.F) {
 		v1, _ := newDice(seed).v1().Marshal()
 		v2, _ := newDice(seed).v2().Marshal()
 		for second, body := range map[bool][]byte{false: v1, true: v2} {
-			if len(body) < 300 { // the fuzzer learns little from long ones, slowly
+			if len(body) < 300 { // the fuzzer learns little from long ones, and slowly
 				f.Add(second, body)
 			}
 		}

@@ -39,7 +39,7 @@ func TestParseContentEncoding(t *testing.T) {
 		require.Equal(t, ok, err == nil)
 		require.Equal(t, want, got)
 	}
-	f("", Snappy, true) // some senders forget
+	f("", Snappy, true) // some senders omit it
 	f("snappy", Snappy, true)
 	f("Snappy", Snappy, true)
 	f("zstd", Zstd, true)

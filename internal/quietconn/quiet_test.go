@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// each runs a test with both ends of a connection of each kind.
+// each runs a test with both sides of a connection of each kind.
 func each(t *testing.T, test func(t *testing.T, here, there net.Conn)) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
 		t.Run(network, func(t *testing.T) {
@@ -41,7 +41,8 @@ func each(t *testing.T, test func(t *testing.T, here, there net.Conn)) {
 	}
 }
 
-// TestWhatIsWrittenIsRead, in pieces of any size and both ways at once, though more is written than a socket holds.
+// TestWhatIsWrittenIsRead, in pieces of any size and in both directions at once, although more is written than a socket
+// buffers.
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	each(t, func(t *testing.T, here, there net.Conn) {
 		var all sync.WaitGroup
@@ -84,7 +85,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	})
 }
 
-// TestEndsAreTheConnections: who reads or writes is told what the connection itself would say.
+// TestEndsAreTheConnections: reads and writes return the errors of the connection itself.
 func TestEndsAreTheConnections(t *testing.T) {
 	alike := func(t *testing.T, c net.Conn, call func(io.ReadWriter) (int, error), want error) {
 		n, err := call(Of(c))
@@ -113,7 +114,7 @@ func TestEndsAreTheConnections(t *testing.T) {
 	})
 }
 
-// TestBrokenConnectionsAreToldOf, also to who wrote in vain.
+// TestBrokenConnectionsAreToldOf, also to writers.
 func TestBrokenConnectionsAreToldOf(t *testing.T) {
 	each(t, func(t *testing.T, here, there net.Conn) {
 		require.NoError(t, there.Close())
@@ -125,7 +126,7 @@ func TestBrokenConnectionsAreToldOf(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsIsServed: what comes later, and the end of the wait.
+// TestWhoWaitsIsServed, by later data and by the end of the wait.
 func TestWhoWaitsIsServed(t *testing.T) {
 	each(t, func(t *testing.T, here, there net.Conn) {
 		got := make(chan error)
@@ -149,7 +150,7 @@ func TestWhoWaitsIsServed(t *testing.T) {
 	})
 }
 
-// TestAnyOtherConnectionIsItself: what it does to its bytes is its own.
+// TestAnyOtherConnectionIsItself: it may process its bytes in any way.
 func TestAnyOtherConnectionIsItself(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()

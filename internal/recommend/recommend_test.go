@@ -17,7 +17,7 @@ import (
 
 const help = "--help"
 
-// ask runs the command, which is this one.
+// ask runs the command.
 func ask(t *testing.T, args ...string) (exit int, stderr string) {
 	t.Helper()
 	exit, done, _, stderr := run(append([]string{group, verb}, args...)...)

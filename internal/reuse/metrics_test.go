@@ -25,7 +25,7 @@ func needPlaces(t *testing.T) {
 	}
 }
 
-// unpoisoned is for tests of attributes that are shared, which nobody does where memory is poisoned.
+// unpoisoned is for tests of shared attributes, which do not exist where memory is poisoned.
 func unpoisoned(t *testing.T) {
 	needPlaces(t)
 	t.Cleanup(handback.Poison(false))
@@ -39,7 +39,7 @@ func listOf(pairs ...string) pcommon.Map {
 	return m
 }
 
-// lists are attributes that come again and again.
+// lists returns attributes that are used repeatedly.
 func lists(n int) (all []Attributes) {
 	for i := range n {
 		pairs := []string{}
@@ -51,7 +51,7 @@ func lists(n int) (all []Attributes) {
 	return all
 }
 
-// fill makes the same metrics in memory that is used again and in new memory.
+// fill makes the same metrics in reused memory and in new memory.
 func fill(random *rand.Rand, m *Metrics, with *slab.Slabs, shared []Attributes) (want pmetric.Metrics) {
 	want = pmetric.NewMetrics()
 	for range random.IntN(4) {
@@ -135,7 +135,7 @@ func encoded(t testing.TB, md pmetric.Metrics) string {
 	return string(b)
 }
 
-// ruin takes parts out and adds some, as a processor may that lets go of metrics.
+// ruin removes and adds parts, like a processor that releases metrics may.
 func ruin(random *rand.Rand, md pmetric.Metrics) {
 	seldom := func() bool { return random.IntN(4) == 0 }
 	for _, rm := range md.ResourceMetrics().All() {
@@ -162,7 +162,7 @@ func ruin(random *rand.Rand, md pmetric.Metrics) {
 	md.ResourceMetrics().AppendEmpty().Resource().Attributes().PutStr("added", "x")
 }
 
-// TestMetricsAreAsThoseMadeAnew: whatever was in the memory, and whatever became of its parts.
+// TestMetricsAreAsThoseMadeAnew, whatever was in the memory, and whatever happened to its parts.
 func TestMetricsAreAsThoseMadeAnew(t *testing.T) {
 	unpoisoned(t)
 	m, shared := New(), lists(20)
@@ -182,7 +182,7 @@ func TestMetricsAreAsThoseMadeAnew(t *testing.T) {
 	}
 }
 
-// TestManyShareAttributes: what is shared is read by many at a time, and written by nobody.
+// TestManyShareAttributes: shared attributes are read concurrently, and never written.
 func TestManyShareAttributes(t *testing.T) {
 	unpoisoned(t)
 	shared := lists(20)
@@ -208,7 +208,8 @@ func TestManyShareAttributes(t *testing.T) {
 	all.Wait()
 }
 
-// TestWhatWasHandedBackIsPoisoned: who keeps metrics sees nothing that anybody sent, and what is shared is not overwritten.
+// TestWhatWasHandedBackIsPoisoned: a component that keeps metrics sees nothing that anyone sent, and shared attributes
+// are not overwritten.
 func TestWhatWasHandedBackIsPoisoned(t *testing.T) {
 	needPlaces(t)
 	t.Cleanup(handback.Poison(true))
@@ -241,7 +242,7 @@ func TestWhatWasHandedBackIsPoisoned(t *testing.T) {
 	require.False(t, m.Changed())
 }
 
-// TestMetricsOfSeveralAreNotTakenBack: behind a fan-out nobody says when all have let go.
+// TestMetricsOfSeveralAreNotTakenBack: behind a fan-out it is unknown when all consumers have released them.
 func TestMetricsOfSeveralAreNotTakenBack(t *testing.T) {
 	needPlaces(t)
 	m := New()
@@ -251,8 +252,8 @@ func TestMetricsOfSeveralAreNotTakenBack(t *testing.T) {
 	require.False(t, m.Changed())
 }
 
-// TestChangedAttributesAreFound: at once where their number is another, and after as many requests as there are turns at the latest where
-// one was replaced.
+// TestChangedAttributesAreFound: immediately if their number changed, and after as many requests as there are turns at
+// the latest if one was replaced.
 func TestChangedAttributesAreFound(t *testing.T) {
 	racetest.Sequential(t)
 	unpoisoned(t)
@@ -294,7 +295,7 @@ func TestChangedAttributesAreFound(t *testing.T) {
 	}
 }
 
-// Attributes of a resource, of which there are few, are looked at each time.
+// The attributes of resources, which are few, are checked each time.
 func TestChangedAttributesOfResourcesAreFoundAtOnce(t *testing.T) {
 	unpoisoned(t)
 	a := Seal(listOf("service.name", "one"))
@@ -309,7 +310,7 @@ func TestChangedAttributesOfResourcesAreFoundAtOnce(t *testing.T) {
 	require.False(t, a.Intact())
 }
 
-// TestHugeMemoryIsLetGo: what one request needed is not kept for ones that need little.
+// TestHugeMemoryIsLetGo: memory that one large request needed is not kept for small ones.
 func TestHugeMemoryIsLetGo(t *testing.T) {
 	unpoisoned(t)
 	m := New()
@@ -336,7 +337,7 @@ func TestHugeMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-// TestFillingAgainAllocatesNothing: not for points with attributes that are shared.
+// TestFillingAgainAllocatesNothing, not even for points with shared attributes.
 func TestFillingAgainAllocatesNothing(t *testing.T) {
 	unpoisoned(t)
 	m, shared := New(), lists(10)

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// effective is what a Collector hands to its extensions when the user wrote
-// nothing about telemetry: defaults filled in.
+// effective is the configuration that a Collector passes to its extensions if the user configured no telemetry: with
+// the defaults.
 const effective = `
 receivers: {otlp: {protocols: {grpc: {endpoint: localhost:4317}}}}
 service:
@@ -46,7 +46,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	const standard = "http://localhost:8888/metrics"
 	f(effective, standard)
-	// As a user writes it.
+	// As users write it.
 	f(`{}`, standard)
 	f(`{service: {telemetry: }}`, standard)
 	f(`{service: {telemetry: {metrics: }}}`, standard)
@@ -63,7 +63,7 @@ func TestEndpoint(t *testing.T) {
 	f(reader(`{host: "[::1]", port: 8889}`), "http://[::1]:8889/metrics")
 	f(reader(`{host: "::1", port: 8889}`), "http://[::1]:8889/metrics")
 
-	// The first page there is.
+	// The first page is used.
 	f(`{service: {telemetry: {metrics: {readers: [
 		{periodic: {interval: 10000, exporter: {otlp: {protocol: http/protobuf, endpoint: "http://localhost:4318"}}}},
 		{pull: {exporter: {prometheus: {host: localhost, port: 1}}}},

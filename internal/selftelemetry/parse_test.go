@@ -98,8 +98,7 @@ q_count 5
 	assert.InDelta(t, 4, s.Sum("h_bucket", Is("le", "+Inf")), 0)
 }
 
-// The Collector serves its page with the writer of expfmt; its reader is the
-// reference for whole pages.
+// The Collector writes its page with expfmt, whose parser is the reference for whole pages.
 func TestRealPagesReadAsTheFormatsLibraryReadsThem(t *testing.T) {
 	for _, style := range []string{"plain", "suffixed"} {
 		page, err := os.ReadFile(filepath.Join("testdata", style+".txt"))

@@ -21,7 +21,7 @@ func parse(t *testing.T, page string) *Snapshot {
 	return s
 }
 
-// The two pages come from one Collector with one work, told to add suffixes or not.
+// Both pages are from one Collector with the same load, with and without suffixes.
 func TestBothStylesOfNamesAnswerTheSame(t *testing.T) {
 	for _, style := range []string{"plain", "suffixed"} {
 		t.Run(style, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAbsentLabelIsEmpty(t *testing.T) {
 	assert.InDelta(t, 2, s.Sum("a", Is("x", "")), 0)
 }
 
-// Declared side by side: otelcol_exporter_enqueue_size and …_size_bytes.
+// Both exist: otelcol_exporter_enqueue_size and …_size_bytes.
 func TestDeclaredNameWinsOverAddedUnit(t *testing.T) {
 	s := parse(t, "size 1\nsize_bytes 100\nonly_bytes 7\n")
 	assert.InDelta(t, 1, s.Sum("size"), 0)

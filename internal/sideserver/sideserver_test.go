@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errBusy = fmt.Errorf("cannot listen: %w", &net.OpError{Op: "listen", Net: "tcp", Err: syscall.EADDRINUSE})
 
-// watched is a server that writes down what it is told.
+// watched is a server that records its callbacks.
 type watched struct {
 	Server
 
@@ -35,7 +35,7 @@ type watched struct {
 	opened []bool
 }
 
-// told returns what was written down so far.
+// told returns what was recorded so far.
 func (w *watched) told() (waited []error, opened []bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func watch(listen func(context.Context) (net.Listener, error)) *watched {
 	return w
 }
 
-// fakeListener waits until it is closed, or fails.
+// fakeListener blocks until it is closed, or fails.
 type fakeListener struct{ fails chan error }
 
 func newFakeListener() *fakeListener { return &fakeListener{make(chan error, 2)} }

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback/handbacktest"
 )
 
-// hiding hides some of a slice, once as this package does and once by what pdata's API can do.
+// hiding hides some elements of a slice, either like this package or with pdata's API.
 func hiding[S hidable[S, E], E interface {
 	movable[E]
 	comparable
@@ -51,7 +51,7 @@ func hiding[S hidable[S, E], E interface {
 	}
 }
 
-// What is hidden is as if it were removed, and all is there again afterwards.
+// Hidden elements are as good as removed, and all are back afterwards.
 func TestHiddenElementsComeBack(t *testing.T) {
 	encode := func(md pmetric.Metrics) []byte {
 		b, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)

@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// TestLayoutIsKnown fails when an update of pdata changed its types. Everything works then, but slower.
+// TestLayoutIsKnown fails when an update of pdata has changed its types. Everything works then, but slower.
 func TestLayoutIsKnown(t *testing.T) { require.True(t, known) }
 
 func TestKeptSlabsAllocateLess(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWhatDiffersIsNotAlike(t *testing.T) {
 	require.False(t, kindOf[stringValue](&intValue{}, &kind))
 }
 
-// TestUnknownLayout: where pdata is not as it was, its API does all.
+// TestUnknownLayout: if pdata's types have changed, its API does everything.
 func TestUnknownLayout(t *testing.T) {
 	known = false
 	defer func() { known = true }()
@@ -99,7 +99,7 @@ func TestChangesAllocateNothing(t *testing.T) {
 	}))
 }
 
-// TestSlabsAllocateSeldom: pdata's API allocates five times for each of these points.
+// TestSlabsAllocateSeldom: pdata's API needs five allocations for each of these points.
 func TestSlabsAllocateSeldom(t *testing.T) {
 	var s Slabs
 	require.Less(t, alloctest.PerRun(func() {
@@ -115,7 +115,7 @@ func TestSlabsAllocateSeldom(t *testing.T) {
 	}), size/4.)
 }
 
-// TestSlicesAreKnown fails when an update of pdata changed its slices.
+// TestSlicesAreKnown fails when an update of pdata has changed its slices.
 func TestSlicesAreKnown(t *testing.T) {
 	require.True(t, hidesRaw)
 	require.False(t, areElements(reflect.TypeFor[pmetric.Metric]()))

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// someLists makes lists, with room for another attribute or without.
+// someLists returns lists, with or without room for another attribute.
 func someLists(r *rand.Rand, s *Slabs) (lists []pcommon.Map) {
 	for i := range 50 {
 		m, n := pcommon.NewMap(), r.IntN(6)
@@ -26,7 +26,7 @@ func someLists(r *rand.Rand, s *Slabs) (lists []pcommon.Map) {
 	return lists
 }
 
-// disturb does to a list what can be done to it. What it takes out of it for good it returns.
+// disturb changes a list in any possible way. It returns what it removes for good.
 func disturb(r *rand.Rand, lists []pcommon.Map, m pcommon.Map) (mine pcommon.Map) {
 	mine = pcommon.NewMap()
 	other := lists[r.IntN(len(lists))]
@@ -72,8 +72,8 @@ func disturb(r *rand.Rand, lists []pcommon.Map, m pcommon.Map) (mine pcommon.Map
 	return mine
 }
 
-// Whatever is done to lists, those that are kept are as they were once they are put back, as often as that is, and in the same order.
-// What was taken out of them stays what it is.
+// Whatever is done to lists, the kept ones are unchanged once they are restored, any number of times, and in the same
+// order. What was removed from them stays as it is.
 func TestListsArePutBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var s Slabs
@@ -113,7 +113,7 @@ func inOrder(m pcommon.Map) (all []string) {
 	return all
 }
 
-// Lists that are put back have the room that somebody needed the last time, and cost nothing then.
+// Restored lists have the room that was needed the last time, and then cost nothing.
 func TestListsThatArePutBackHaveRoom(t *testing.T) {
 	if !Readable() {
 		t.Skip("metrics look otherwise in this build")
@@ -122,7 +122,7 @@ func TestListsThatArePutBackHaveRoom(t *testing.T) {
 	m.PutStr("a", "b")
 	var kept Lists
 	kept.Keep(m)
-	value := pcommon.NewValueEmpty() // what a map gets of it takes no memory
+	value := pcommon.NewValueEmpty() // copying it into a map needs no memory
 	add := func() {
 		for _, k := range []string{"c", "d", "e"} {
 			value.CopyTo(m.PutEmpty(k))

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Metrics that are filled again from elements that exist read as those that are made anew.
+// Metrics that are assembled from existing elements equal those that are made anew.
 func TestElementsArePlacedAgain(t *testing.T) {
 	require.True(t, Places(), "pdata has changed: see layout.go")
 	lists := make([]pcommon.Map, 7)

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// writer is what Slabs and pdata's own API have in common.
+// writer is the common interface of Slabs and pdata's own API.
 type writer interface {
 	Reserve(into pcommon.Map, n int)
 	PutStr(into pcommon.Map, key, value string)
@@ -72,7 +72,7 @@ func (api) AppendNumber(to pmetric.NumberDataPointSlice) pmetric.NumberDataPoint
 	return to.AppendEmpty()
 }
 
-// script writes n points by chance, the same for the same seed.
+// script writes n random points, the same ones for the same seed.
 func script(w writer, seed uint64, n int) pmetric.Metrics {
 	random := rand.New(rand.NewPCG(seed, 1))
 	md := pmetric.NewMetrics()
@@ -82,7 +82,7 @@ func script(w writer, seed uint64, n int) pmetric.Metrics {
 		if random.IntN(20) == 0 {
 			grouped(w, random, sm.Metrics())
 		}
-		if random.IntN(20) == 0 { // more or fewer points come than there is room for
+		if random.IntN(20) == 0 { // more or fewer points than there is room for
 			var m pmetric.Metric
 			if random.IntN(2) == 0 {
 				m, points = w.AppendGauge(sm.Metrics(), random.IntN(100))
@@ -106,7 +106,7 @@ func script(w writer, seed uint64, n int) pmetric.Metrics {
 		default:
 			w.SetDouble(p, []float64{random.NormFloat64(), math.Inf(-1), 0}[random.IntN(3)])
 		}
-		// More or less come than there is room for.
+		// More or fewer attributes than there is room for.
 		w.Reserve(p.Attributes(), random.IntN(128))
 		for i := range random.IntN(12) {
 			key := strconv.Itoa(i)
@@ -179,7 +179,7 @@ func encoded(t *testing.T, md pmetric.Metrics) []byte {
 	return b
 }
 
-// TestSlabsHoldWhatPdataHolds: the same, whatever is collected in between, and whatever becomes of data nearby.
+// TestSlabsHoldWhatPdataHolds: the same, despite garbage collections in between, and changes of data nearby.
 func TestSlabsHoldWhatPdataHolds(t *testing.T) {
 	const messages = 40
 	var s Slabs
@@ -189,7 +189,7 @@ func TestSlabsHoldWhatPdataHolds(t *testing.T) {
 		runtime.GC()
 	}
 	for seed, md := range got {
-		if seed%3 == 0 { // who owns the data may do with it what he likes
+		if seed%3 == 0 { // the owner of the data may change it
 			ruin(md)
 			runtime.GC()
 		}
@@ -203,14 +203,14 @@ func TestSlabsHoldWhatPdataHolds(t *testing.T) {
 	}
 }
 
-// What is made of memory that nobody has any more is as if it were made of other memory.
+// Data in memory that was released equals data in new memory.
 func TestKeptSlabsAreUsedAgain(t *testing.T) {
 	s := Kept()
 	for seed := range uint64(40) {
 		got := script(s, seed, 1+int(seed*37%400))
 		runtime.GC()
 		require.Equal(t, encoded(t, script(api{}, seed, 1+int(seed*37%400))), encoded(t, got), "message %d", seed)
-		if seed%4 > 0 { // else somebody has kept it
+		if seed%4 > 0 { // otherwise somebody has kept it
 			s.Again()
 		} else {
 			s = Kept()
@@ -218,7 +218,7 @@ func TestKeptSlabsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// What is changed in its place reads as if it was set, whatever it was before, and nothing else changes.
+// A value that is changed in place reads as if it was set, whatever it was before, and nothing else changes.
 func TestChangesValuesInPlace(t *testing.T) {
 	values := map[string]func(pcommon.Value){
 		"nothing": func(pcommon.Value) {},
@@ -273,7 +273,7 @@ func TestChangesValuesInPlace(t *testing.T) {
 	require.InDelta(t, 1, moved.DoubleValue(), 0, "what was moved away is another's")
 }
 
-// ruin changes, adds and removes.
+// ruin changes, adds and removes parts.
 func ruin(md pmetric.Metrics) {
 	metrics := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	for i := range metrics.Len() {

@@ -18,7 +18,7 @@ type (
 	number  = pmetric.NumberDataPoint
 )
 
-// What is stowed is as if it were removed, comes back with what it held, and nothing else does.
+// Stowed elements are as good as removed, come back with their contents, and nothing else does.
 func TestStowedElementsAreRemovedAndComeBack(t *testing.T) {
 	for seed := range uint64(50) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestStowedElementsAreRemovedAndComeBack(t *testing.T) {
 						p.CopyTo(want.AppendEmpty())
 					}
 				default:
-					if Unstow[numbers, number](points, points.Len()+1) == 1 { // or it would be written over
+					if Unstow[numbers, number](points, points.Len()+1) == 1 { // otherwise it would be overwritten
 						p := points.At(points.Len() - 1)
 						delete(stowed, p.IntValue())
 						p.CopyTo(want.AppendEmpty())
@@ -92,7 +92,7 @@ func hides() bool {
 	return Stow[numbers, number](points, []bool{true}) == 1
 }
 
-// Room that a slice has and never used holds nothing to be found, whoever made it.
+// The unused capacity of a slice contains no elements, whoever allocated it.
 func TestUnusedRoomHoldsNothing(t *testing.T) {
 	points := pmetric.NewNumberDataPointSlice()
 	points.EnsureCapacity(10)

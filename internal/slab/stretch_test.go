@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// someMetrics is a gauge of two points and a sum of three.
+// someMetrics returns a gauge with two points and a sum with three.
 func someMetrics() pmetric.MetricSlice {
 	metrics := pmetric.NewMetricSlice()
 	gauge := metrics.AppendEmpty()
@@ -89,14 +89,14 @@ func TestAPointIsRefilled(t *testing.T) {
 		require.False(t, n.IsPlain(), what)
 		_, _, _, ok := n.Float()
 		require.False(t, ok, what)
-		n.Refill(4, 1, 2) // leaves what is no float
+		n.Refill(4, 1, 2) // skips anything other than floats
 	}
 	empty := pmetric.NewNumberDataPointSlice()
 	empty.AppendEmpty()
 	require.True(t, Numbers(empty)[0].IsEmpty())
 }
 
-// What points owe they say once that is settled, and once only: then it is theirs to say.
+// Unwritten points have their values once these are written, and only the first time: later changes are kept.
 func TestWhatPointsOweIsSettled(t *testing.T) {
 	metrics := someMetrics()
 	s := stretchOf(metrics)
@@ -165,7 +165,7 @@ func TestMetricsArePlacedTogether(t *testing.T) {
 	require.False(t, s.Begins(Metrics(to)))
 }
 
-// While points owe what they say, one metric stands for all of theirs, wherever these are, until somebody asks for them.
+// While points are unwritten, one metric replaces all of them, wherever they are, until they are requested.
 func TestAMetricStandsForOthers(t *testing.T) {
 	stretch := func() (s *Stretch) {
 		s = stretchOf(someMetrics())

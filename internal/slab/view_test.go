@@ -83,7 +83,7 @@ func TestTextsAreSharedUntilTheyAreSet(t *testing.T) {
 	require.False(t, Same("value", "other"))
 	set, _ := one.Get("a")
 	set.SetStr("changed")
-	one.CopyTo(other) // into a map that has shared ones
+	one.CopyTo(other) // into a map with shared ones
 	other.PutStr("b", "changed")
 	require.Equal(t, map[string]any{"a": "changed", "b": "value", "d": "value", "e": int64(1)}, one.AsRaw())
 	require.Equal(t, "value", text.String())

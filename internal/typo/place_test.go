@@ -29,7 +29,7 @@ func TestUnknownKeysComeWithTheirPlace(t *testing.T) {
 	require.Empty(t, Place("endpont"))
 }
 
-// What a system says of an address or a file comes with the key that has it, as the user has written it.
+// An error of the system about an address or a file names the key that contains it, as the user wrote it.
 func TestWhatIsMentionedComesWithItsKey(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(name, []byte(`extensions:
@@ -91,7 +91,7 @@ jobs:
 	}
 }
 
-// The value that is of the wrong type is meant, where others of the same key are of the right one.
+// The value of the wrong type is found, even if other values of the same key have the right one.
 func TestPlacesAreThoseOfTheWrongType(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }

@@ -37,7 +37,7 @@ func TestValidatesWhatIsInside(t *testing.T) {
 	assert.ErrorContains(t, Validate(&config{}), "inner: no")
 }
 
-// An inner configuration is read by itself where that is forced.
+// An inner configuration is read by its own method if that is forced.
 func TestForcesUnmarshalers(t *testing.T) {
 	var i inner
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"name": "x"}).Unmarshal(&i, WithForceUnmarshaler()))

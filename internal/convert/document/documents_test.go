@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each document is where it is in the stream, also behind its marker. What only begins with dashes is no marker.
+// Each document has its position in the stream, also after its marker. A line that only begins with dashes is no
+// marker.
 func TestDocuments(t *testing.T) {
 	type at struct {
 		text string

@@ -31,7 +31,7 @@ service:
     metrics/a: {receivers: [fastprometheus], exporters: [remotewrite]}
 `
 
-// look finds mistakes in files named a.yaml, b.yaml.
+// look finds mistakes in files named a.yaml, b.yaml and so on.
 func look(set []string, texts ...string) error {
 	var files []File
 	for i, text := range texts {
@@ -87,7 +87,8 @@ func TestMistakesAreToldWithTheirLine(t *testing.T) {
 	}
 }
 
-// What another file or --set says instead, what no pipeline uses, and what is another provider's is no mistake.
+// Something that another file or --set overrides, that no pipeline uses, or that another provider supplies, is no
+// mistake.
 func TestWhatIsNoMistake(t *testing.T) {
 	t.Parallel()
 	unset := strings.Replace(sound, "env:SET", "env:OTHER", 1)
@@ -111,7 +112,7 @@ func TestWhatIsNoMistake(t *testing.T) {
 	require.Error(t, look(nil, bare))
 	require.NoError(t, look(nil, bare, "exporters: {remotewrite: {endpoint: http://a}}\n"))
 	require.NoError(t, look(nil, strings.Replace(strings.ReplaceAll(bare, "remotewrite", "otlpstream"), "host/", "host:4317 #", 1)), "no URL")
-	// Components that come from another file, from a variable or from elsewhere in this one.
+	// Components from another file, from a variable or from elsewhere in this file.
 	const section = "exporters:\n  remotewrite:\n    endpoint: ${env:SET}/api/v1/write\n    external_labels: {site: \"${env:UNSET}\"}\n"
 	for _, from := range []string{"${file:exporters.yaml}", "${env:EXPORTERS}", "{<<: *a}", "*a"} {
 		require.NoError(t, look(nil, strings.Replace(strings.Replace(sound, section, "exporters: "+from+"\n", 1), "receivers:", "receivers: &a", 1)), from)

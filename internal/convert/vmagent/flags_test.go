@@ -24,14 +24,15 @@ func TestArrayValues(t *testing.T) {
 	}
 }
 
-// A flag is where it is in a command that goes on over several lines.
+// A flag has its line in a command that spans several lines.
 func TestWordsKnowTheirLines(t *testing.T) {
 	out, lines := words("a -b='x\ny' \n\n  -c d\n-e")
 	assert.Equal(t, []string{"a", "-b=x\ny", "-c", "d", "-e"}, out)
 	assert.Equal(t, []int{0, 0, 3, 3, 4}, lines)
 }
 
-// Between double quotes a backslash stands for itself but before what it can escape, and outside of quotes it never stands for itself.
+// Between double quotes a backslash is literal unless it precedes a character that it can escape; outside of quotes it
+// is never literal.
 func TestWordsAreThoseOfAShell(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()
@@ -45,7 +46,7 @@ func TestWordsAreThoseOfAShell(t *testing.T) {
 	f("-a=1\\\n2", "-a=12")
 }
 
-// Variables of a shell are not those in single quotes, or behind a backslash.
+// Variables of a shell are not expanded in single quotes, or after a backslash.
 func TestVariablesOfAShell(t *testing.T) {
 	for text, want := range map[string]string{
 		`-a=$B -c="${D}x"`:              `-a=%{B} -c="%{D}x"`,

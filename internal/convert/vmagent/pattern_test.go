@@ -15,7 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/document"
 )
 
-// fits is what the documents of the processor cardinality say of a pattern of an attribute.
+// fits reports whether a value matches a pattern of an attribute, as the documentation of the cardinality processor
+// says.
 func fits(pattern, value string, there bool) bool {
 	text, not := strings.CutPrefix(pattern, "not:")
 	switch {
@@ -31,7 +32,7 @@ func fits(pattern, value string, there bool) bool {
 	return regexp.MustCompile("^(?s:"+expr+")$").MatchString(value) != not
 }
 
-// What a pattern is made of matches what the selector does, whatever the label is, and where there is none.
+// A converted pattern matches the same as the selector, with any label, and without one.
 func TestPatternsMatchWhatSelectorsDo(t *testing.T) {
 	t.Parallel()
 	exprs := []string{
@@ -53,7 +54,7 @@ func TestPatternsMatchWhatSelectorsDo(t *testing.T) {
 			said++
 			for _, value := range values {
 				want := vmMatch{"l", op, expr}.holds(map[string]string{"l": value})
-				if strings.HasSuffix(op, "~") { // a dot is any character, for vmagent as for Prometheus
+				if strings.HasSuffix(op, "~") { // a dot is any character, in vmagent and in Prometheus
 					want = vmMatch{"l", op, "(?s:" + expr + ")"}.holds(map[string]string{"l": value})
 				}
 				assert.Equal(t, want, fits(pattern, value, value != ""), "l%s%q is %q, of %q", op, expr, pattern, value)
@@ -73,12 +74,12 @@ func TestPatternsOfNames(t *testing.T) {
 		`{__name__=~"a|b"}`:                  "regex:a|b",
 		`queue_count`:                        "regex:queue(_count)?",
 		`{__name__=~"(http|grpc)_bucket"}`:   "regex:(http|grpc)(_bucket)?",
-		`{__name__=~"http_.+_bucket"}`:       "", // whatever begins so
+		`{__name__=~"http_.+_bucket"}`:       "", // anything with that prefix
 		`{__name__=~"(http_.*|a)_bucket"}`:   "",
 		`{__name__=~"a_(sum|count)"}`:        "", // a part in the middle of the expression
 		`{__name__=~"a_bucket_.*"}`:          "a_bucket_*",
 		`{__name__=~"a_sum.*"}`:              "",
-		`{__name__!="a_sum"}`:                "", // other parts of the histogram are wanted
+		`{__name__!="a_sum"}`:                "", // other parts of the histogram are selected
 		`{__name__=~"a_bucket|b_count"}`:     "",
 		`{__name__=~".*"}`:                   "any",
 		`{__name__=~"a_bucket_total"}`:       "a_bucket_total",

@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// A vmRule is one of vmagent's, done as its documentation says: the twin that converted rules are held against.
+// A vmRule is a rule of vmagent, implemented as its documentation says, to compare converted rules with.
 type vmRule struct {
 	If                                           [][]vmMatch
 	Action, Regex, TargetLabel, Replacement, Sep string
@@ -47,7 +47,7 @@ func (m vmMatch) holds(ls map[string]string) bool {
 	}
 }
 
-// apply returns nil for what is dropped.
+// apply returns nil if the series is dropped.
 func (r vmRule) apply(ls map[string]string) map[string]string {
 	matched := len(r.If) == 0
 	for _, all := range r.If {
@@ -111,10 +111,10 @@ func (r vmRule) apply(ls map[string]string) map[string]string {
 	return ls
 }
 
-// labelReference is vmagent's name of a label in a replacement.
+// labelReference matches vmagent's reference to a label in a replacement.
 var labelReference = regexp.MustCompile(`\{\{[a-z_]+\}\}`)
 
-// Rules of vmagent that are converted do to labels what vmagent does; which of them can be is not the question here.
+// Converted rules change labels like vmagent's; whether a rule can be converted is not tested here.
 func TestConvertedRulesDoTheSame(t *testing.T) {
 	racetest.Sequential(t)
 	random := rand.New(rand.NewPCG(1, 2))

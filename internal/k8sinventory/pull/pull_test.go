@@ -26,7 +26,7 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// pages answers lists with pages that hold one pod each, and remembers what was asked for.
+// pages responds to lists with pages of one pod each, and records the requests.
 type pages struct {
 	mu    sync.Mutex
 	names []string
@@ -42,7 +42,7 @@ func (p *pages) list(action clienttesting.Action) (bool, runtime.Object, error) 
 	if p.err != nil {
 		return true, nil, p.err
 	}
-	at := len(asked.ListOptions.Continue) // as long as there were pages
+	at := len(asked.ListOptions.Continue) // which has a character per page so far
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "PodList"}}
 	list.SetResourceVersion("7")
 	if at < len(p.names) {
@@ -64,7 +64,7 @@ func (p *pages) client() *fake.FakeDynamicClient {
 	return client
 }
 
-// All pages of all namespaces are handed on, at once and then in each interval, until somebody closes the channel.
+// All pages of all namespaces are passed on, immediately and then in each interval, until the channel is closed.
 func TestListsInAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pages{names: []string{"a", "b", "c"}}
@@ -110,7 +110,7 @@ func TestListsInAnInterval(t *testing.T) {
 	})
 }
 
-// The log says once that lists fail, and once that they succeed again; an empty list is not handed on.
+// The log says once that lists fail, and once that they succeed again; an empty list is not passed on.
 func TestTellsThatListsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pages{err: errors.New("no")}

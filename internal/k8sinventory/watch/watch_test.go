@@ -30,28 +30,28 @@ import (
 
 var events = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 
-// An api answers lists and watches as a test wants.
+// An api responds to lists and watches as a test wants.
 type api struct {
 	mu      sync.Mutex
 	version string                             // of lists
-	there   []string                           // names of what is listed
-	refuse  error                              // the next watches
-	watches chan *apiwatch.RaceFreeFakeWatcher // those that began
-	from    []string                           // where watches began, or wanted to
+	there   []string                           // names of the listed objects
+	refuse  error                              // error of the next watches
+	watches chan *apiwatch.RaceFreeFakeWatcher // begun watches
+	from    []string                           // where watches began, or tried to
 }
 
 func newAPI() *api {
 	return &api{version: "100", watches: make(chan *apiwatch.RaceFreeFakeWatcher, 10)}
 }
 
-// now changes what answers are from now on.
+// now changes the next responses.
 func (a *api) now(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
 }
 
-// asked is where watches began, or wanted to.
+// asked returns where watches began, or tried to.
 func (a *api) asked() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func object(name, version string) *unstructured.Unstructured {
 	}}
 }
 
-// seen is what an observer handed on.
+// seen has what an observer passed on.
 type seen struct {
 	mu  sync.Mutex
 	all []string
@@ -112,7 +112,7 @@ func (s *seen) take() (all []string) {
 	return all
 }
 
-// memory is a storage that outlives an observer.
+// memory is a storage that survives an observer.
 type memory map[string][]byte
 
 func (m memory) Get(_ context.Context, key string) ([]byte, error)     { return m[key], nil }
@@ -122,7 +122,7 @@ func (m memory) Delete(_ context.Context, key string) error       { delete(m, ke
 func (memory) Batch(context.Context, ...*storage.Operation) error { return nil }
 func (memory) Close(context.Context) error                        { return nil }
 
-// start starts an observer; what it returns ends it.
+// start starts an observer; the returned function stops it.
 func start(t *testing.T, a *api, config Config, logger *zap.Logger, store storage.Client, s *seen) (stop func()) {
 	t.Helper()
 	config.Gvr = events
@@ -137,7 +137,7 @@ func start(t *testing.T, a *api, config Config, logger *zap.Logger, store storag
 	}
 }
 
-// What changes is handed on, but for the types that are left out; a watch that the API ends goes on where it was.
+// Changes are passed on, except for excluded types; a watch that the API ends is continued.
 func TestFollowsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
@@ -159,7 +159,7 @@ func TestFollowsChanges(t *testing.T) {
 	})
 }
 
-// What is there at first is handed on where that is asked for, and once.
+// Initial objects are passed on if configured, and only once.
 func TestBeginsWithWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
@@ -173,7 +173,7 @@ func TestBeginsWithWhatIsThere(t *testing.T) {
 	})
 }
 
-// An observer that starts again goes on where the last one ended.
+// A restarted observer continues where the last one ended.
 func TestRemembersHowFarItCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s, store := newAPI(), &seen{}, memory{}
@@ -189,7 +189,7 @@ func TestRemembersHowFarItCame(t *testing.T) {
 	})
 }
 
-// A configured state is where the first watch begins.
+// A configured version is where the first watch begins.
 func TestBeginsAtAState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
@@ -199,7 +199,8 @@ func TestBeginsAtAState(t *testing.T) {
 	})
 }
 
-// A state that the API has forgotten, which it says in a watch or instead of one, is followed by the latest one, and told.
+// A version that the API has forgotten, as reported in a watch or instead of one, is replaced by the latest one, and
+// logged.
 func TestGoesOnFromTheLatestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}
@@ -225,7 +226,7 @@ func TestGoesOnFromTheLatestState(t *testing.T) {
 	})
 }
 
-// Failures are told once, tried again in growing steps, and their end is told.
+// Failures are logged once and retried with growing pauses, and their end is logged.
 func TestTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := newAPI(), &seen{}

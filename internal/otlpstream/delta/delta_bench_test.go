@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frame is a zstd frame as long as the stream, as otlpstream has it.
+// frame returns a zstd frame as long as the stream, like otlpstream's.
 func frame(tb testing.TB) func(payload []byte) int {
 	var out bytes.Buffer
 	e, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(256<<10),
@@ -26,8 +26,9 @@ func frame(tb testing.TB) func(payload []byte) int {
 	}
 }
 
-// BenchmarkForms is what a point of node exporters takes, in bytes and in time, as it is, as its difference in bytes from the last
-// payload of the target, and as deltas, each through the frame of a stream. Fresh is the first scrape of each target.
+// BenchmarkForms measures a point of node exporters, in bytes and in time, unchanged, as a difference in bytes from the
+// last payload of the target, and as deltas, each through the frame of a stream. Fresh is the first scrape of each
+// target.
 func BenchmarkForms(b *testing.B) {
 	const targets = 20
 	for _, share := range []float64{0.3, 1} {
@@ -77,7 +78,7 @@ func BenchmarkForms(b *testing.B) {
 					}
 					n, timed := points/10, points/10
 					if !fresh {
-						n, timed = points-n, points // the time is of both
+						n, timed = points-n, points // the time includes both
 					}
 					b.ReportMetric(float64(size)/float64(n), "B/point")
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*timed), "ns/point")
@@ -87,7 +88,7 @@ func BenchmarkForms(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is what it takes to have the payloads back.
+// BenchmarkDecode measures decoding the payloads.
 func BenchmarkDecode(b *testing.B) {
 	payloads, points := scrapes(b, 20, 10, 0.3)
 	e := NewEncoder(16 << 20)

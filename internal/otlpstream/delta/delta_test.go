@@ -19,7 +19,7 @@ import (
 
 const tag = 1<<3 | byte(protowire.BytesType)
 
-// ends are both ends of a stream.
+// ends has both sides of a stream.
 type ends struct {
 	tb  testing.TB
 	in  *Encoder
@@ -28,7 +28,8 @@ type ends struct {
 
 func newEnds(tb testing.TB, limit int) ends { return ends{tb, NewEncoder(limit), NewDecoder(limit)} }
 
-// pass has a payload pass the stream, and returns the size of the form. What both ends keep is the same, and within the limit.
+// pass sends a payload through the stream, and returns the size of its encoded form. It requires that both sides store
+// the same, within the limit.
 func (e ends) pass(payload []byte) int {
 	before := slices.Clone(payload)
 	form, ok := e.in.Append([]byte("x"), payload)
@@ -65,7 +66,7 @@ func TestWhatComesAgainIsAFractionOfItself(t *testing.T) {
 	require.Less(t, float64(moved)/float64(len(payloads)-targets)/float64(page), 1.3, "bytes a point")
 }
 
-// zoo is metrics of all kinds, with their times, and what may change in them.
+// zoo returns metrics of all kinds, with their times, and variable parts.
 func zoo(random *rand.Rand, host int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for r := range 1 + random.IntN(3) {
@@ -158,7 +159,7 @@ func TestWhatIsDecodedIsWhatWasSent(t *testing.T) {
 func TestWhatGoesRoundDoesNotPushOutWhatIsThere(t *testing.T) {
 	const targets, times = 40, 6
 	payloads, _ := scrapes(t, targets, times, 0.3)
-	e := newEnds(t, 150_000) // of half of them
+	e := newEnds(t, 150_000) // for half of them
 	small := 0
 	for i, p := range payloads {
 		if e.pass(p) < len(p)/10 && i >= targets {
@@ -166,7 +167,7 @@ func TestWhatGoesRoundDoesNotPushOutWhatIsThere(t *testing.T) {
 		}
 	}
 	require.Greater(t, small, (times-1)*targets/4)
-	// When the others are gone, those that are left take their room.
+	// When the others are gone, the remaining targets take their room.
 	for range 20 {
 		for _, p := range payloads[:targets/4] {
 			small = e.pass(p)

@@ -23,13 +23,13 @@ func newTarget(tb testing.TB, number int, share float64) *target {
 	return &target{fleettest.New(string(text), number, share)}
 }
 
-// scrape moves on, and is the payload of the next scrape.
+// scrape advances the target, and returns the payload of the next scrape.
 func (t *target) scrape(at pcommon.Timestamp) []byte {
 	b, _ := (&pmetric.ProtoMarshaler{}).MarshalMetrics(t.Scrape(at))
 	return b
 }
 
-// scrapes are those of so many targets, in the order in which they come.
+// scrapes returns those of the given number of targets, in order of time.
 func scrapes(tb testing.TB, targets, times int, share float64) (payloads [][]byte, points int) {
 	fleet := make([]*target, targets)
 	for i := range fleet {

@@ -14,13 +14,13 @@ import (
 
 var minus = math.Copysign(0, -1)
 
-// odd are values of which there is something to lose.
+// odd are values that an encoding might lose.
 var odd = []float64{
 	0, minus, 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), math.SmallestNonzeroFloat64, math.MaxFloat64,
 	math.Float64frombits(0x7ff0000000000002), math.Float64frombits(0xfff8000000000001), math.Float64frombits(0x7fffffffffffffff),
 }
 
-// oddMetrics has values of all kinds in all fields that are floats.
+// oddMetrics returns values of all kinds in all float fields.
 func oddMetrics(value func() float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for range 2 {
@@ -53,7 +53,7 @@ func oddMetrics(value func() float64) pmetric.Metrics {
 	return md
 }
 
-// floatsOf are the bits of all of them.
+// floatsOf returns the bits of all of them.
 func floatsOf(md pmetric.Metrics) (all []uint64) {
 	add := func(values ...float64) {
 		for _, v := range values {
@@ -103,7 +103,7 @@ func decode(t *testing.T, b []byte) pmetric.Metrics {
 	return md
 }
 
-// TestEachFloatArrivesAsItIs: whatever it is, and wherever.
+// TestEachFloatArrivesAsItIs, whatever its value and field are.
 func TestEachFloatArrivesAsItIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	marks := 0
@@ -128,7 +128,7 @@ func TestEachFloatArrivesAsItIs(t *testing.T) {
 	require.Less(t, marks, 1900)
 }
 
-// TestOnlyWhatWouldBeLostIsMarked: most fields are written whatever they say.
+// TestOnlyWhatWouldBeLostIsMarked: most fields are written with any value.
 func TestOnlyWhatWouldBeLostIsMarked(t *testing.T) {
 	md := oddMetrics(func() float64 { return minus })
 	for v, set := range numbers(md) {

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// ownPage has names that no other target has.
+// ownPage returns a page with names that no other target has.
 func ownPage(f fleet, target int) pmetric.Metrics {
 	md := f.page(target)
 	quiet(md)
@@ -28,7 +28,8 @@ func ownPage(f fleet, target int) pmetric.Metrics {
 	return md
 }
 
-// TestAFullShelfKeepsWhatItHas: pages that come in turns and do not all fit do not push each other out, and those that come no more make room.
+// TestAFullShelfKeepsWhatItHas: alternating pages that do not all fit do not displace each other, and pages that are no
+// longer sent make room.
 func TestAFullShelfKeepsWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleet{rand.New(rand.NewPCG(1, 2))}
@@ -55,14 +56,14 @@ func TestAFullShelfKeepsWhatItHas(t *testing.T) {
 		for range 100 { // a quarter of an hour
 			require.Equal(t, fit, known(pages))
 		}
-		for range 60 { // the first ones have ended
+		for range 60 { // the first ones are no longer sent
 			known(pages[10:])
 		}
 		require.GreaterOrEqual(t, known(pages[10:]), fit-1)
 	})
 }
 
-// TestTheRoomIsCounted as it is taken and given back.
+// TestTheRoomIsCounted when it is allocated and freed.
 func TestTheRoomIsCounted(t *testing.T) {
 	f := fleet{rand.New(rand.NewPCG(1, 2))}
 	e := NewEncoder(1 << 20)
@@ -91,7 +92,7 @@ func TestTheRoomIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnotherEachTimeIsHardlyLookedAt, and is known again when it stays.
+// TestWhatIsAnotherEachTimeIsHardlyLookedAt, and is known again when it stays the same.
 func TestWhatIsAnotherEachTimeIsHardlyLookedAt(t *testing.T) {
 	f := fleet{rand.New(rand.NewPCG(1, 2))}
 	e := NewEncoder(1 << 20)

@@ -16,7 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// BenchmarkPage encodes the page of a node exporter: as pdata does, and when it is known. The time of a point is ns/point.
+// BenchmarkPage encodes the page of a node exporter, with pdata and when it is known. It reports the time per point as
+// ns/point.
 func BenchmarkPage(b *testing.B) {
 	md := nodePage(b)
 	points := md.DataPointCount()

@@ -25,10 +25,10 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// TestItIsUsable fails when an update of pdata has made it useless: everything works then, but slower.
+// TestItIsUsable fails when an update of pdata has made the package useless: everything works then, but slower.
 func TestItIsUsable(t *testing.T) { require.True(t, usable()) }
 
-// marshal is pdata's marshaler, but for the sign of zeros.
+// marshal encodes with pdata, but keeps the sign of zeros.
 func marshal(t testing.TB, md pmetric.Metrics) []byte {
 	t.Helper()
 	marked := minuszero.Mark(md)
@@ -43,7 +43,8 @@ func marshal(t testing.TB, md pmetric.Metrics) []byte {
 	return b
 }
 
-// same has metrics encoded, as the exporter does, checks that they are as pdata encodes them, and reports whether they were known.
+// same encodes metrics like the exporter, checks that the result is the same as pdata's, and reports whether they were
+// known.
 func same(t testing.TB, e *Encoder, md pmetric.Metrics) (known bool) {
 	t.Helper()
 	want := marshal(t, md)
@@ -59,7 +60,7 @@ func same(t testing.TB, e *Encoder, md pmetric.Metrics) (known bool) {
 	return true
 }
 
-// fleet makes a page of which targets differ in what they are called and in their numbers.
+// fleet generates pages of targets that differ in their names and numbers.
 type fleet struct{ random *rand.Rand }
 
 func (f fleet) page(target int) pmetric.Metrics {
@@ -130,7 +131,7 @@ func (f fleet) metric(m pmetric.Metric, name string, kind int) {
 	}
 }
 
-// value is now and then one that is not there, or not a number.
+// value returns a number, now and then zero or not finite.
 func (f fleet) value() float64 {
 	switch f.random.IntN(20) {
 	case 0:
@@ -143,7 +144,7 @@ func (f fleet) value() float64 {
 	return f.random.NormFloat64() * 1e6
 }
 
-// change gives all points other numbers.
+// change sets other numbers on all points.
 func (f fleet) change(md pmetric.Metrics) {
 	at := pcommon.Timestamp(f.random.Int64())
 	for _, rm := range md.ResourceMetrics().All() {
@@ -194,7 +195,7 @@ func (f fleet) changeMetric(m pmetric.Metric, at pcommon.Timestamp) {
 	}
 }
 
-// disturb changes something that is no number.
+// disturb changes something other than a number.
 func (f fleet) disturb(md pmetric.Metrics) {
 	rm := md.ResourceMetrics().At(0)
 	sm := rm.ScopeMetrics().At(f.random.IntN(rm.ScopeMetrics().Len()))
@@ -246,7 +247,7 @@ func (f fleet) disturb(md pmetric.Metrics) {
 	}
 }
 
-// TestWhatIsEncodedIsWhatPdataEncodes through many scrapes of some targets, of which each may become another one.
+// TestWhatIsEncodedIsWhatPdataEncodes, over many scrapes of some targets, each of which may be replaced by another one.
 func TestWhatIsEncodedIsWhatPdataEncodes(t *testing.T) {
 	racetest.Sequential(t)
 	known := 0
@@ -284,7 +285,7 @@ func TestWhatIsEncodedIsWhatPdataEncodes(t *testing.T) {
 	require.True(t, same(t, NewEncoder(0), pmetric.NewMetrics()), "nothing is known")
 }
 
-// TestKnownMetricsAreCopied also in requests about many resources, and targets that are alike share what is known.
+// TestKnownMetricsAreCopied, also in requests with many resources, and similar targets share what is known.
 func TestKnownMetricsAreCopied(t *testing.T) {
 	f := fleet{rand.New(rand.NewPCG(1, 2))}
 	e := NewEncoder(1 << 20)
@@ -306,7 +307,7 @@ func TestKnownMetricsAreCopied(t *testing.T) {
 	require.True(t, same(t, e, all))
 }
 
-// TestWhatIsAnotherIsNotTakenForIt: each disturbance is seen.
+// TestWhatIsAnotherIsNotTakenForIt: each change is detected.
 func TestWhatIsAnotherIsNotTakenForIt(t *testing.T) {
 	for seed := range uint64(300) {
 		f := fleet{rand.New(rand.NewPCG(seed, 3))}
@@ -323,7 +324,7 @@ func TestWhatIsAnotherIsNotTakenForIt(t *testing.T) {
 	}
 }
 
-// quiet leaves no number out.
+// quiet makes sure that no number is omitted.
 func quiet(md pmetric.Metrics) {
 	for _, sm := range md.ResourceMetrics().At(0).ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
@@ -346,7 +347,7 @@ func quiet(md pmetric.Metrics) {
 	}
 }
 
-// TestKnownPagesAllocateNothing but what they are encoded into, which is used again.
+// TestKnownPagesAllocateNothing except their output, which is reused.
 func TestKnownPagesAllocateNothing(t *testing.T) {
 	f := fleet{rand.New(rand.NewPCG(1, 2))}
 	e := NewEncoder(1 << 20)
@@ -357,7 +358,7 @@ func TestKnownPagesAllocateNothing(t *testing.T) {
 	require.LessOrEqual(t, perRun, 1.0)
 }
 
-// TestNothingIsKept: what was consumed may be overwritten, and what comes then is encoded as it is.
+// TestNothingIsKept: consumed metrics may be overwritten, and later ones are encoded correctly.
 func TestNothingIsKept(t *testing.T) {
 	e := NewEncoder(1 << 20)
 	for n := range 5 {
@@ -365,7 +366,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// withoutExtras leaves out what there are no stencils of.
+// withoutExtras removes what stencils do not support.
 func withoutExtras(md pmetric.Metrics) pmetric.Metrics {
 	for _, rm := range md.ResourceMetrics().All() {
 		rm.ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool {
@@ -378,7 +379,7 @@ func withoutExtras(md pmetric.Metrics) pmetric.Metrics {
 	return md
 }
 
-// TestWhatThereIsNoStencilOfIsLeftToPdata, and what is like it without it is known all the same.
+// TestWhatThereIsNoStencilOfIsLeftToPdata, and similar metrics without it are known nevertheless.
 func TestWhatThereIsNoStencilOfIsLeftToPdata(t *testing.T) {
 	metric := func(md pmetric.Metrics) pmetric.Metric {
 		return md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
@@ -412,7 +413,7 @@ func TestWhatThereIsNoStencilOfIsLeftToPdata(t *testing.T) {
 	}
 }
 
-// TestManyEncodeAtATime with metrics that are not the same, for the race detector.
+// TestManyEncodeAtATime with different metrics, for the race detector.
 func TestManyEncodeAtATime(t *testing.T) {
 	e := NewEncoder(12_000)
 	var all sync.WaitGroup

@@ -40,7 +40,7 @@ func TestWhoAwaitsAMessageHasItToRead(t *testing.T) {
 	require.Error(t, <-pong)
 }
 
-// A connection is closed in order even where a message has begun that nobody wants.
+// A connection is closed properly even after the beginning of a message that is not read.
 func TestAMessageThatIsAwaitedAndNotReadIsPassedOver(t *testing.T) {
 	c, s := pair(t)
 	wrote := make(chan error, 1)
@@ -52,7 +52,7 @@ func TestAMessageThatIsAwaitedAndNotReadIsPassedOver(t *testing.T) {
 	var closed CloseError
 	require.ErrorAs(t, <-ended, &closed)
 	require.Equal(t, StatusTryAgainLater, closed.Code)
-	if err := <-wrote; err != nil { // it was at it when the end came
+	if err := <-wrote; err != nil { // the connection was closed meanwhile
 		require.ErrorIs(t, err, net.ErrClosed)
 	}
 }

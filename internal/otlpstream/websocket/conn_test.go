@@ -23,7 +23,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/alloctest"
 )
 
-// sizes are on both sides of what the lengths of a frame and of the buffers are bounded by.
+// sizes are around the limits of the lengths of frames and of the buffers.
 var sizes = []int{0, 1, 2, 3, 5, 124, 125, 126, 127, 1023, 1024, 1025, leastBuffer - 8, leastBuffer, 65535, 65536, mostBuffer - 1, mostBuffer + 1, testLimit}
 
 func message(n int) []byte {
@@ -99,7 +99,7 @@ func TestAnotherClientAndOurServer(t *testing.T) {
 		sent := message(n)
 		w, err := ws.Writer(ctx, other.MessageBinary)
 		require.NoError(t, err)
-		for _, piece := range [][]byte{sent[:n/2], nil, sent[n/2:]} { // a frame each, and one more
+		for _, piece := range [][]byte{sent[:n/2], nil, sent[n/2:]} { // a frame each, and a final one
 			_, err = w.Write(piece)
 			require.NoError(t, err)
 		}
@@ -153,7 +153,7 @@ func TestMessagesAreWrittenTogether(t *testing.T) {
 	require.Len(t, w.sizes, 4, "%v", w.sizes)
 }
 
-// writes is a connection that notes the size of each write.
+// writes is a connection that records the size of each write.
 type writes struct {
 	io.ReadWriteCloser
 
@@ -165,7 +165,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Both ends write, and neither would read if it had to answer a ping first.
+// Both sides write, and neither would read if it had to answer a ping first.
 func TestAReaderDoesNotWaitForAWriter(t *testing.T) {
 	ours, theirs := net.Pipe() // has no buffer
 	c := newConn(ours, true, testLimit, nil)
@@ -173,7 +173,7 @@ func TestAReaderDoesNotWaitForAWriter(t *testing.T) {
 	defer c.CloseNow()
 	writing := make(chan error)
 	go func() { writing <- errors.Join(c.Write(message(10)), c.Flush()) }()
-	_, err := theirs.Read(make([]byte, 1)) // it is at it
+	_, err := theirs.Read(make([]byte, 1)) // the write is in progress
 	require.NoError(t, err)
 	for range 100 {
 		go func() { _, _ = theirs.Write([]byte("\x89\x02hi\x82\x01m")) }()
@@ -272,9 +272,9 @@ func TestWhoSaysNothingIsAskedAndLeft(t *testing.T) {
 	require.Error(t, <-read)
 	require.Error(t, <-read)
 
-	_, s = pair(t) // whose client reads nothing
+	_, s = pair(t) // the client reads nothing
 	asking.Go(func() { s.KeepAlive(done, often, often) })
 	_, _, err := s.Read(nil)
 	require.Error(t, err, "it is gone")
-	s.KeepAlive(nil, 0, 0) // nobody is asked
+	s.KeepAlive(nil, 0, 0) // no pings
 }

@@ -26,7 +26,7 @@ const (
 	testLimit = 1 << 20
 )
 
-// serve runs a server whose handler has each connection to itself, and returns its address.
+// serve runs a server whose handler may keep connections, and returns its address.
 func serve(tb testing.TB, handler func(w http.ResponseWriter, r *http.Request)) string {
 	var serving sync.WaitGroup
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func dial(tb testing.TB, address string) *Conn {
 	return c
 }
 
-// pair is a client and a server that have shaken hands.
+// pair returns a client and a server after their handshake.
 func pair(tb testing.TB) (client, server *Conn) {
 	accepted := make(chan *Conn, 1)
 	address := serve(tb, func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func pair(tb testing.TB) (client, server *Conn) {
 	return client, server
 }
 
-// script is a connection on which the other end has said all it will, and hears nothing.
+// script is a connection on which the other side has sent everything, and reads nothing.
 type script struct {
 	net.Conn
 
@@ -76,7 +76,7 @@ type script struct {
 	out bytes.Buffer
 }
 
-// Read ends with an error that is not io.EOF, which the other implementation may take for the end of a message.
+// Read ends with an error other than io.EOF, which the other implementation may mistake for the end of a message.
 func (s *script) Read(b []byte) (int, error) {
 	n, err := s.in.Read(b)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *script) said() []byte {
 
 func (*script) Close() error { return nil }
 
-// hijack is a response whose connection is to be taken over, with what has come with the handshake.
+// hijack is a response whose connection can be hijacked, with data that arrived together with the handshake.
 type hijack struct {
 	*httptest.ResponseRecorder
 
@@ -110,7 +110,7 @@ func (h hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-// request is a handshake in order.
+// request returns a valid handshake.
 func request() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://here/", http.NoBody)
 	for name, value := range map[string]string{
@@ -121,7 +121,7 @@ func request() *http.Request {
 	return r
 }
 
-// scripted is a server whose client says just this.
+// scripted returns a server whose client sends the input and nothing else.
 func scripted(tb testing.TB, input []byte, limit int) (*Conn, *script) {
 	s := &script{in: bytes.NewReader(input)}
 	c, err := Accept(hijack{httptest.NewRecorder(), s}, request(), limit)
@@ -129,10 +129,10 @@ func scripted(tb testing.TB, input []byte, limit int) (*Conn, *script) {
 	return c, s
 }
 
-// eventually waits for a condition. It is tried here, not beside the test, for what it requires to end the test.
+// eventually waits for a condition. It is checked on the test's goroutine, so that it may end the test.
 func eventually(tb testing.TB, f func() bool, message string) {
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		late := time.Since(begun) > patience // before the last try, however long the process stood still
+		late := time.Since(begun) > patience // before the last attempt, however long the process was paused
 		if f() {
 			return
 		}

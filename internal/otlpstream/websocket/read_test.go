@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frame is a client's frame with a mask that changes nothing.
+// frame returns a client's frame with a mask of zeros.
 func frame(first byte, payload string) string {
 	b := appendHeader(nil, 0, len(payload), true, [keySize]byte{})
 	b[0] = first
@@ -150,7 +150,7 @@ func all(read func() (string, error)) (messages []string, end int) {
 	}
 }
 
-// FuzzRead is what a client may write after the handshake: another implementation makes the same of it.
+// FuzzRead reads anything that a client may send after the handshake, and compares with another implementation.
 func FuzzRead(f *testing.F) {
 	const final, bin, text = bitFinal, byte(opBinary), byte(opText)
 	f.Add([]byte(frame(final|bin, "one") + frame(final|text, "two") + frame(final|byte(opClose), "\x03\xe8bye")))
@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return "t" + string(message), err
 		})
-		if last != nil && strings.Contains(last.Error(), "UTF-8") { // the other one does not look
+		if last != nil && strings.Contains(last.Error(), "UTF-8") { // the other one does not check that
 			want, wantEnd = append([]string(nil), want[:len(got)]...), end
 		}
 		require.Equal(t, want, got)

@@ -14,8 +14,8 @@ import (
 	other "github.com/coder/websocket"
 )
 
-// BenchmarkRivals sends messages over the loopback, each of which is answered by one of ten bytes, as requests on a stream
-// are. Up to 32 are unanswered.
+// BenchmarkRivals sends messages over the loopback interface, each with a response of ten bytes, like requests on a
+// stream. Up to 32 are unanswered.
 func BenchmarkRivals(b *testing.B) {
 	for _, size := range []int{2_000, 20_000, 100_000} {
 		sent := message(size)
@@ -25,7 +25,7 @@ func BenchmarkRivals(b *testing.B) {
 	}
 }
 
-// peer is a client: it sends messages and waits for answers.
+// peer is a client that sends messages and waits for responses.
 type peer struct {
 	send    func(message []byte) error
 	receive func() error
@@ -58,10 +58,10 @@ func exchange(b *testing.B, sent []byte, p peer) {
 			b.Fatal(err)
 		}
 	}
-	if err := p.send(nil); err != nil { // whatever is held back goes
+	if err := p.send(nil); err != nil { // sends buffered messages
 		b.Fatal(err)
 	}
-	for range unanswered { // all are answered when there is room for as many again
+	for range unanswered { // all have a response when there is room for the same number again
 		window <- struct{}{}
 	}
 }

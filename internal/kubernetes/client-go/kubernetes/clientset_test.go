@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client asks a handler as if it were the API.
+// client returns a client of a handler that acts as the API.
 func client(t *testing.T, path string, h http.HandlerFunc) *Clientset {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -83,7 +83,7 @@ func TestListReadsAllPages(t *testing.T) {
 	assert.Equal(t, []url.Values{{"limit": {"500"}, "resourceVersion": {"0"}}, {"limit": {"500"}, "continue": {"more"}}}, queries)
 }
 
-// A list whose pages take longer than the API remembers its version is asked for as a whole.
+// If the pages of a list take longer than the API remembers its version, the list is requested as a whole.
 func TestListThatIsForgotten(t *testing.T) {
 	var queries []url.Values
 	c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +107,7 @@ func TestListThatIsForgotten(t *testing.T) {
 	}, queries)
 }
 
-// A list that was cut off is none.
+// A truncated list is an error.
 func TestListOfWhatIsNoList(t *testing.T) {
 	whole := `{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"}}]}`
 	for n := range len(whole) {
@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 	assert.Regexp(t, "^[3-5]..$", query.Get("timeoutSeconds"))
 }
 
-// Who stops, and who is stopped, waits for no event.
+// Neither Stop nor the end of the context waits for an event.
 func TestStop(t *testing.T) {
 	open := make(chan struct{})
 	c := client(t, "", func(w http.ResponseWriter, r *http.Request) {

@@ -26,7 +26,7 @@ import (
 //go:embed testdata/pod.json
 var podText string
 
-// An answerer answers each request with a text.
+// An answerer returns a text as the response to each request.
 type answerer func() io.Reader
 
 func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func podList(n int) string {
 
 func podEvent() string { return `{"type":"MODIFIED","object":` + podText + "}\n" }
 
-// What is decoded is what encoding/json decodes of all of it, wherever the stream is cut.
+// Decoding has the same result as encoding/json for the whole text, wherever the stream is divided.
 func TestDecodesWhatIsThere(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pod":      podText,

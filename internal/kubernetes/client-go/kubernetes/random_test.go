@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A scribe writes random JSON for a type: with fields that the type has not, fields twice, with names in other letters and escapes, nulls,
-// and values of another kind.
+// A scribe writes random JSON for a type: with unknown fields, duplicates, names in other cases and with escapes,
+// nulls, and values of other kinds.
 type scribe struct {
 	*rand.Rand
 	strings.Builder
@@ -48,7 +48,7 @@ func (s *scribe) mark(c byte) {
 	s.space()
 }
 
-// list writes what is between brackets.
+// list writes items between brackets.
 func (s *scribe) list(begin, end byte, items []func()) {
 	s.mark(begin)
 	for n, item := range items {
@@ -70,7 +70,7 @@ func (s *scribe) text() {
 	s.WriteByte('"')
 }
 
-// name writes a field's name as encoding/json may read it.
+// name writes a field's name in a form that encoding/json accepts.
 func (s *scribe) name(of string) {
 	at := s.IntN(len(of))
 	switch s.IntN(10) {
@@ -88,7 +88,7 @@ func (s *scribe) name(of string) {
 	s.WriteString(`"` + of + `"`)
 }
 
-// anything writes a value that no type asks for.
+// anything writes a value of any kind.
 func (s *scribe) anything(depth int) {
 	kinds := 7
 	if depth > 3 {
@@ -159,7 +159,7 @@ func (s *scribe) value(t reflect.Type) {
 	}
 }
 
-// object writes fields of a struct, also of those that it embeds, whether they are its own in JSON or not.
+// object writes fields of a struct, including those of embedded ones, whether these are inlined in JSON or not.
 func (s *scribe) object(t reflect.Type) {
 	var items []func()
 	for _, field := range reflect.VisibleFields(t) {
@@ -186,7 +186,7 @@ func (s *scribe) object(t reflect.Type) {
 	s.list('{', '}', items)
 }
 
-// All kinds are decoded as encoding/json decodes them, whatever they have that discovery does not read, and wherever the stream is cut.
+// All kinds are decoded like encoding/json does, whatever unused fields they have, and wherever the stream is divided.
 func TestDecodesAllKindsAsEncodingJSONDoes(t *testing.T) {
 	for name, kind := range map[string]struct {
 		collection func(c *Clientset) rest.Collection
@@ -237,7 +237,7 @@ func TestDecodesAllKindsAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-// What is JSON is decoded as encoding/json decodes it. What is not may pass where it is skipped, and ends.
+// Valid JSON is decoded like encoding/json does. Invalid JSON may be accepted where it is skipped, but decoding ends.
 func FuzzDecodesAsEncodingJSONDoes(f *testing.F) {
 	f.Add(podText)
 	f.Add(`{"spec":{"Node\u004eame":"a"},"status":[],"x":{"y":["}",{}]},"metadata":null}`)

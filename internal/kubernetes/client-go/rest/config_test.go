@@ -60,7 +60,7 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// headers are those of a request that a configuration makes.
+// headers returns those of a request with a configuration.
 func headers(t *testing.T, c *Config) http.Header {
 	t.Helper()
 	var got http.Header
@@ -75,7 +75,7 @@ func headers(t *testing.T, c *Config) http.Header {
 	return got
 }
 
-// In a cluster an API is known by its certificate authority, and spoken to by HTTP/2.
+// In a cluster, an API is verified with its certificate authority, and HTTP/2 is used.
 func TestTLS(t *testing.T) {
 	var proto string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { proto = r.Proto }))
@@ -106,7 +106,7 @@ func TestLogsIn(t *testing.T) {
 	write(t, token, "one\n")
 	c := &Config{BearerToken: "fallback", BearerTokenFile: token}
 	assert.Equal(t, "Bearer one", headers(t, c).Get("Authorization"))
-	write(t, token, "two\n") // as a cluster renews it
+	write(t, token, "two\n") // as a cluster does
 	assert.Equal(t, "Bearer two", headers(t, c).Get("Authorization"))
 	require.NoError(t, os.Remove(token))
 	assert.Equal(t, "Bearer fallback", headers(t, c).Get("Authorization"))

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program writes a script that prints what a file has, and writes down what it was told.
+// program writes a script that prints the contents of a file, and records its arguments and environment.
 func program(t *testing.T, says string) (c *ExecConfig, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,7 +28,7 @@ func program(t *testing.T, says string) (c *ExecConfig, dir string) {
 
 const credential = `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":`
 
-// A program is asked once, while what it said lasts and is not refused.
+// A program runs once, until its credentials expire or are refused.
 func TestProgramLogsIn(t *testing.T) {
 	c, dir := program(t, credential+`{"token":"one"}}`)
 	var tokens []string
@@ -66,7 +66,7 @@ func TestProgramLogsIn(t *testing.T) {
 	get()
 	assert.Len(t, told(), 2)
 	write(t, dir+"/says", credential+`{"token":"three"}}`)
-	get() // the second had expired
+	get() // the second one had expired
 	assert.Equal(t, []string{"Bearer one", "Bearer one", "Bearer one", "Bearer two", "Bearer three"}, tokens)
 	assert.Len(t, told(), 3)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is valid was asked of the original.
+// Which selectors are valid was determined with the original.
 func TestParseSelector(t *testing.T) {
 	for _, valid := range []string{
 		"", ",", "a=b", "a==b", "a!=b", "a=", "=b", "a=b,c!=d", ",a=b,", `a=b\,c`, `a=b\=c`, `a=\\`, "spec.nodeName=node-1", " a = b ", "a!b=c", "a=!b",

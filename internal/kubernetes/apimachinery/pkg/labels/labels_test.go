@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is valid was asked of the original.
+// Which selectors are valid was determined with the original.
 func TestParse(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for _, valid := range []string{

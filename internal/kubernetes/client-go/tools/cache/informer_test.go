@@ -30,7 +30,7 @@ func pod(name, version, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}}
 }
 
-// An api answers what a test tells it to, one after the other, and writes down what it was asked.
+// An api returns the responses that a test sets, one after the other, and records the requests.
 type api struct {
 	mu      sync.Mutex
 	asked   []string
@@ -80,7 +80,7 @@ func (a *api) listWatch() *ListWatch {
 	}
 }
 
-// A stream is a watch whose end is that of its channel.
+// A stream is a watch that ends with its channel.
 type stream struct {
 	ctx    context.Context
 	events chan any
@@ -103,7 +103,7 @@ func (s *stream) Next() (watch.Event, error) {
 
 func (*stream) Stop() {}
 
-// told writes down what handlers are told.
+// told records the calls of handlers.
 type told struct{ all []string }
 
 func (l *told) handlers() ResourceEventHandlerFuncs {
@@ -158,7 +158,7 @@ func TestInformerFollows(t *testing.T) {
 		}
 		first <- watch.Event{Type: watch.Modified, Object: pod("a", "11", "m")}
 		first <- watch.Event{Type: watch.Added, Object: pod("c", "12", "n")}
-		first <- watch.Event{Type: watch.Deleted, Object: pod("gone", "13", "n")} // it never was
+		first <- watch.Event{Type: watch.Deleted, Object: pod("gone", "13", "n")} // it never existed
 		first <- watch.Event{Type: watch.Bookmark, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "20"}}}
 		synctest.Wait()
 		assert.Equal(t, []string{"+c12", "a1>a11"}, l.take())
@@ -169,13 +169,14 @@ func TestInformerFollows(t *testing.T) {
 		_, exists, _ = i.GetStore().GetByKey("shop/gone")
 		assert.False(t, exists)
 
-		// Who comes later is told what is there.
+		// Late handlers get the existing objects.
 		var late told
 		_, err = i.AddEventHandler(late.handlers())
 		require.NoError(t, err)
 		assert.Equal(t, []string{"+a11", "+b2", "+c12"}, late.take())
 
-		// A watch ends and goes on where it was. Its version is forgotten: the list is new, and tells what has changed since.
+		// A watch ends and is continued. Then its version is forgotten: there is a new list, and handlers get the
+		// changes since.
 		time.Sleep(time.Minute)
 		close(first)
 		synctest.Wait()
@@ -195,7 +196,7 @@ func TestInformerFollows(t *testing.T) {
 	})
 }
 
-// What fails is told, and tried again after twice as long each time.
+// Failures are reported, and retried after twice as long each time.
 func TestInformerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short := make(chan any)
@@ -223,7 +224,8 @@ func TestInformerTriesAgain(t *testing.T) {
 		<-ended
 		assert.True(t, i.HasSynced())
 		assert.Equal(t, []string{"down", "busy", "forgotten", errShort.Error(), "refused"}, failures)
-		// An API that is in trouble is not asked for what it does not have in memory: that would be by all at once.
+		// An API with problems does not get requests for data that it does not have in memory: all clients would send
+		// them at once.
 		assert.Equal(t, []string{"list 0", "list 0", "list 0", "list ", "watch 1", "watch 1", "watch 1"}, a.asked)
 		for n, wait := range waits[1:] {
 			least := firstWait << n
@@ -232,7 +234,7 @@ func TestInformerTriesAgain(t *testing.T) {
 	})
 }
 
-// An API that forgets the version of a list as soon as it has answered is not asked for all its objects again and again.
+// An API that forgets the version of a list immediately does not get requests for all its objects again and again.
 func TestVersionsThatAreForgottenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{}
@@ -254,7 +256,7 @@ func TestVersionsThatAreForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// The log has a line for each change of state, however often is tried.
+// The log has a line for each change of state, however many attempts there are.
 func TestLogOfFailures(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
@@ -273,7 +275,7 @@ func TestLogOfFailures(t *testing.T) {
 			watches: []any{refused, refused, refused, open},
 		}
 		i := NewSharedInformer(a.listWatch(), &corev1.Pod{}, 0)
-		failures := 0 // as discovery counts them
+		failures := 0 // like discovery counts them
 		require.NoError(t, i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *Reflector, err error) {
 			failures++
 			DefaultWatchErrorHandler(ctx, r, err)

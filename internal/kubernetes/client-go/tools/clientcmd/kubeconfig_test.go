@@ -90,7 +90,7 @@ func TestReadsAFile(t *testing.T) {
 	}, c)
 }
 
-// Nobody logs in without TLS, which a host without a scheme has where its certificate is spoken of.
+// Credentials are only used with TLS, which a host without a scheme has if the configuration mentions its certificate.
 func TestLogsInByTLSAlone(t *testing.T) {
 	const text = `{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {token: secret}}], clusters: [{name: a, cluster: {%}}]}`
 	for cluster, want := range map[string]string{

@@ -24,7 +24,7 @@ func TestNothingWaitsTwice(t *testing.T) {
 	assert.Equal(t, "a", get())
 	assert.Equal(t, "b", get())
 
-	// While it is worked on it waits until that is done.
+	// An item that is added while it is processed waits until that is done.
 	q.Add("a")
 	q.Add("a")
 	q.Add("c")
@@ -33,7 +33,7 @@ func TestNothingWaitsTwice(t *testing.T) {
 	assert.Equal(t, "a", get())
 	q.Done("a")
 
-	// What waits when the queue ends is handed out still.
+	// Items in the queue at its end are still returned.
 	q.Add("d")
 	q.ShutDown()
 	q.Add("e")
