@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/certtest"
 )
 
-// doorkeeper is an authentication extension that knows one guest.
+// doorkeeper is an authentication extension that accepts one user.
 type doorkeeper struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -42,7 +42,7 @@ type doors map[component.ID]component.Component
 
 func (d doors) GetExtensions() map[component.ID]component.Component { return d }
 
-// locked is a console behind TLS and an authentication, configured as a user would; it trusts only itself.
+// locked runs a console with TLS and authentication, configured like a user would; it trusts only its own certificate.
 func locked(t *testing.T, authenticator string) (url string, trusting *http.Client) {
 	t.Helper()
 	certificate, key := certtest.SelfSigned(t)

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// statusHost writes down what components report of themselves.
+// statusHost records the statuses that components report.
 type statusHost struct {
 	component.Host
 
@@ -38,7 +38,7 @@ func (h *statusHost) reported() []componentstatus.Status {
 	return append([]componentstatus.Status(nil), h.statuses...)
 }
 
-// The console only shows: while its address is another's, the Collector runs without it.
+// The console is not essential: while its address is in use, the Collector runs without it.
 func TestABusyEndpointIsWaitedFor(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestABusyEndpointIsWaitedFor(t *testing.T) {
 	require.Len(t, logs.FilterMessageSnippet("not served").All(), 1, "said once")
 }
 
-// Whoever stops meanwhile does not wait for the address.
+// Shutdown does not wait for the address.
 func TestShutdownWhileTheEndpointIsBusy(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension"
 )
 
-// It listens on the loopback unless told otherwise; pages of other sites get no answers.
+// It listens on the loopback interface by default; pages of other sites get no responses.
 func ExampleNewFactory() {
 	factory := consoleextension.NewFactory()
 	cfg := factory.CreateDefaultConfig()

@@ -27,7 +27,7 @@ func header(pairs ...string) func(*http.Request) {
 	}
 }
 
-// Everything that there is to ask for.
+// All paths.
 var everything = []string{
 	"/", "/index.html", "/app.js", "/api/v1/overview", "/api/v1/history", "/api/v1/delivery/history", "/api/v1/targets", "/api/v1/targets?format=csv",
 	"/api/v1/targets?state=dropped", "/api/v1/targets/0000000000000001", "/api/v1/cardinality", "/api/v1/cardinality/top",
@@ -123,7 +123,7 @@ func TestPostsAreOfOurOwnPage(t *testing.T) {
 	}
 }
 
-// Nothing happens by a GET: what does something is there for POST only, and all else is read only.
+// A GET has no effects: actions accept only POST, and everything else is read only.
 func TestGetDoesNothing(t *testing.T) {
 	s := open(t)
 	s.RegisterInspection(consoletest.Scraped(10))
@@ -160,7 +160,7 @@ func TestWhoIsGoneIsNotShown(t *testing.T) {
 	require.Equal(t, 3, get[struct{ Total int }](s, "/api/v1/targets").Total)
 	unregister()
 	unregister()
-	s.clock.Pass(time.Second) // answers are shared for as long
+	s.clock.Pass(time.Second) // responses are shared for that time
 	require.Equal(t, 0, get[struct{ Total int }](s, "/api/v1/targets").Total)
 }
 

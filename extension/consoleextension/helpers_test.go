@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is a console that is open.
+// subject is a console under test.
 type subject struct {
 	*console
 
@@ -54,14 +54,14 @@ func open(t *testing.T, change ...func(*Config)) *subject {
 	return s
 }
 
-// configure tells the console the effective configuration.
+// configure passes the effective configuration to the console.
 func (s *subject) configure(yaml string) {
 	s.t.Helper()
 	conf := consoletest.Conf(s.t, yaml)
 	require.NoError(s.t, s.NotifyConfigSnapshot(s.t.Context(), extensioncapabilities.NewConfigSnapshot(conf, nil)))
 }
 
-// client keeps no connections, so that none outlives its test.
+// client does not keep connections, which would outlive their test.
 var client = &http.Client{
 	Timeout:       time.Minute,
 	Transport:     &http.Transport{DisableKeepAlives: true},
@@ -86,7 +86,7 @@ func (s *subject) do(method, path, body string, change ...func(*http.Request)) (
 	return response.StatusCode, response.Header, string(data)
 }
 
-// get reads what the API answers now.
+// get returns the current response of the API.
 func get[T any](s *subject, path string) (out T) {
 	s.t.Helper()
 	status, _, text := s.do(http.MethodGet, path, "")
@@ -95,7 +95,7 @@ func get[T any](s *subject, path string) (out T) {
 	return out
 }
 
-// fault is what the API answers to a request that makes no sense.
+// fault returns the API's response to an invalid request.
 func (s *subject) fault(method, path, body string, change ...func(*http.Request)) (status int, code, message string) {
 	s.t.Helper()
 	status, _, text := s.do(method, path, body, change...)

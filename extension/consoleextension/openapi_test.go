@@ -29,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "pack openapi.yaml anew")
 
-// What the binary has is openapi.yaml as it is.
+// The binary contains openapi.yaml unchanged.
 func TestOpenAPIIsPacked(t *testing.T) {
 	text, err := os.ReadFile("openapi.yaml")
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func (d description) resolve(schema map[string]any) map[string]any {
 	return schema
 }
 
-// check returns what a value has that its schema does not say.
+// check returns the differences between a value and its schema.
 func (d description) check(where string, value any, schema map[string]any) (wrong []string) {
 	schema = d.resolve(schema)
 	complain := func(format string, args ...any) { wrong = append(wrong, where+": "+fmt.Sprintf(format, args...)) }
@@ -85,7 +85,7 @@ func (d description) check(where string, value any, schema map[string]any) (wron
 	switch value := value.(type) {
 	case map[string]any:
 		if len(properties) == 0 {
-			return wrong // anything goes
+			return wrong // anything is allowed
 		}
 		for name, below := range value {
 			if property, ok := properties[name].(map[string]any); ok {
@@ -111,7 +111,7 @@ func (d description) check(where string, value any, schema map[string]any) (wron
 	return wrong
 }
 
-// object puts together what a schema is made of.
+// object merges the parts of a schema.
 func (d description) object(schema map[string]any) (properties map[string]any, required, kinds []string) {
 	properties = map[string]any{}
 	parts, _ := schema["allOf"].([]any)
@@ -152,7 +152,7 @@ func kindOf(value any) string {
 		return "null"
 	case bool:
 		return "boolean"
-	case string, time.Time: // as YAML reads it
+	case string, time.Time: // decoded by YAML
 		return "string"
 	case int:
 		return "integer"
@@ -188,7 +188,7 @@ func TestExamplesAreAsDescribed(t *testing.T) {
 	require.Greater(t, n, 40)
 }
 
-// What the API has is described, but for the description, and what is described it has.
+// Every path of the API is described, except the description itself, and everything described exists.
 func TestEveryPathIsDescribed(t *testing.T) {
 	var patterns []string
 	for pattern := range newConsole(createDefaultConfig().(*Config), newSettings(), time.Now).api {
@@ -245,7 +245,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	queries := map[string]string{"/api/v1/cardinality/metric": "?name=m", "/api/v1/cardinality/whatif": "?drop=a"}
 	for path, methods := range d.at("paths").(map[string]any) {
 		for method, operation := range methods.(map[string]any) {
-			for range 2 { // the second has rates
+			for range 2 { // the second response has rates
 				status, _, text := s.do(strings.ToUpper(method), strings.ReplaceAll(path, "{id}", "0000000000000001")+queries[path], bodies[path])
 				require.Equal(t, http.StatusOK, status, "%s: %s", path, text)
 				var value any

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// What goes on while nobody looks is next to nothing: a thousandth of a core would be 10 ms of it in each interval.
+// Sampling without an open page costs next to nothing: a thousandth of a core would be 10 ms of CPU time per interval.
 func TestSamplingIsCheap(t *testing.T) {
 	s := open(t)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {

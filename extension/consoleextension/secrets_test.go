@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// Every value that has s3cr3t in it is one, in places where people put them, some of them odd.
+// Every value that contains s3cr3t is a secret, in places where users have them, some of them unusual.
 const nasty = `
 receivers:
   fastprometheus:
@@ -94,7 +94,7 @@ func TestNoSecretInAnyAnswer(t *testing.T) {
 			require.NotContains(t, strings.Join(values, " "), "s3cr3t", name)
 		}
 	}
-	// Nor can one be guessed by asking whether it is there.
+	// Secrets cannot be guessed by searching for them either.
 	require.Zero(t, get[struct{ Matched int }](s, "/api/v1/targets?q=s3cr3t").Matched)
 	require.Equal(t, 1, get[struct{ Matched int }](s, "/api/v1/targets?q=host").Matched)
 

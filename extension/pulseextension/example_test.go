@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-otel/godwit/extension/pulseextension"
 )
 
-// A line in the log for each interval.
+// It logs a line per interval.
 func ExampleNewFactory() {
 	factory := pulseextension.NewFactory()
 	cfg := factory.CreateDefaultConfig()

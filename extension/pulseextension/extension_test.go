@@ -28,7 +28,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/selftelemetry"
 )
 
-// logged returns a flow's fields as a log line holds them.
+// logged returns a flow's fields as JSON in a log line.
 func logged(t *testing.T, f flow) string {
 	t.Helper()
 	line, err := zapcore.NewJSONEncoder(zapcore.EncoderConfig{}).EncodeEntry(zapcore.Entry{}, f.fields())
@@ -36,7 +36,7 @@ func logged(t *testing.T, f flow) string {
 	return line.String()
 }
 
-// take empties the log: each line as "level message".
+// take returns and removes the lines of the log, each as "level message".
 func take(logs *observer.ObservedLogs) []string {
 	var lines []string
 	for _, entry := range logs.TakeAll() {
@@ -45,12 +45,12 @@ func take(logs *observer.ObservedLogs) []string {
 	return lines
 }
 
-// fake is a Collector that receives a span each second from a time on.
+// fake is a Collector that receives a span per second from a given time on.
 type fake struct {
 	t      *testing.T
 	begins time.Time
 	reads  atomic.Int64
-	broken atomic.Pointer[string] // why reading fails
+	broken atomic.Pointer[string] // the error of reading
 }
 
 func (f *fake) breaks(why string) { f.broken.Store(&why) }
@@ -69,7 +69,7 @@ func started(t *testing.T, cfg *Config) (*pulse, *fake, *observer.ObservedLogs) 
 	return startedQuiet(t, cfg, 0)
 }
 
-// startedQuiet is started with a Collector that receives nothing at first.
+// startedQuiet is like started, with a Collector that receives nothing at first.
 func startedQuiet(t *testing.T, cfg *Config, quiet time.Duration) (*pulse, *fake, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
@@ -146,7 +146,7 @@ func TestAnUnreadablePageIsToldOnChangeOnly(t *testing.T) {
 		sleep(time.Hour)
 		assert.Empty(t, take(logs))
 
-		// The line after the gap covers the gap.
+		// The line after the gap includes the gap.
 		f.broken.Store(nil)
 		sleep(time.Minute)
 		entry = logs.All()[1]
@@ -263,7 +263,7 @@ func TestACollectorWithoutMetricsIsToldOnce(t *testing.T) {
 	})
 }
 
-// Through the factory, over HTTP, with names in either style.
+// Through the factory, over HTTP, with names in both styles.
 func TestPulseOfAServedPage(t *testing.T) {
 	for style, suffix := range map[string]string{"plain": "", "suffixed": "_total"} {
 		t.Run(style, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestTheFirstLineWaitsForSomethingToSay(t *testing.T) {
 		assert.Empty(t, take(logs))
 		assert.EqualValues(t, 4, f.reads.Load()) // at 0, 3, 6 and 9 s
 
-		// Two spans in twelve seconds, not in the three since the look before.
+		// Two spans in twelve seconds, not in the three since the previous reading.
 		sleep(1)
 		entry := logs.All()[0]
 		assert.Equal(t, []string{"info flowing: 0.167 spans/s in, nothing out, 0 refused, 0 dropped"}, take(logs))
@@ -60,10 +60,10 @@ func TestTheFirstLineComesAtTheDeadlineAtLast(t *testing.T) {
 		})
 	}
 	f(&Config{First: 3 * time.Second, Interval: time.Minute}, time.Minute, 21)
-	f(&Config{First: 7 * time.Second, Interval: time.Minute}, time.Minute, 10)        // the last look does not wait for 63 s
-	f(&Config{First: 3 * time.Second}, time.Minute, 21)                               // no interval: a minute of patience
-	f(&Config{First: 10 * time.Second, Interval: 2 * time.Second}, 10*time.Second, 2) // the deadline is over before
-	f(&Config{First: 1, Interval: time.Minute}, time.Minute, 62)                      // no more than one look a second
+	f(&Config{First: 7 * time.Second, Interval: time.Minute}, time.Minute, 10)        // the last reading does not wait until 63 s
+	f(&Config{First: 3 * time.Second}, time.Minute, 21)                               // no interval: the limit is a minute
+	f(&Config{First: 10 * time.Second, Interval: 2 * time.Second}, 10*time.Second, 2) // the deadline is earlier
+	f(&Config{First: 1, Interval: time.Minute}, time.Minute, 62)                      // at most one reading a second
 }
 
 func TestAPageLostBeforeTheFirstLine(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAPageLostBeforeTheFirstLine(t *testing.T) {
 		assert.InDelta(t, 18, entry.ContextMap()["seconds"], 0)
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
-	// A page that stays away is not asked so often for ever.
+	// A page that stays unavailable is not requested so often for ever.
 	synctest.Test(t, func(t *testing.T) {
 		p, f, logs := started(t, cfg)
 		f.breaks("connection refused")

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/selftelemetry"
 )
 
-// page is a metrics page, its lines separated by blanks and written without
-// their prefix: `receiver_accepted_spans{receiver="a"}=1`.
+// page parses a metrics page, given as lines separated by spaces and without their prefix:
+// `receiver_accepted_spans{receiver="a"}=1`.
 func page(t testing.TB, lines string, at time.Time) *selftelemetry.Snapshot {
 	t.Helper()
 	var text strings.Builder
@@ -29,7 +29,7 @@ func page(t testing.TB, lines string, at time.Time) *selftelemetry.Snapshot {
 	return s
 }
 
-// aMinute is the flow between two pages.
+// aMinute returns the flow between two pages a minute apart.
 func aMinute(t *testing.T, before, now string) flow {
 	t.Helper()
 	start := time.Unix(1700000000, 0)
@@ -54,12 +54,12 @@ func TestSentence(t *testing.T) {
 	f(``, in, `flowing: 132 points/s in, nothing out, 0 refused, 0 dropped`)
 	f(in, in+out, `flowing: nothing in, 131 points/s out, 0 refused, 0 dropped`)
 
-	// Several signals, in the order people know.
+	// Several signals, in the usual order.
 	f(``, `receiver_accepted_log_records{receiver="otlp"}=60000 receiver_accepted_spans{receiver="otlp"}=90
 		receiver_accepted_metric_points{receiver="otlp"}=600 receiver_accepted_profile_samples{receiver="otlp"}=1 `,
 		`flowing: 10 points/s and 1.5 spans/s and 1k log records/s and 0.0167 profile samples/s in, nothing out, 0 refused, 0 dropped`)
 
-	// A loop: what comes by two ways is not added up. Transports of one receiver are.
+	// A loop: two receivers are not summed. Transports of one receiver are.
 	const loop = `receiver_accepted_metric_points{receiver="remotewrite/loopback"}=7860 `
 	f(``, in+loop+out, `flowing: 132 points/s from prometheus, 131 points/s from remotewrite/loopback, 131 points/s out, 0 refused, 0 dropped`)
 	f(loop, in+loop+out, `flowing: 132 points/s in, 131 points/s out, 0 refused, 0 dropped`)
@@ -79,7 +79,7 @@ func TestSentence(t *testing.T) {
 	f(``, five("receiver_accepted_spans", "receiver")+five("exporter_sent_spans", "exporter"),
 		`flowing: 5 spans/s in through 5 receivers, 5 spans/s out through 5 exporters, 0 refused, 0 dropped`)
 
-	// Trouble while something flows.
+	// Problems while something flows.
 	f(``, in+out+`receiver_refused_spans{receiver="otlp"}=1234`, `flowing: 132 points/s in, 131 points/s out, 1.23k refused by otlp, 0 dropped`)
 	f(``, in+out+`receiver_failed_spans{receiver="otlp"}=2 receiver_refused_metric_points{receiver="a"}=1`,
 		`flowing: 132 points/s in, 131 points/s out, 3 refused by a and otlp, 0 dropped`)
@@ -87,7 +87,7 @@ func TestSentence(t *testing.T) {
 		`flowing: 132 points/s in, 131 points/s out, 0 refused, 7 dropped by otlp (sending failed), 5 dropped by otlp (not accepted by the queue)`)
 	f(``, in+five("exporter_send_failed_spans", "exporter"), `flowing: 132 points/s in, nothing out, 0 refused, 300 dropped by 5 components (sending failed)`)
 
-	// Old trouble is no news.
+	// Earlier problems are not repeated.
 	const old = `receiver_refused_spans{receiver="otlp"}=9 exporter_send_failed_spans{exporter="otlp"}=9 exporter_enqueue_failed_spans{exporter="otlp"}=9 `
 	f(old, in+out+old, `flowing: 132 points/s in, 131 points/s out, 0 refused, 0 dropped`)
 
@@ -103,7 +103,7 @@ func TestSentence(t *testing.T) {
 	f(in, in+queue+`exporter_enqueue_failed_metric_points{exporter="remotewrite"}=36 receiver_refused_metric_points{receiver="prometheus"}=36 `+proc,
 		`nothing is flowing: queue 2 % full, 36 refused by prometheus, 36 dropped by remotewrite (not accepted by the queue); CPU 0.4 %, RSS 43 MB`)
 
-	// Counters that begin anew.
+	// Counters that restart.
 	f(`receiver_accepted_spans{receiver="otlp"}=1000000 process_cpu_seconds=500`, `receiver_accepted_spans{receiver="otlp"}=60 process_cpu_seconds=0.6 process_memory_rss=1`,
 		`flowing: 1 spans/s in, nothing out, 0 refused, 0 dropped; CPU 1 %, RSS 0 MB`)
 }

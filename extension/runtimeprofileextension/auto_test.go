@@ -11,7 +11,7 @@ import (
 
 const mib = 1 << 20
 
-// heap is the condition of a process in a 1000 MiB cgroup.
+// heap returns the conditions of a process in a 1000 MiB cgroup.
 func heap(liveMiB int64, gcRatio float64) conditions {
 	return conditions{
 		budget:  budget{cgroup: 1000 * mib, host: hostMemory},
@@ -66,8 +66,8 @@ func TestAutoGuardYieldsBeforeCyclesRunEndless(t *testing.T) {
 	f(600, 80)
 	f(650, 85)
 	f(700, 90)
-	f(900, 95) // nothing is left to yield: the memory_limiter or the kernel ends it
-	f(640, 95) // no way back while the heap only wavers
+	f(900, 95) // nothing is left to give: the memory_limiter or the kernel ends it
+	f(640, 95) // not reversed by small changes of the heap
 	f(500, 90) // one step at a time
 	f(500, 85)
 	f(500, 80)
@@ -92,18 +92,18 @@ func TestAutoCountsPagesOfFilesIn(t *testing.T) {
 	f(20, 0, 100)
 	f(20, 21, 76)
 	f(20, 25, 72)
-	f(20, 21, 72) // files come and go: a little of it moves nothing
+	f(20, 21, 72) // file pages vary: small changes have no effect
 	f(20, 20, 80)
 	f(20, 16, 80)
 	f(50, 16, 80)
-	f(60, 16, 100) // the live heap needs it, and the kernel can take files back
+	f(60, 16, 100) // the live heap needs it, and the kernel can drop file pages
 	f(55, 16, 100)
 	f(40, 16, 80)
 	f(90, 40, 100)
 	f(10, 300, 100)
 
 	p = newPlanner(&Config{Profile: ProfileBalanced, MemoryLimit: "100MiB"})
-	f(10, 40, 100) // of other profiles it is GOMEMLIMIT as it is
+	f(10, 40, 100) // with other profiles it is GOMEMLIMIT unchanged
 }
 
 func TestAutoLeavesACgroupRoomForFiles(t *testing.T) {

@@ -81,8 +81,7 @@ func ownSpans(t *testing.T) []span {
 	return spans
 }
 
-// populate maps every page of the executable in, as a start that touches all of
-// it would.
+// populate maps in every page of the executable, as a start that touches all of them would.
 func populate(t *testing.T) {
 	t.Helper()
 	for _, m := range ownSpans(t) {
@@ -98,8 +97,8 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 	var file executable
 	before := file.resident()
 
-	// The work that must not notice: collection, allocation, goroutines, and
-	// code and read-only data of packages all over the executable.
+	// Work that must not be affected: garbage collection, allocation, goroutines, and code and read-only data of
+	// packages all over the executable.
 	var stop atomic.Bool
 	var rounds atomic.Int64
 	var work sync.WaitGroup
@@ -134,7 +133,7 @@ func TestReleasedPagesLeaveTheResidentSetAndTheProcessGoesOn(t *testing.T) {
 	assert.GreaterOrEqual(t, released, before-after)
 }
 
-// mapExecutable maps some of the executable once more.
+// mapExecutable maps a part of the executable once more.
 func mapExecutable(t *testing.T, size, protection int) []byte {
 	t.Helper()
 	exe, err := os.Open("/proc/self/exe")
@@ -164,7 +163,7 @@ func TestPagesWrittenToAreKept(t *testing.T) {
 	assert.Equal(t, beside, written[5*page])
 }
 
-// After a release, what is touched does not bring much of what is around it, and after two nothing.
+// After a release, a page that is touched brings back few of its neighbours, and after two releases none.
 func TestTouchedPagesComeAlone(t *testing.T) {
 	page := os.Getpagesize()
 	size := 256 * page
@@ -198,7 +197,7 @@ func TestTouchedPagesComeAlone(t *testing.T) {
 	assert.Equal(t, 256, mappings)
 }
 
-// Pieces of which nothing came back stay whole.
+// Pieces of which no page came back are not split.
 func TestOnlyWhatComesBackIsDividedIntoPages(t *testing.T) {
 	page := os.Getpagesize()
 	size := 40 * pagesOfPiece * page
@@ -234,7 +233,7 @@ func mapsOf(t *testing.T, start uintptr, size int) (lines []byte) {
 	return lines
 }
 
-// What else is mapped, such as a database on disk, is not the executable's.
+// Other mapped files, such as a database on disk, do not count as the executable.
 func TestOtherFilesAreNotCounted(t *testing.T) {
 	const size = 64 << 20
 	file, err := os.Create(t.TempDir() + "/database")
@@ -254,7 +253,7 @@ func TestOtherFilesAreNotCounted(t *testing.T) {
 	require.Less(t, new(executable).resident(), own+size/4)
 }
 
-// What a release costs, beside the faults of what is used again.
+// The cost of a release, without the page faults of what is used again.
 func BenchmarkRelease(b *testing.B) {
 	var file executable
 	for b.Loop() {

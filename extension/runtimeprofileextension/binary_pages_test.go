@@ -45,15 +45,15 @@ func TestBinaryPagesAreReleasedAfterReadyAndAtEachRefresh(t *testing.T) {
 			after(time.Hour, 0) // pipelines that never get ready release nothing
 			after(55*time.Second, 0)
 			require.NoError(t, s.Ready())
-			after(releaseDelay-1, 0) // nor does a refresh before the first release
+			after(releaseDelay-1, 0) // nor after a refresh before the first release
 			after(1, first)
 			settled := first
-			for wait := settleDelay; wait < 30*time.Second; wait *= 2 { // while it becomes known what is used
+			for wait := settleDelay; wait < 30*time.Second; wait *= 2 { // while it is learned which pages are used
 				after(wait-1, settled)
 				settled += first
 				after(1, settled)
 			}
-			after(10*time.Second, settled) // a refresh comes too early
+			after(10*time.Second, settled) // this refresh is too early
 			after(59*time.Second, settled)
 			after(time.Second, settled+perRefresh)
 			require.NoError(t, s.NotReady())
@@ -129,7 +129,7 @@ func TestReleasesAreToldOnChangeOnly(t *testing.T) {
 	f(30, nil, "info All binary pages can be released again 30")
 	f(25, nil)
 
-	// A start that fails first.
+	// The first release fails.
 	s.pages.outcome = untried
 	f(0, errors.New("no /proc"), "warn Cannot release all binary pages 0")
 	f(0, errors.New("no /proc"))

@@ -18,7 +18,7 @@ const (
 	mountV2    = "31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 )
 
-// tree is a file system of a host with hostMemory and what the test adds.
+// tree returns the file system of a host with hostMemory and the given files.
 func tree(files map[string]string) fstest.MapFS {
 	root := fstest.MapFS{"proc/meminfo": {Data: []byte(meminfo)}}
 	for name, text := range files {
@@ -27,14 +27,14 @@ func tree(files map[string]string) fstest.MapFS {
 	return root
 }
 
-// treeV2 is a container of cgroup v2 with the limit.
+// treeV2 returns that of a container in cgroup v2 with the limit.
 func treeV2(limit string) fstest.MapFS {
 	return tree(map[string]string{
 		"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountV2, "sys/fs/cgroup/memory.max": limit,
 	})
 }
 
-// What binds is the tighter of memory.max and memory.high.
+// The lower one of memory.max and memory.high applies.
 func TestBudgetIsTheTightestLimit(t *testing.T) {
 	f := func(root fs.FS, want budget) {
 		t.Helper()

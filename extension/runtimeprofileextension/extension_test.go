@@ -27,7 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/extension/runtimeprofileextension/internal/metadatatest"
 )
 
-// machine is a root whose files the test exchanges while the extension runs.
+// machine is a file system that the test replaces while the extension runs.
 type machine struct{ now atomic.Pointer[fs.FS] }
 
 func newMachine(root fs.FS) *machine {
@@ -66,10 +66,10 @@ func (s subject) shutdown(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 }
 
-// said counts the log lines with the message.
+// said counts the log lines that contain the message.
 func (s subject) said(message string) int { return s.log.FilterMessageSnippet(message).Len() }
 
-// quietEnv makes the test's outcome independent of the environment it runs in.
+// quietEnv makes the result of a test independent of its environment.
 func quietEnv(t *testing.T) {
 	t.Helper()
 	t.Setenv("GOGC", "")
@@ -105,7 +105,7 @@ func TestEnvironmentWins(t *testing.T) {
 		t.Helper()
 		t.Setenv("GOGC", gogc)
 		t.Setenv("GOMEMLIMIT", limit)
-		// What the runtime did with the variables when a process starts.
+		// What the runtime did with the variables at the start of the process.
 		defer debug.SetGCPercent(debug.SetGCPercent(77))
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
 		s := newSubject(&Config{Profile: ProfilePerformance, MemoryLimit: "512MiB"}, treeV2("1073741824\n"))
@@ -240,7 +240,7 @@ func TestMetricsTellTheEffectiveValues(t *testing.T) {
 	metadatatest.AssertEqualExtensionRuntimeprofileMemoryLimit(t, tt, point(percentOf(1<<30, 60)), exact)
 	metadatatest.AssertEqualExtensionRuntimeprofileBinaryPagesReleased(t, tt, point(0), exact)
 
-	debug.SetGCPercent(60) // somebody else's hand shows, too
+	debug.SetGCPercent(60) // changes by others are visible, too
 	metadatatest.AssertEqualExtensionRuntimeprofileGogc(t, tt, point(60), exact)
 
 	ints := func(name string) int64 {

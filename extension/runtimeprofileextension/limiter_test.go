@@ -83,7 +83,7 @@ func TestDisagreement(t *testing.T) {
 	f(400*mib, limiter{soft: 4 << 30, hard: 5 << 30}, "limiter's soft limit is above the memory budget")
 }
 
-// memory_limiter takes percentages of what it knows of the memory, which is not always what bounds the process.
+// memory_limiter uses percentages of the memory that it detects, which is not always the limit of the process.
 func TestPercentagesAreOfWhatTheLimiterKnows(t *testing.T) {
 	f := func(root fs.FS, want int64) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestPercentagesAreOfWhatTheLimiterKnows(t *testing.T) {
 	high := treeV2("1073741824\n")
 	high["sys/fs/cgroup/memory.high"] = &fstest.MapFile{Data: []byte("536870912\n")}
 	f(high, 1<<30)
-	// A service of systemd's, without a cgroup namespace.
+	// A systemd service without a cgroup namespace.
 	f(tree(map[string]string{
 		"proc/self/cgroup": "0::/system.slice/godwit.service\n", "proc/self/mountinfo": mountV2,
 		"sys/fs/cgroup/system.slice/godwit.service/memory.max": "536870912\n",

@@ -18,7 +18,7 @@ func TestProfilesPlan(t *testing.T) {
 		p := newPlanner(&cfg)
 		assert.Equal(t, knobs{gogc: gogc, limit: limit}, p.plan(c), "%+v", cfg)
 	}
-	// In a cgroup each profile takes its share; on a bare host none takes any.
+	// In a cgroup each profile uses its share; on a host without one there is no limit.
 	f(Config{Profile: ProfileMinimal}, boxed, 50, percentOf(gib, 60))
 	f(Config{Profile: ProfileMinimal}, bare, 50, noLimit)
 	f(Config{Profile: ProfileLean}, boxed, 25, percentOf(gib, 80))
@@ -30,7 +30,7 @@ func TestProfilesPlan(t *testing.T) {
 	f(Config{Profile: ProfileAuto}, boxed, 100, percentOf(gib, 80))
 	f(Config{Profile: ProfileAuto}, bare, 100, noLimit)
 
-	// The keys win over the profile, the environment over the keys.
+	// Keys take precedence over the profile, and the environment over keys.
 	f(Config{Profile: ProfileMinimal, GOGC: 200}, bare, 200, noLimit)
 	f(Config{Profile: ProfileMinimal, MemoryLimit: "512MiB"}, boxed, 50, 512<<20)
 	f(Config{Profile: ProfileMinimal, MemoryLimit: "50%"}, boxed, 50, percentOf(gib, 50))
@@ -40,7 +40,7 @@ func TestProfilesPlan(t *testing.T) {
 	pinned.envLimit = 300 << 20
 	f(Config{Profile: ProfileMinimal, MemoryLimit: "512MiB"}, pinned, 50, 300<<20)
 
-	// A memory_limiter bounds what the profile chooses, not what the user wrote.
+	// A memory_limiter limits the profile's choice, but not the user's.
 	limited := func(c conditions) conditions {
 		c.limiter = limiter{soft: 400 << 20, hard: 500 << 20}
 		return c

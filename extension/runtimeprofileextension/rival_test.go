@@ -15,7 +15,7 @@ func TestRivalIsFound(t *testing.T) {
 		assert.Equal(t, want, findRival(effective(t, yaml)))
 	}
 	f("", "{}")
-	f("", "extensions: {cgroupruntime: }") // nobody uses it
+	f("", "extensions: {cgroupruntime: }") // not in use
 	f("", "service: {extensions: [runtimeprofile, cgroupruntimes]}")
 	f("cgroupruntime", "extensions: {cgroupruntime: }\nservice: {extensions: [cgroupruntime]}")
 	f("cgroupruntime/a", "extensions: {cgroupruntime/a: {gomemlimit: {ratio: 0.5}}}\nservice: {extensions: [runtimeprofile, cgroupruntime/a]}")

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// filling is a heap that a process fills with garbage at a constant rate, collected as the runtime would.
+// filling is a heap that a process fills with garbage at a constant rate, collected like by the runtime.
 type filling struct {
 	emptyRoom
 
 	now         sample
-	took        float64 // by a cycle, in CPU seconds
-	own, others int     // cycles: those that give room back, and the runtime's
-	most        int64   // that stood empty when it was given back
+	took        float64 // per cycle, in CPU seconds
+	own, others int     // cycles: those that return memory, and the runtime's
+	most        int64   // the maximum free memory when it was returned
 }
 
 func newFilling(live int64, gogc int, took float64) *filling {
@@ -38,10 +38,10 @@ func (f *filling) collect(count *int) {
 	f.now.objects = f.now.live
 }
 
-// look lets garbage come while some CPU is used, for as long as there is between two looks where little happens, and looks.
+// look adds garbage and CPU time for the interval between two checks of an idle process, and checks.
 func (f *filling) look(garbage int64, used float64) { f.pass(checkInterval, garbage, used) }
 
-// watch is look, as often as it is looked.
+// watch is like look, with the current interval between checks.
 func (f *filling) watch(garbage int64, used float64) {
 	part := f.wait.Seconds() / checkInterval.Seconds()
 	f.pass(f.wait, int64(part*float64(garbage)), part*used)
@@ -65,7 +65,7 @@ func (f *filling) pass(wait time.Duration, garbage int64, used float64) {
 	}
 }
 
-// What is paid for collections follows from what stands empty between them.
+// The price of collections follows from the free memory between them.
 func TestRoomIsGivenBackWhenItWasEmptyForLong(t *testing.T) {
 	const looks = 1000
 	f := newFilling(100*mib, 50, 0.1)
@@ -80,7 +80,8 @@ func TestRoomIsGivenBackWhenItWasEmptyForLong(t *testing.T) {
 	assert.Less(t, empty, 0.2)
 }
 
-// Where garbage comes fast, a cycle gives it back as soon as that is worth it, and no sooner: collecting takes as much as room is worth.
+// If garbage is created fast, a cycle returns it as soon as that pays off, and no sooner: collecting costs as much as
+// the memory is worth.
 func TestRoomForGarbageIsGivenBackWhenItIsFull(t *testing.T) {
 	for _, garbage := range []int64{4 * mib, 10 * mib, 30 * mib} {
 		f := newFilling(100*mib, 100, 0.1)
@@ -112,13 +113,13 @@ func TestRoomThatIsFullSoonIsNotGivenBack(t *testing.T) {
 	f := newFilling(100*mib, 20, 0.1)
 	f.returnAtOnce = math.MaxInt64
 	for range 200 {
-		f.look(4*mib, 0.1) // five looks
+		f.look(4*mib, 0.1) // five checks
 	}
 	assert.Zero(t, f.own)
 	assert.Equal(t, 41, f.others)
 }
 
-// Where others are in the way of the collector, the runtime takes it for dearer than it is.
+// If other processes disturb the collector, the runtime overestimates its cost.
 func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
 	const looks = 1000
 	f := newFilling(100*mib, 200, 0.1)
@@ -139,7 +140,7 @@ func TestACycleCostsWhatItWasSeenToCost(t *testing.T) {
 	assert.InDelta(t, cheap, run(), 2, "at once")
 }
 
-// What else is done while a cycle is in progress is no part of it.
+// Other work during a cycle does not count as a part of it.
 func TestACycleIsNotTakenForDearByWhatElseIsDone(t *testing.T) {
 	f := newFilling(100*mib, 200, 0.1)
 	for range 3 {
@@ -204,7 +205,7 @@ func TestRoomIsGivenBackToTheSystem(t *testing.T) {
 		}
 		require.Greater(t, readSample().objects, int64(64*mib))
 		var now sample
-		for range 100 { // the CPU that a process uses goes by no clock of a test
+		for range 100 { // a process's CPU time does not follow a test's clock
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if now = readSample(); now.free+now.objects-now.live < 8*mib {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// process is one that leaves garbage at a constant rate: at GOGC 50, collecting it takes a share of its CPU.
+// process creates garbage at a constant rate: at GOGC 50, collecting it takes a share of its CPU time.
 type process struct {
 	planner
 
@@ -22,7 +22,7 @@ func newProcess(of Profile, liveMiB int64, share float64) *process {
 	return &process{planner: newPlanner(&Config{Profile: of}), now: sample{live: liveMiB * mib}, share: share}
 }
 
-// look lets the process work for a while and looks at it.
+// look lets the process work for a while and checks it.
 func (p *process) look() int {
 	const used, cycle = 10, 0.05 // CPU seconds
 	work := used * (1 - p.share)
@@ -40,7 +40,7 @@ func (p *process) look() int {
 	return p.plan(conditions{budget: budget{host: hostMemory}, sample: p.now}).gogc
 }
 
-// settle looks until what was before is forgotten.
+// settle checks until earlier conditions are forgotten.
 func (p *process) settle() (gogc int) {
 	for range 8 {
 		gogc = p.look()
@@ -71,7 +71,7 @@ func TestMinimalTakesLessRoomWhereCollectionIsCheap(t *testing.T) {
 	f(20, 0.001, 50)
 }
 
-// Where others are in the way of the collector, the runtime takes it for dearer than it is.
+// If other processes disturb the collector, the runtime overestimates its cost.
 func TestMinimalTakesNoCycleForDearerThanUsual(t *testing.T) {
 	f := func(by float64) int {
 		p := newThrift(ProfileMinimal)
@@ -90,9 +90,9 @@ func TestMinimalTakesNoCycleForDearerThanUsual(t *testing.T) {
 	assert.Equal(t, 45, f(5))
 }
 
-// As much as room for garbage is worth, by the price of room that stands empty, so much is paid for having no more of it.
+// The optimum: collecting costs as much as the room for garbage is worth, by the price of empty room.
 func TestMinimalHasOnePriceForRoom(t *testing.T) {
-	for _, garbage := range []float64{0.01, 0.02, 0.04, 0.08} { // the share of the CPU where there is room for as much as is live
+	for _, garbage := range []float64{0.01, 0.02, 0.04, 0.08} { // the share of the CPU if there is as much room as live memory
 		p := newThrift(ProfileMinimal)
 		room := p.worthwhile(garbage)
 		collecting := garbage / room
@@ -148,7 +148,7 @@ func TestThriftDoesNotWaver(t *testing.T) {
 	}
 }
 
-// Where cycles are minutes apart, there is much room that nobody needs.
+// If cycles are minutes apart, much of the room is not needed.
 func TestMinimalDoesNotWaitForACycle(t *testing.T) {
 	p := newProcess(ProfileMinimal, 100, 0.30) // while it starts
 	assert.Equal(t, 50, p.settle())

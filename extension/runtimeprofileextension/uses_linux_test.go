@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A page that is there again each time is left, until it is time to see whether it still is.
+// A page that is back after each release is skipped, until it is time to check whether it still comes back.
 func TestPagesInUseAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u uses
@@ -23,7 +23,7 @@ func TestPagesInUseAreLeft(t *testing.T) {
 			}
 			return all
 		}
-		// Used always, for a while, now and then, and never again.
+		// Pages that are used always, for a while, now and then, and never again.
 		assert.Equal(t, []bool{false, false, false, false}, left(0, true, true, true, true), "who knows")
 		assert.Equal(t, []bool{false, false, false, false}, left(3*time.Second, true, true, true, false))
 		assert.Equal(t, []bool{true, true, false, false}, left(6*time.Second, true, true, false, false))

@@ -28,7 +28,7 @@ func TestAdviceIsAboutTheStatusesThatThereAre(t *testing.T) {
 	require.Equal(t, ForReason(ReasonStatus), ForStatus("429"))
 }
 
-// What stands between has its own word: a proxy's page is no fault of the destination's.
+// An error of a proxy gets its own advice: its page is no error of the destination.
 func TestWhatToDoAboutWhatStandsBetween(t *testing.T) {
 	require.Contains(t, ForAnswer("answered 502: 200 OK: a web page answers, and no server of remote write"), "proxy that wants somebody to log in")
 	require.Contains(t, ForAnswer("answered 302: Found"), "redirects are not followed")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Many who look cost what one does: they wait for the same answer.
+// Many concurrent requests cost as much as one: they wait for the same response.
 func TestViewersShareAnswers(t *testing.T) {
 	at := time.Unix(1, 0)
 	var asked atomic.Int32

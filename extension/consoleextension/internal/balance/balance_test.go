@@ -72,7 +72,8 @@ func TestDataIsCountedOnce(t *testing.T) {
 	})
 }
 
-// Pipelines that share a receiver get the same, and what comes back by a receiver of our own is counted where it leaves.
+// Pipelines that share a receiver get the same data, and data that comes back through one of our own receivers is
+// counted where it leaves.
 func TestDataIsCountedOnceInSeveralPipelines(t *testing.T) {
 	f := func(name, pipelines string, in, out, lost float64, destinations int, arrange func(s *consoletest.World) (count func())) {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,8 @@ func TestAddressesLeadToReceivers(t *testing.T) {
 	f("", "", false)
 }
 
-// What two pipelines that get the same keep out has come in once; what one keeps out after another is more.
+// What two pipelines with the same data both reject came in once; what one processor rejects after another is
+// additional.
 func TestWhatLimitsKeepOutIsCountedOnce(t *testing.T) {
 	f := func(name string, want float64, pipelines string, limited map[string]int64) {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is the view of what a test says.
+// subject is the view of a test's processors.
 type subject struct {
 	*consoletest.World
 
@@ -126,7 +126,7 @@ func TestMetric(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 }
 
-// The processor's own answer is passed on as it is.
+// The processor's own response is passed on unchanged.
 func TestTSDBStatusIsPrometheus(t *testing.T) {
 	s := open(t)
 	s.processor("cardinality", consoletest.Cardinality{})
@@ -141,7 +141,7 @@ func TestTSDBStatusIsPrometheus(t *testing.T) {
 	require.Equal(t, "not_found", code)
 }
 
-// A processor has an instance for each pipeline that it is in.
+// A processor has an instance in each of its pipelines.
 func TestInstancesAreToldApart(t *testing.T) {
 	s := open(t)
 	s.processor("cardinality", consoletest.Cardinality{Now: inspect.CardinalityOverview{Series: 1}})

@@ -24,8 +24,8 @@ import (
 type world struct {
 	consoletest.Cardinality
 
-	kinds  map[string]string // of metrics
-	error  float64           // of what would be left
+	kinds  map[string]string // by metric
+	error  float64           // of the remaining series
 	series []worldSeries
 }
 
@@ -100,7 +100,7 @@ func (w *world) WhatIf(change inspect.Change) (inspect.Projection, error) {
 	}, nil
 }
 
-// explosions has one of each kind.
+// explosions returns one of each kind.
 func explosions() *world {
 	w := &world{}
 	for i := range 1000 {
@@ -108,13 +108,13 @@ func explosions() *world {
 		w.add("sum", "requests", "job", "web", "path", "/"+n, "code", "200")
 		w.add("sum", "errors", "job", "web", "path", "/"+n, "code", "500")
 		w.add("gauge", "temperature", "job", "web", "sensor", n)
-		w.add("gauge", "pods", "instance", "node", "uid", "u"+n, "pod", "p"+n)                                 // neither alone saves anything
-		w.add("sum", "targets", "job", "web", "instance", "host"+n)                                            // known by that
+		w.add("gauge", "pods", "instance", "node", "uid", "u"+n, "pod", "p"+n)                                 // save only together
+		w.add("sum", "targets", "job", "web", "instance", "host"+n)                                            // identifies targets
 		w.add("summary", "quantiles", "job", "web", "path", "/"+n)                                             // cannot be added
 		w.add("gauge", "build_info", "version", n)                                                             // for joins
 		w.add("sum", "few", "job", "web", "instance", "host"+n, "method", []string{"GET", "PUT"}[i%2])         // few values
-		w.add("sum", "tenanted", "customer", n)                                                                // their limits go by it
-		w.add("sum", "cut", "a label with a name that was longer than what is kept of any of them at all…", n) // its name is not known
+		w.add("sum", "tenanted", "customer", n)                                                                // tenants, to which limits apply
+		w.add("sum", "cut", "a label with a name that was longer than what is kept of any of them at all…", n) // its name is unknown
 	}
 	w.Now.TenantLabels = []string{"customer"}
 	w.Now.Limits = []inspect.Limit{{Rule: "without_path"}}
@@ -149,7 +149,7 @@ func TestRulesThatSaveMostAreRecommended(t *testing.T) {
 	require.Contains(t, message, "`n`")
 }
 
-// What is saved is known, and how far it may be off, where what is left is too few to be known.
+// The savings are known, with their error, when the remaining series are too few for an estimate.
 func TestWhatIsSavedSaysHowFarItMayBeOff(t *testing.T) {
 	s, w := open(t), &world{error: 15}
 	for i := range 1000 {
@@ -167,7 +167,7 @@ func TestWhatIsSavedSaysHowFarItMayBeOff(t *testing.T) {
 	require.Contains(t, got.YAML, "requests by path: about 999 ± 15 fewer of 1k series")
 }
 
-// What is pasted says what it does in comments, whatever metrics and labels are called.
+// Copied rules explain themselves in comments, whatever the names of metrics and labels are.
 func TestRecommendationsArePasted(t *testing.T) {
 	s, w := open(t), &world{}
 	for i := range 500 {

@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is the view of what a test says.
+// subject is the view of a test's destinations.
 type subject struct {
 	*consoletest.World
 
@@ -125,7 +125,7 @@ func TestStatesOfDestinations(t *testing.T) {
 	f("breaker_open", inspect.Destination{BreakerOpen: true, Dropped: map[string]int64{"x": 1}})
 }
 
-// What an item takes on the wire is known while each request is taken at once.
+// The bytes per item are known only while each request is accepted the first time.
 func TestBytesOfAnItem(t *testing.T) {
 	f := func(before, now inspect.Destination, age time.Duration, want float64) {
 		t.Helper()
@@ -147,7 +147,7 @@ func TestBytesOfAnItem(t *testing.T) {
 	f(inspect.Destination{}, inspect.Destination{}, time.Second, 0)
 }
 
-// What was refused for good is not tried again, whatever the error says.
+// Data that was refused for good is not retried, whatever the error says.
 func TestARefusalForGoodIsALoss(t *testing.T) {
 	d := inspect.Destination{LastError: "answered 400", Dropped: map[string]int64{"rejected": 2}}
 	require.Equal(t, "dropping", newDestination(&d, &d, time.Unix(1000, 0), time.Second).State)

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject finds what is wrong with what a test says.
+// subject finds problems in a test's world.
 type subject struct{ *consoletest.World }
 
 func open(t *testing.T) *subject {
@@ -69,7 +69,7 @@ func TestFailingTargetsAreGroupedByWhatIsWrong(t *testing.T) {
 	require.Equal(t, "failing", Health(all))
 }
 
-// A receiver that scrapes nothing is not well, unless it has just begun or other members have the targets.
+// A receiver without scrapes has a problem, unless it has just started or other members have the targets.
 func TestNoTargets(t *testing.T) {
 	s := open(t)
 	states := map[string]int{inspect.Healthy: 0, inspect.Failing: 0}
@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 	require.Contains(t, all[0].Next, "memory_limiter refuses")
 }
 
-// Before there are two readings nobody knows whether it still refuses: what was lost by then is said all the same.
+// Before there are two readings it is unknown whether it still refuses: earlier losses are reported nevertheless.
 func TestRefusalsOfTheFirstMomentAreSaid(t *testing.T) {
 	s := open(t)
 	s.Configure(consoletest.Pipelines)
@@ -141,7 +141,7 @@ func TestRefusalsOfTheFirstMomentAreSaid(t *testing.T) {
 	require.Equal(t, []string{"error: The pipeline refuses data of fastprometheus"}, titles)
 }
 
-// What was scraped cannot be scraped again; what a client sent it can send again.
+// A scrape cannot be repeated; a client can send its data again.
 func TestRefusalsAreLossesWhereNothingComesAgain(t *testing.T) {
 	f := func(s inspect.Source, want, detail string) {
 		t.Helper()
@@ -238,7 +238,7 @@ func TestDeliveryThatStops(t *testing.T) {
 		"warning: http://mimir does not accept data from remotewrite, for 20s")
 }
 
-// An exporter that refuses is the cause of what its receiver cannot get rid of, and is said to be.
+// An exporter that refuses is named as the cause of what its receiver cannot pass on.
 func TestAFullQueueIsFoundFromBothEnds(t *testing.T) {
 	s := open(t)
 	s.Configure(consoletest.Pipelines)
@@ -293,7 +293,8 @@ func TestLimitsThatAreReached(t *testing.T) {
 	f(inspect.CardinalityOverview{RulesFault: "line 3"}, "error: The rules file of cardinality cannot be used: earlier rules are in force")
 }
 
-// Of a metric whose series are kept out, how many values a label has is hardly known: what differs in the examples is.
+// For a metric whose series are rejected, the number of values of a label is hardly known: labels that differ in the
+// examples are named.
 func TestCulpritsAreSeenAndNotGuessed(t *testing.T) {
 	reject := func(ring string) inspect.Reject {
 		return inspect.Reject{Rule: "r", Metric: "goose", Labels: []inspect.Label{{Name: "instance", Value: ring}, {Name: "ring", Value: ring}, {Name: "sex", Value: "f"}}}
@@ -338,7 +339,7 @@ func TestLabelsThatLookLikeIDs(t *testing.T) {
 	rows := []inspect.Row{
 		{Name: "session", IDLike: true, Values: inspect.Estimate{Value: 5000}, Series: inspect.Estimate{Value: 5100}},
 		{Name: "instance", Values: inspect.Estimate{Value: 4000}},
-		{Name: "service.instance.id", IDLike: true, Values: inspect.Estimate{Value: 9000}}, // which others join on
+		{Name: "service.instance.id", IDLike: true, Values: inspect.Estimate{Value: 9000}}, // needed for joins
 		{Name: "small", IDLike: true, Values: inspect.Estimate{Value: 60}},
 	}
 	s.Register(inspect.Source{
@@ -350,7 +351,7 @@ func TestLabelsThatLookLikeIDs(t *testing.T) {
 	require.Equal(t, "session", all[0].Query["label"])
 }
 
-// TestIdentityIsNobodysCulprit: a limit is full of targets, and of a label of theirs.
+// TestIdentityIsNobodysCulprit: a limit is reached because of targets, and a label that identifies them.
 func TestIdentityIsNobodysCulprit(t *testing.T) {
 	for name, c := range map[string]struct {
 		label, title, next string

@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is the hour of what a test says.
+// subject is the history of a test's world.
 type subject struct {
 	*consoletest.World
 
@@ -48,7 +48,7 @@ func (s *subject) get() historyOfDestinations {
 	return consoletest.Get[historyOfDestinations](s.T, s.hour.Destinations, "")
 }
 
-// known is what a history has of a destination, by line; as in JSON, null is not known.
+// known returns the history of a destination, by line; as in JSON, null means unknown.
 func (h *historyOfDestinations) known(name string) map[string][]*float64 {
 	out := map[string][]*float64{}
 	for _, d := range h.Destinations {
@@ -96,12 +96,12 @@ func TestEachDestinationHasAnHour(t *testing.T) {
 	require.Nil(t, b["ack_seconds"][0], "there were no answers")
 	require.InEpsilon(t, float64(x.Delivery.Destinations[1].Waiting), *b["waiting"][points-1], 0.001, "four digits")
 
-	// The last point is the number that the console says now.
+	// The last point is the console's current number.
 	now := delivery.Of(s.Meter.Look(), s.Sources.All()[0])
 	require.InDelta(t, *now[1].LostRate, *b["dropped"][points-1], 0.001)
 }
 
-// A destination that goes keeps its hour, and what nobody sent is not zero.
+// A destination that is removed keeps its history, and missing values are not zero.
 func TestADestinationThatIsGoneKeepsItsHour(t *testing.T) {
 	s := open(t)
 	x := s.Exporter("remotewrite", inspect.Destination{Name: "a"})
@@ -114,7 +114,7 @@ func TestADestinationThatIsGoneKeepsItsHour(t *testing.T) {
 	pass(3)
 	x.Delivery.Destinations = []inspect.Destination{{Name: "b"}}
 	h := pass(2)
-	// The first point is of the start, when there was neither.
+	// The first point is from the start, when there was neither.
 	require.Equal(t, []bool{false, true, true, true, false, false}, there(h.known("a")["waiting"]))
 	require.Equal(t, []bool{false, false, false, false, true, true}, there(h.known("b")["waiting"]))
 	h = pass(points)
@@ -129,7 +129,7 @@ func there(values []*float64) (out []bool) {
 	return out
 }
 
-// However many destinations there are or have been, their history has a bound; who comes later begins when there is room.
+// However many destinations there are or have been, their history is limited; a new one begins when there is room.
 func TestHistoryOfManyDestinationsIsBounded(t *testing.T) {
 	s := open(t)
 	some := func(prefix string, n int) (out []inspect.Destination) {

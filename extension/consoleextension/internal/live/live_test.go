@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is the view of what a test says.
+// subject is the view of a test's data.
 type subject struct {
 	*consoletest.World
 
@@ -48,7 +48,7 @@ func TestLiveDataIsShownWithoutSecrets(t *testing.T) {
 	require.NotContains(t, text, "s3cr3t")
 }
 
-// Of targets with fixed times each is seen, whatever else came right before it.
+// Of targets with fixed scrape times each one is seen, whatever was scraped shortly before.
 func TestLiveDataOfEachTargetIsSeen(t *testing.T) {
 	named := func(name string) pmetric.Metrics {
 		md := pmetric.NewMetrics()
@@ -79,7 +79,7 @@ func TestLiveDataOfEachTargetIsSeen(t *testing.T) {
 			glance, err := anyOf(ctx, []*inspect.Tap{&tap})
 			require.NoError(t, err)
 			seen[glance.Points[0].Name]++
-			time.Sleep(500 * time.Millisecond) // when the next looks there is time before the early one
+			time.Sleep(500 * time.Millisecond) // the next look begins before the early one
 		}
 		require.Greater(t, seen["early"], 10)
 		require.Greater(t, seen["late"], 10)

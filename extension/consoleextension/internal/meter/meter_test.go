@@ -27,7 +27,7 @@ func TestRatesOfYoungComponentsBeginWithNothing(t *testing.T) {
 	require.InDelta(t, 10, *only(w).In, 0)
 }
 
-// A component that starts anew counts from nothing again: that is no negative rate.
+// The counters of a restarted component begin at zero again: that is not a negative rate.
 func TestCountersThatGoBackAreNotKnown(t *testing.T) {
 	w := consoletest.New(t)
 	receiver := w.Counter(component.KindReceiver, "fastprometheus")
@@ -42,7 +42,7 @@ func TestCountersThatGoBackAreNotKnown(t *testing.T) {
 	require.Nil(t, rates.Out, "not counted at all")
 }
 
-// Rates are of a stretch that is neither so short that they jump, nor so long that they are yesterday's.
+// Rates cover a period that is long enough to be smooth, and short enough to be current.
 func TestRatesAreOfTheRecentPast(t *testing.T) {
 	var p meter.Past[int]
 	at := time.Unix(1, 0)

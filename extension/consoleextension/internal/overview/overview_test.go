@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is an overview of what a test says.
+// subject is the overview of a test's world.
 type subject struct {
 	*consoletest.World
 
@@ -144,7 +144,7 @@ func TestStatusIsTheWorstOfAllInstances(t *testing.T) {
 	require.Equal(t, "ok", s.get().Health)
 }
 
-// The picture has of each receiver its own targets.
+// The diagram has the targets of each receiver.
 func TestTargetsAreThoseOfTheirReceiver(t *testing.T) {
 	s := open(t)
 	s.Configure("receivers: {a: {}, b: {}}\nexporters: {nop: {}}\nservice: {pipelines: {metrics: {receivers: [a, b], exporters: [nop]}}}\n")
@@ -163,7 +163,7 @@ func TestTargetsAreThoseOfTheirReceiver(t *testing.T) {
 	require.Nil(t, o.Nodes[2].Targets)
 }
 
-// In the picture of a pipeline are the numbers of its own instance.
+// The diagram of a pipeline has the numbers of its own instances.
 func TestEachPipelineHasItsOwnInstance(t *testing.T) {
 	s := open(t)
 	s.Configure("service:\n  pipelines:\n    metrics/1: {receivers: [a], processors: [p], exporters: [x]}\n    metrics/2: {receivers: [a, b], processors: [p], exporters: [x]}\n")

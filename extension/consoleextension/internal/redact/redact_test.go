@@ -67,7 +67,7 @@ func TestTreeIsACopy(t *testing.T) {
 	require.Equal(t, "z", in["token"])
 }
 
-// What was taken out stays out, and nothing that follows a secret's name or stands before an @ stays in.
+// Redacted text stays redacted, and nothing after a secret's name or before an @ remains.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"http://u:p@h/?token=x", "password=x", "Bearer xyzxyz", "a=b", "%74oken=x", "://@", "=", "\xff@\xff"} {
 		f.Add(seed)

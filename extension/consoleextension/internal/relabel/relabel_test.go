@@ -82,7 +82,7 @@ func TestRelabelSaysWhatIsWrong(t *testing.T) {
 	f(body("", inspect.Label{Name: "a", Value: strings.Repeat("x", maxSize+1)}), "more than 65536 bytes")
 }
 
-// Each step may double what there was.
+// Each step may double the size of a value.
 func TestRelabelIsBounded(t *testing.T) {
 	double := "- {source_labels: [a], target_label: a, replacement: $1$1$1$1}\n"
 	status, _, message := consoletest.Fault(t, Answer, "", body(strings.Repeat(double, 500), inspect.Label{Name: "a", Value: "x"}))

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// A processor has an instance for each pipeline that it is in. Who is gone leaves the others as they are.
+// A processor has an instance in each of its pipelines. Removing one does not affect the others.
 func TestInstancesAreToldApart(t *testing.T) {
 	r := NewRegistry(time.Now)
 	x := component.MustNewIDWithName("cardinality", "x")

@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/inspect"
 )
 
-// subject is the view of what a test says.
+// subject is the view of a test's targets.
 type subject struct {
 	*consoletest.World
 
@@ -40,7 +40,7 @@ func (s *subject) list(query string) targetListJSON {
 	return consoletest.Get[targetListJSON](s.T, s.view.List, query)
 }
 
-// of asks about a target.
+// of sets the target of a request.
 func of(id string) func(*http.Request) {
 	return func(r *http.Request) { r.SetPathValue("id", id) }
 }
@@ -50,7 +50,7 @@ func (s *subject) target(id string) targetDetailJSON {
 	return consoletest.Get[targetDetailJSON](s.T, s.view.Target, "", of(id))
 }
 
-// countedLabels counts how often they are asked for.
+// countedLabels counts how often labels are requested.
 type countedLabels struct {
 	consoletest.TargetLabels
 
@@ -132,7 +132,7 @@ func TestTargetsArePagedFilteredAndSorted(t *testing.T) {
 	require.Equal(t, []string{"node"}, list.Errors[0].Jobs)
 }
 
-// Receivers whose targets fail in one way make one kind of error, which names each of their statuses.
+// Receivers whose targets fail in the same way have one kind of error, which lists all of their statuses.
 func TestErrorsOfSeveralReceiversAreOfOneKind(t *testing.T) {
 	s := open(t)
 	for name, status := range map[string]string{"fastprometheus/a": "503 Service Unavailable", "fastprometheus/b": "500 Internal Server Error"} {
@@ -223,8 +223,8 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// It must stay possible to look at ten thousand targets. The goal is 200 ms for 95 of 100 requests; ten times as much
-// is for the race detector. It is the time of the CPU that is measured, for machines are busy with other tests.
+// A list of ten thousand targets must stay fast. The goal is 200 ms for 95 of 100 requests; ten times as much is for
+// the race detector. The test measures CPU time, because the machine is busy with other tests.
 func TestTenThousandTargets(t *testing.T) {
 	s := open(t)
 	s.Register(consoletest.Scraped(10_000))
@@ -257,7 +257,7 @@ func BenchmarkTenThousandTargets(b *testing.B) {
 	}
 }
 
-// A page of a list is what it would be if all of it were sorted.
+// A page of a list is the same as if the whole list were sorted.
 func TestAPageOfAListIsSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	all := make([]entry, 500)
