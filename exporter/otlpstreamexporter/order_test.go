@@ -24,7 +24,7 @@ import (
 type keeper struct {
 	mu               sync.Mutex
 	unanswered, most int
-	perStream        int // after which it ends a stream; 0 means never
+	perStream        int // requests after which it ends a stream; 0 means never
 }
 
 func (k *keeper) serve(p *peer) error {

@@ -210,7 +210,7 @@ func TestKeptSlabsAreUsedAgain(t *testing.T) {
 		got := script(s, seed, 1+int(seed*37%400))
 		runtime.GC()
 		require.Equal(t, encoded(t, script(api{}, seed, 1+int(seed*37%400))), encoded(t, got), "message %d", seed)
-		if seed%4 > 0 { // otherwise somebody has kept it
+		if seed%4 > 0 { // otherwise it was kept
 			s.Again()
 		} else {
 			s = Kept()

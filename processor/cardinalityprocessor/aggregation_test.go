@@ -287,7 +287,7 @@ func TestBeyondTheMemoryForItSeriesPass(t *testing.T) {
 	require.Equal(t, full, r.Aggregator.Used.Load())
 	require.Equal(t, []string{"hits{route:/ service:s} 6"}, told(r.poured(10*time.Second)))
 
-	r.Aggregator.Budget = 2 * full // the next value was sent already: the series continues from there, and is said to
+	r.Aggregator.Budget = 2 * full // the next value passes: the series continues from there, and is ended in the same batch
 	md := r.consume(r.timed(b, begin, r.at(1), 9))
 	require.Equal(t, []string{"hits{pod:b route:/ service:s} 9", "hits{pod:b route:/ service:s} ends"}, told(md))
 	require.Equal(t, int64(1), r.gauge("series", "total"), "it has given its place back")

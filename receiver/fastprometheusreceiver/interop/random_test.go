@@ -150,7 +150,7 @@ func (run *randomRun) setGates(t *testing.T) {
 	}
 }
 
-// free returns an address that nobody listens on, outside of the range for outgoing connections.
+// free returns an address on which nothing listens, outside of the range for outgoing connections.
 func (run *randomRun) free(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

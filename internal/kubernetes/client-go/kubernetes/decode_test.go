@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podText is a pod as an API sends it, most of which nobody reads.
+// podText is a pod as an API sends it, with many fields that are not decoded.
 //
 //go:embed testdata/pod.json
 var podText string
