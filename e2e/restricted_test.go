@@ -41,7 +41,7 @@ func TestPodsKeepTheRestrictedStandard(t *testing.T) {
 			if o.Kind() == "OpenTelemetryCollector" {
 				spec, _ := o["spec"].(cluster.Object)
 				checkRestricted(t, name, spec, spec["podSecurityContext"], spec["securityContext"], spec["volumes"], true)
-				// The operator gives the allocator's pod nothing of the agents'.
+				// The operator does not copy the agents' security contexts to the allocator's pod.
 				allocator, _ := spec["targetAllocator"].(cluster.Object)
 				readSecurity(t, allocator["podSecurityContext"], allocator["securityContext"]).check(t, name+", allocator")
 				seen++
@@ -72,7 +72,7 @@ func checkRestricted(t *testing.T, name string, pod cluster.Object, podContext, 
 	}
 }
 
-// security is what the contexts of a pod and of its container say together.
+// security is the merged security context of a pod and its container.
 type security struct {
 	NonRoot      bool                         `yaml:"runAsNonRoot"`
 	User         int                          `yaml:"runAsUser"`
@@ -92,7 +92,7 @@ func readSecurity(t *testing.T, contexts ...any) (s security) {
 	return s
 }
 
-// check checks what the standard demands.
+// check checks the requirements of the standard.
 func (s security) check(t *testing.T, name string) {
 	t.Helper()
 	assert.True(t, s.NonRoot, name)

@@ -76,7 +76,7 @@ func TestAReloadThatLeavesADestinationOutSendsNothingTwice(t *testing.T) {
 		c.CircuitBreaker.ConsecutiveFailures, c.CircuitBreaker.OpenFor = 1, time.Minute
 	})
 	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
-	// A request that the shutdown cuts off may come to the server once it has recovered, and would count twice.
+	// A request that Shutdown cuts off may reach the server after its recovery, and would count twice.
 	eventually(t, func() bool { return e.destinations[0].BreakerOpen() && e.destinations[1].BreakerOpen() }, "nothing is on its way")
 	require.NoError(t, e.Shutdown(t.Context()))
 
