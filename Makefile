@@ -14,13 +14,13 @@ manifest = $(if $(filter godwit,$1),builder-config.yaml,distributions/$1/manifes
 
 # Modules with our code: those of the workspace, without the root (documentation) and those that ocb generates.
 MODULES := $(filter-out distributions/% .,$(patsubst ./%,%,$(shell sed -n 's/^\t\(\.[^ ]*\)$$/\1/p' go.work)))
-# Replacements of Kubernetes' client, only for the agent (docs/design/065). In the workspace they would replace it
+# Replacements of others' modules, only for the agent (docs/design/025 and 065). In the workspace they would replace them
 # everywhere, so they and the agent's module are outside of it.
-KUBERNETES := internal/kubernetes/api internal/kubernetes/apimachinery internal/kubernetes/client-go
+REPLACEMENTS := internal/httpsnoop internal/kubernetes/api internal/kubernetes/apimachinery internal/kubernetes/client-go
 # Modules outside the workspace, so that their dependencies do not change the versions of ours. Two of them, and the
 # replacements above, have code to test.
-APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging $(KUBERNETES)
-ALL     := $(MODULES) benchmarks packaging $(KUBERNETES)
+APART   := benchmarks benchmarks/rivals/prometheus e2e/oldcollector internal/tools internal/tools/ci internal/tools/lint packaging $(REPLACEMENTS)
+ALL     := $(MODULES) benchmarks packaging $(REPLACEMENTS)
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -95,7 +95,7 @@ lives: ## Run the cardinality processor's random tests with COUNT (default 800) 
 race: build bin/packaging .tools/.ci $(ALL:%=race/%) ## Run all tests with the race detector, which takes hours, and fail where there is no C compiler
 
 .PHONY: lint
-lint: .tools/.lint lint/benchmarks lint/packaging $(KUBERNETES:%=lint/%) ## Run golangci-lint, once for the workspace, and for each module outside it
+lint: .tools/.lint lint/benchmarks lint/packaging $(REPLACEMENTS:%=lint/%) ## Run golangci-lint, once for the workspace, and for each module outside it
 	@$(GO) list -deps work >/dev/null # it resolves as a whole
 	@$(MAKE) --no-print-directory -f Makefile.Common lint GOWORK=$(ROOT)/go.work PACKAGES="$(MODULES:%=./%/...)"
 

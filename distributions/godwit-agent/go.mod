@@ -339,6 +339,8 @@ replace github.com/godwit-otel/godwit/internal => ../../internal
 
 replace github.com/mwitkow/go-conntrack => ../../internal/conntrack
 
+replace github.com/felixge/httpsnoop => ../../internal/httpsnoop
+
 replace k8s.io/api => ../../internal/kubernetes/api
 
 replace k8s.io/apimachinery => ../../internal/kubernetes/apimachinery

@@ -19,6 +19,7 @@ faults=$(
 		.) want=$own ;;
 		# These replace modules of others.
 		internal/conntrack) want=github.com/mwitkow/go-conntrack ;;
+		internal/httpsnoop) want=github.com/felixge/httpsnoop ;;
 		internal/k8sinventory) want=github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sinventory ;;
 		internal/kubernetes/*) want=k8s.io/${dir#internal/kubernetes/} ;;
 		internal/xconfmap) want=go.opentelemetry.io/collector/confmap/xconfmap ;;
@@ -27,7 +28,7 @@ faults=$(
 		[ "$module" = "$want" ] || echo "$file: module $module, not $want"
 		grep -q "^ *- $module\$" versions.yaml || echo "$file: not in versions.yaml"
 		case $dir in
-		internal/tools* | benchmarks* | packaging | e2e/oldcollector | internal/kubernetes/* | distributions/godwit-agent) ;;
+		internal/tools* | benchmarks* | packaging | e2e/oldcollector | internal/kubernetes/* | internal/httpsnoop | distributions/godwit-agent) ;;
 		.) grep -q '^	\.$' go.work || echo "$file: not in go.work" ;;
 		*) grep -q "^	\./$dir\$" go.work || echo "$file: not in go.work" ;;
 		esac

@@ -1,0 +1,3 @@
+module github.com/felixge/httpsnoop
+
+go 1.25.0
