@@ -17,13 +17,17 @@ import (
 	"time"
 )
 
-// HeaderFunc and the others are the methods that hooks replace.
-type (
-	HeaderFunc      func() http.Header
-	WriteHeaderFunc func(code int)
-	WriteFunc       func(b []byte) (int, error)
-	FlushFunc       func()
-)
+// HeaderFunc is a writer's Header.
+type HeaderFunc func() http.Header
+
+// WriteHeaderFunc is a writer's WriteHeader.
+type WriteHeaderFunc func(code int)
+
+// WriteFunc is a writer's Write.
+type WriteFunc func(b []byte) (int, error)
+
+// FlushFunc is a writer's Flush.
+type FlushFunc func()
 
 // Hooks returns what is called instead of a writer's method. The other methods remain those of the writer, except that
 // WriteString calls the hook of Write, and FlushError that of Flush.
