@@ -18,7 +18,8 @@ import (
 type fate uint8
 
 const (
-	sealed fate = iota // delivered or dropped
+	open   fate = iota // not decided: another attempt follows
+	sealed             // delivered or dropped
 	apart              // must be sent in pieces
 	late               // the merged blocks take too long together
 )
@@ -29,177 +30,230 @@ type ending struct {
 	lost error
 }
 
-// doubt is about a format that has delivered before, after a block was refused in it as if its content were bad.
-type doubt struct {
-	format   int
-	refused  answer
-	failures int // of requests in the last format
-}
+// delivery is the work on one request.
+type delivery struct {
+	*Destination
+	ends
 
-// mostFailures is the number of server errors after which they count as such, when they might mean that the last format
-// is not known.
-const mostFailures = 3
+	block  block.Block
+	its    term
+	merged bool // from several blocks
 
-// settles reports whether an answer to the last format shows that it was about the content: it is refused again, or the
-// server does not know that format.
-func (t *doubt) settles(v verdict, a answer) bool {
-	switch {
-	case t == nil:
-		return false
-	case v == retry && a.mayBeFormat():
-		t.failures++
-		return t.failures >= mostFailures
-	}
-	return v == retrySlowly || v == rejected && !a.wroteSome()
+	sent    block.Block // the block in the format of the last attempt
+	attempt int
+	spread  float64
+	last    answer
+	tried   formatSet // formats in which the block was refused
+	doubted *doubt
+	paged   time.Time // when a web page first refused the block
 }
 
 // deliver sends one request until its fate is sealed, or until it must be sent in pieces. A merged request must be
 // whenever all of it would be dropped, since some of its blocks may be fine.
 func (d *Destination) deliver(end ends, b block.Block, its term, merged bool) (e ending, err error) {
-	var tried formatSet // formats in which b was refused
-	var last answer
-	var doubted *doubt
-	var paged time.Time // when a web page first refused b
-	sent := b           // b in the format of the last attempt
-	attempt, spread := 0, d.cfg.Retry.spread()
+	s := delivery{Destination: d, ends: end, block: b, its: its, merged: merged, sent: b, spread: d.cfg.Retry.spread()}
 	if d.tenanted(b) {
-		attempt, its.started = d.served.attempts(b.Tenant, its.started)
-		if its.queued.After(its.started) { // what was refused before was other data
-			its.started = its.queued
-		}
-		if attempt > 0 {
-			paged = its.started
-		}
+		s.recallAttempts()
 	}
-	for {
-		if wait := d.pace.reserve(len(sent.Body()), sent.Samples+sent.Histograms); wait > 0 {
-			d.telemetry.Paced()
-			if err := sleep(end.pauses, wait); err != nil {
-				return ending{}, err
-			}
-		}
-		if err := d.gate.enter(end.pauses); err != nil {
-			return ending{}, err
-		}
-		format, ok := d.formats.choose(b.Version, tried)
-		reason := d.expired(its, attempt)
-		if !ok && doubted != nil {
-			last = doubted.refused
-		}
-		switch {
-		case reason != "":
-		case !ok && d.mayEnd(b, last, &paged): // all formats once more
-			if d.tenanted(b) {
-				return ending{}, d.later(b.Tenant, retrySlowly, last, time.Now())
-			}
-			d.report(retrySlowly, last)
-			if err := d.again(end, attempt, retrySlowly, spread, last); err != nil {
-				return ending{}, err
-			}
-			tried, doubted = 0, nil
-			attempt++
-			continue
-		case !ok && last.code/100 == 2:
-			reason = ReasonUnwritten
-		case !ok:
-			reason = ReasonRejected
-		default:
-			sent, err = rewrite(b, sent, d.cfg.Formats[format])
-			switch isEmpty := err != nil || sent.Samples+sent.Histograms+sent.Metadata == 0; {
-			case isEmpty && doubted != nil:
-				reason, last = ReasonRejected, doubted.refused
-			case isEmpty:
-				reason, last = ReasonFormat, answer{err: err}
-			}
-		}
-		if reason != "" {
-			d.gate.leave()
-			if merged {
-				return ending{fate: apart}, nil
-			}
-			d.served.well(b.Tenant)
-			return ending{sealed, d.drop(b.Header, reason, last)}, nil
-		}
+	for e.fate == open && err == nil {
+		e, err = s.try()
+	}
+	return e, err
+}
 
-		began := time.Now()
-		a := d.exchange(end.requests, sent, attempt)
-		if a.unnamed {
-			d.gate.leave()
-			return ending{sealed, d.drop(b.Header, ReasonTenant, a)}, nil
-		}
-		if end.requests.Err() != nil && a.code == 0 {
-			d.gate.leave()
-			return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(end.requests))
-		}
-		v := d.judge(a, format)
-		if a.mayBeFormat() {
-			d.formats.failed(format)
-		}
-		switch {
-		case doubted.settles(v, a):
-			v = unsupported
-		case v == rejected && d.mayEnd(b, a, &paged):
-			v = retrySlowly
-		}
-		if last = a; d.tenanted(b) {
-			switch refused := v == retry || v == retrySlowly; {
-			case a.isUndecided(v): // nor about the tenant
-			case !refused:
-				d.served.well(b.Tenant)
-			case doubted != nil && a.mayBeFormat(): // a few more attempts
-			case merged && a.late() && a.code != 0: // the request may be too large
-			default:
-				if merged && a.late() {
-					d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
-				}
-				return ending{}, d.later(b.Tenant, v, a, began)
-			}
-		}
-		d.report(v, a)
-		switch v {
-		case delivered:
-			d.formats.accepted(format)
-			d.fits(b, sent)
-			if doubted == nil {
-				d.announceFormat(format)
-			} else {
-				d.formats.overrule(doubted.format, format)
-			}
-			d.delivered(b, sent, a, ReasonPartial)
-			if merged {
-				d.limitOn(b).learnTime(b.Samples+b.Histograms, false)
-			}
-			return ending{fate: sealed}, nil
-		case oversized:
-			d.tooLarge(b, sent)
-			return ending{fate: apart}, nil
-		case unsupported: // another format is tried: no failure, so no pause and no attempt counted
-			tried.add(format)
-			d.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
-		case doubtful:
-			tried, doubted = d.formats.allButLast(), &doubt{format: format, refused: a}
-		case rejected:
-			if merged && !a.wroteSome() { // what was written would be refused as a duplicate
-				return ending{fate: apart}, nil
-			}
-			return ending{sealed, d.reject(b, sent, a)}, nil
-		case retry, retrySlowly:
-			if err := d.again(end, attempt, v, spread, a); err != nil {
-				return ending{}, err
-			}
-			if merged && a.late() { // it would never be in time
-				d.limitOn(b).learnTime(b.Samples+b.Histograms, true)
-				return ending{fate: late}, nil
-			}
-			attempt++
-		}
+// recallAttempts continues with the attempts of earlier times: a tenant that is refused does not wait here.
+func (s *delivery) recallAttempts() {
+	s.attempt, s.its.started = s.served.attempts(s.block.Tenant, s.its.started)
+	if s.its.queued.After(s.its.started) { // what was refused before was other data
+		s.its.started = s.its.queued
+	}
+	if s.attempt > 0 {
+		s.paged = s.its.started
 	}
 }
 
+// try makes one attempt. If the fate remains open it has waited for the next one.
+func (s *delivery) try() (ending, error) {
+	if err := s.enter(); err != nil {
+		return ending{}, err
+	}
+	format, ok := s.formats.choose(s.block.Version, s.tried)
+	if !ok && s.doubted != nil {
+		s.last = s.doubted.refused
+	}
+	reason := s.expired(s.its, s.attempt)
+	switch {
+	case reason != "":
+	case ok:
+		reason = s.encode(format)
+	case s.mayEnd(s.block, s.last, &s.paged):
+		return ending{}, s.startOver()
+	case s.last.code/100 == 2:
+		reason = ReasonUnwritten
+	default:
+		reason = ReasonRejected
+	}
+	if reason != "" {
+		s.gate.leave()
+		return s.giveUp(reason), nil
+	}
+
+	began := time.Now()
+	a := s.exchange(s.requests, s.sent, s.attempt)
+	switch {
+	case a.unnamed:
+		s.gate.leave()
+		return ending{sealed, s.drop(s.block.Header, ReasonTenant, a)}, nil
+	case s.requests.Err() != nil && a.code == 0:
+		s.gate.leave()
+		return ending{}, fmt.Errorf("cannot finish the request: %w", context.Cause(s.requests))
+	}
+	s.last = a
+	v := s.verdictOn(a, format)
+	if s.tenanted(s.block) && s.goesBack(v, a) {
+		return ending{}, s.later(s.block.Tenant, v, a, began)
+	}
+	s.report(v, a)
+	return s.conclude(v, a, format)
+}
+
+// enter waits until a request may be sent.
+func (s *delivery) enter() error {
+	if wait := s.pace.reserve(len(s.sent.Body()), s.sent.Samples+s.sent.Histograms); wait > 0 {
+		s.telemetry.Paced()
+		if err := sleep(s.pauses, wait); err != nil {
+			return err
+		}
+	}
+	return s.gate.enter(s.pauses)
+}
+
+// encode makes what is sent, and returns the reason to drop the block instead.
+func (s *delivery) encode(format int) (reason string) {
+	var err error
+	s.sent, err = rewrite(s.block, s.sent, s.cfg.Formats[format])
+	switch isEmpty := err != nil || s.sent.Samples+s.sent.Histograms+s.sent.Metadata == 0; {
+	case isEmpty && s.doubted != nil:
+		s.last = s.doubted.refused
+		return ReasonRejected
+	case isEmpty:
+		s.last = answer{err: err}
+		return ReasonFormat
+	}
+	return ""
+}
+
+// startOver waits, and has all formats tried once more.
+func (s *delivery) startOver() error {
+	if s.tenanted(s.block) {
+		return s.later(s.block.Tenant, retrySlowly, s.last, time.Now())
+	}
+	s.report(retrySlowly, s.last)
+	if err := s.again(retrySlowly, s.last); err != nil {
+		return err
+	}
+	s.tried, s.doubted = 0, nil
+	return nil
+}
+
+// giveUp drops the block, unless it is merged.
+func (s *delivery) giveUp(reason string) ending {
+	if s.merged {
+		return ending{fate: apart}
+	}
+	s.served.well(s.block.Tenant)
+	return ending{sealed, s.drop(s.block.Header, reason, s.last)}
+}
+
+// verdictOn returns what an answer means after those before it.
+func (s *delivery) verdictOn(a answer, format int) verdict {
+	v := s.judge(a, format)
+	if a.mayBeFormat() {
+		s.formats.failed(format)
+	}
+	switch {
+	case s.doubted.settles(v, a):
+		return unsupported
+	case v == rejected && s.mayEnd(s.block, a, &s.paged):
+		return retrySlowly
+	}
+	return v
+}
+
+// goesBack reports whether the block's tenant is refused, so that the block waits in the queue.
+func (s *delivery) goesBack(v verdict, a answer) bool {
+	switch {
+	case a.isUndecided(v): // nor about the tenant
+	case v != retry && v != retrySlowly:
+		s.served.well(s.block.Tenant)
+	case s.doubted != nil && a.mayBeFormat(): // a few more attempts
+	case s.merged && a.late() && a.code != 0: // the request may be too large
+	default:
+		if s.merged && a.late() {
+			s.learnTime(true)
+		}
+		return true
+	}
+	return false
+}
+
+// conclude does what a verdict asks for.
+func (s *delivery) conclude(v verdict, a answer, format int) (ending, error) {
+	switch v {
+	case delivered:
+		s.accept(a, format)
+		return ending{fate: sealed}, nil
+	case oversized:
+		s.tooLarge(s.block, s.sent)
+		return ending{fate: apart}, nil
+	case rejected:
+		if s.merged && !a.wroteSome() { // what was written would be refused as a duplicate
+			return ending{fate: apart}, nil
+		}
+		return ending{sealed, s.reject(s.block, s.sent, a)}, nil
+	case unsupported: // another format is tried: no failure, so no pause and no attempt counted
+		s.tried.add(format)
+		s.formats.turnedDown(format, a.code/100 == 2 || a.code == http.StatusUnsupportedMediaType)
+	case doubtful:
+		s.tried, s.doubted = s.formats.allButLast(), &doubt{format: format, refused: a}
+	case retry, retrySlowly:
+		if err := s.again(v, a); err != nil {
+			return ending{}, err
+		}
+		if s.merged && a.late() { // it would never be in time
+			s.learnTime(true)
+			return ending{fate: late}, nil
+		}
+	}
+	return ending{}, nil
+}
+
+// accept records that the block was delivered.
+func (s *delivery) accept(a answer, format int) {
+	s.formats.accepted(format)
+	s.fits(s.block, s.sent)
+	if s.doubted == nil {
+		s.announceFormat(format)
+	} else {
+		s.formats.overrule(s.doubted.format, format)
+	}
+	s.delivered(s.block, s.sent, a, ReasonPartial)
+	if s.merged {
+		s.learnTime(false)
+	}
+}
+
+// learnTime records whether a merged request was too late.
+func (s *delivery) learnTime(late bool) {
+	s.limitOn(s.block).learnTime(s.block.Samples+s.block.Histograms, late)
+}
+
 // again waits for the next attempt.
-func (d *Destination) again(end ends, attempt int, v verdict, spread float64, a answer) error {
-	d.telemetry.Retried(a.reason())
-	return d.cfg.Retry.wait(end.pauses, attempt, v == retrySlowly, spread, a.retryAfter)
+func (s *delivery) again(v verdict, a answer) error {
+	s.telemetry.Retried(a.reason())
+	attempt := s.attempt
+	s.attempt++
+	return s.cfg.Retry.wait(s.pauses, attempt, v == retrySlowly, s.spread, a.retryAfter)
 }
 
 // reject drops a block that the destination refused, except what it says it wrote of it.
