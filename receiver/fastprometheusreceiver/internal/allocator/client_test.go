@@ -9,12 +9,14 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	commonconfig "github.com/prometheus/common/config"
 	promconfig "github.com/prometheus/prometheus/config"
 	promhttp "github.com/prometheus/prometheus/discovery/http"
 	"github.com/stretchr/testify/assert"
@@ -276,6 +278,38 @@ func TestAllowedFiles(t *testing.T) {
 	f(`"http_headers": {"X-A": {"files": ["/var/run/secrets/app/token", "/etc/shadow"]}}`, false)
 	f(`"http_headers": {"X-A": {"values": ["/etc/shadow"]}}`, true)
 	f(`"file_sd_configs": [{"files": ["/etc/targets/*.yaml"]}], "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": "/etc/kubeconfig"}]`, true)
+}
+
+// Files of a job do not count if http_scrape_config replaces what they are for.
+func TestFilesThatAreReplaced(t *testing.T) {
+	cfg, err := load(t, "{endpoint: 'http://a', interval: 1s, collector_id: a, http_scrape_config: {basic_auth: {username: b, password: c}}}")
+	require.NoError(t, err)
+	var tags func(reflect.Type) []string
+	tags = func(of reflect.Type) (keys []string) {
+		for i := range of.NumField() {
+			switch name, kind, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ","); {
+			case strings.HasPrefix(kind, "inline"):
+				keys = append(keys, tags(of.Field(i).Type)...)
+			case name != "":
+				keys = append(keys, name)
+			default:
+			}
+		}
+		return keys
+	}
+	require.ElementsMatch(t, tags(reflect.TypeFor[commonconfig.HTTPClientConfig]()), clientKeys)
+
+	c, _ := newClient(t, newService(t, http.StatusOK, ""), func(to *Config) {
+		to.AllowedFiles = []string{"/nothing"}
+		to.Scrape = cfg.Scrape
+	})
+	got, unknown, err := c.read([]byte(`{"a": {"job_name": "a", "bearer_token_file": "/a", "tls_config": {"ca_file": "/b"}, "http_headers": {"X-A": {"files": ["/c"]}}},
+		"b": {"job_name": "b", "params": {"files": ["/d"]}}, "c": {"job_name": "c", "surprise_file": "/e"}}`))
+	require.NoError(t, err)
+	require.NoError(t, unknown)
+	require.Len(t, got.Jobs, 2, "%v", got.Broken)
+	assert.Equal(t, "b", got.Jobs[0].HTTPClientConfig.BasicAuth.Username)
+	assert.Equal(t, commonconfig.TLSConfig{}, got.Jobs[0].HTTPClientConfig.TLSConfig)
 }
 
 // An allocator cannot make the receiver write files.

@@ -11,8 +11,14 @@ import (
 	"strings"
 )
 
+// clientKeys are the keys of a job that http_scrape_config replaces.
+var clientKeys = [...]string{
+	"authorization", "basic_auth", "bearer_token", "bearer_token_file", "enable_http2", "follow_redirects", "http_headers", "no_proxy",
+	"oauth2", "proxy_connect_header", "proxy_from_environment", "proxy_url", "tls_config",
+}
+
 // checkFiles finds files that a job must not name. Every key of a job that names a file to be read ends in _file, or is
-// the list files of a header.
+// the list files of a header. Keys of params are anybody's: what they name is sent.
 func (c *Config) checkFiles(job any) error {
 	if len(c.AllowedFiles) == 0 {
 		return nil
@@ -20,6 +26,9 @@ func (c *Config) checkFiles(job any) error {
 	switch v := job.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if key == "params" || key == "endpoint_params" {
+				continue
+			}
 			err := c.checkFiles(v[key])
 			if strings.HasSuffix(key, "_file") || key == "files" {
 				err = c.checkNames(key, v[key])

@@ -80,6 +80,11 @@ func (c *Client) job(name string, value any) (job *promconfig.ScrapeConfig, unkn
 			delete(tree, key)
 		}
 	}
+	if c.cfg.Scrape.read != nil {
+		for _, key := range clientKeys {
+			delete(tree, key)
+		}
+	}
 	if err := c.cfg.checkFiles(tree); err != nil {
 		return nil, nil, err
 	}
