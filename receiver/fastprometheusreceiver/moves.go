@@ -20,27 +20,26 @@ const (
 	// movesWait limits a question to the target allocator about a target that has left, since it occupies the place of
 	// a scrape meanwhile.
 	movesWait = 5 * time.Second
-	// movesRetry is when the allocator is asked again after it did not answer.
-	movesRetry = 10 * time.Second
+	// movesLast is how long an answer counts, or that there was none. Targets that left together are asked about over an
+	// interval, and those of a busy cluster move on meanwhile.
+	movesLast = 10 * time.Second
 )
 
-// moves are the targets of a job that the target allocator has assigned to collectors. It is asked once about all
-// targets that left together.
+// moves are the targets of a job that the target allocator has assigned to collectors. It is asked once about targets
+// that left together, and whose series end together.
 type moves struct {
 	mu     sync.Mutex
 	asked  time.Time
-	failed bool
 	hashes map[uint64]struct{}
 }
 
 // has reports whether a target that left is assigned to a collector now. If the allocator does not answer, it is not.
-func (m *moves) has(hash uint64, left time.Time, ask func() (map[uint64]struct{}, error)) bool {
+func (m *moves) has(hash uint64, left time.Time, ask func() map[uint64]struct{}) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.asked.Before(left) || m.failed && time.Since(m.asked) > movesRetry {
-		asked := time.Now() // the answer may be as old as the question
-		hashes, err := ask()
-		m.asked, m.failed, m.hashes = asked, err != nil, hashes
+	if m.asked.Before(left) || time.Since(m.asked) > movesLast {
+		m.asked = time.Now() // the answer may be as old as the question
+		m.hashes = ask()
 	}
 	_, has := m.hashes[hash]
 	return has
@@ -63,7 +62,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 	if !r.divides(cfg) {
 		return false
 	}
-	has := j.moves.has(hash, left, func() (map[uint64]struct{}, error) {
+	has := j.moves.has(hash, left, func() map[uint64]struct{} {
 		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
 		defer cancel()
 		groups, err := r.allocator.Given(ctx, cfg.JobName, !ended)
@@ -71,7 +70,7 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 			r.settings.Logger.Warn("Targets that left get stale markers: the target allocator does not say whether another collector has them",
 				zap.String("job", cfg.JobName), zap.Error(err))
 		}
-		return hashesOf(cfg, groups), err
+		return hashesOf(cfg, groups)
 	})
 	return has || r.fetching.Err() != nil
 }

@@ -147,10 +147,10 @@ func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m moves
 		here := map[uint64]struct{}{1: {}, 2: {}}
-		ask := func() (map[uint64]struct{}, error) {
+		ask := func() map[uint64]struct{} {
 			said := maps.Clone(here)
 			time.Sleep(time.Second) // until the response is here
-			return said, t.Context().Err()
+			return said
 		}
 		var asking sync.WaitGroup
 		first := time.Now()
@@ -160,6 +160,29 @@ func TestMovesAreAskedAboutAfterTheTargetHasLeft(t *testing.T) {
 		second := time.Now()
 		asking.Wait()
 		assert.False(t, m.has(2, second, ask))
+	})
+}
+
+// Nor does an old response count: of targets that left together, the last end up to an interval after the first.
+func TestMovesAreAskedAboutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m moves
+		here, questions := map[uint64]struct{}{1: {}}, 0
+		ask := func() map[uint64]struct{} {
+			questions++
+			return maps.Clone(here)
+		}
+		left := time.Now()
+		time.Sleep(time.Minute)
+		assert.True(t, m.has(1, left, ask))
+		assert.False(t, m.has(2, left, ask))
+		assert.Equal(t, 1, questions)
+		time.Sleep(time.Minute)
+		here[2] = struct{}{}
+		delete(here, 1)
+		assert.True(t, m.has(2, left, ask))
+		assert.False(t, m.has(1, left, ask))
+		assert.Equal(t, 2, questions)
 	})
 }
 
