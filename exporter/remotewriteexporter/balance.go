@@ -41,6 +41,11 @@ const (
 	maxAddresses = 256
 	// maxDials is how many addresses are tried for a request when connecting fails.
 	maxDials = 3
+	// connectWait is how long connecting to an address may take: a machine that is gone does not refuse, it is silent. It is
+	// enough for a packet that is lost twice.
+	connectWait = 5 * time.Second
+	// deadWait is how long an address that could not be connected to is only tried after others.
+	deadWait = time.Minute
 )
 
 var errNoAddress = errors.New("it has no address")
@@ -74,6 +79,8 @@ type balanced struct {
 
 	mu        sync.Mutex
 	addresses found
+	dead      []string  // addresses that could not be connected to
+	deadUntil time.Time // when they are tried again
 	turn      int
 	until     time.Time // when to look them up again
 	looking   bool
@@ -123,6 +130,13 @@ func (b *balancer) GetHTTPRoundTripper(context.Context) (extensionmiddleware.Wra
 				t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 			}
 			t.TLSClientConfig.ServerName = cmp.Or(t.TLSClientConfig.ServerName, b.name)
+			if dial := t.DialContext; dial != nil {
+				t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					ctx, cancel := context.WithTimeout(ctx, connectWait)
+					defer cancel()
+					return dial(ctx, network, address)
+				}
+			}
 		}
 		b.of.RoundTripper = base
 		return b.of, nil
@@ -152,8 +166,21 @@ func (b *balanced) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil || i == len(addresses)-1 || r.GetBody == nil || !errors.As(err, &dial) || dial.Op != "dial" || r.Context().Err() != nil {
 			return response, err
 		}
+		b.avoid(address)
 	}
 	return nil, errNoAddress
+}
+
+// avoid has an address tried after others for a while.
+func (b *balanced) avoid(address string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now(); now.After(b.deadUntil) {
+		b.dead, b.deadUntil = nil, now.Add(deadWait)
+	}
+	if !slices.Contains(b.dead, address) {
+		b.dead = append(b.dead, address)
+	}
 }
 
 // CloseIdleConnections closes those of the transport.
@@ -163,7 +190,7 @@ func (b *balanced) CloseIdleConnections() {
 	}
 }
 
-// next returns the address whose turn it is, a few that follow it, and a few backups.
+// next returns the address whose turn it is, a few that follow it, and a few backups; of these, dead ones last.
 func (b *balanced) next(ctx context.Context) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +200,18 @@ func (b *balanced) next(ctx context.Context) ([]string, error) {
 		}
 	}
 	b.turn++
-	return append(few(b.addresses.first, b.turn), few(b.addresses.backup, b.turn)...), nil
+	all := append(few(b.addresses.first, b.turn), few(b.addresses.backup, b.turn)...)
+	if time.Now().After(b.deadUntil) {
+		return all, nil
+	}
+	for i, n := 0, len(all); i < n; {
+		if address := all[i]; slices.Contains(b.dead, address) {
+			all, n = append(slices.Delete(all, i, i+1), address), n-1
+		} else {
+			i++
+		}
+	}
+	return all, nil
 }
 
 // few returns the address whose turn it is and those that follow it.

@@ -4,9 +4,11 @@
 package remotewriteexporter
 
 import (
+	"bufio"
 	"context"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -120,6 +122,60 @@ func TestRequestsGoToAllOfAName(t *testing.T) {
 				require.GreaterOrEqual(t, len(b.headers())-ofB, calls/3)
 				require.LessOrEqual(t, len(b.headers())-ofB, calls*2/3+1)
 			}
+		})
+	}
+}
+
+// TestSilentAddressDelaysLittle: a machine that is gone swallows packets. A request goes to the next address in time, and
+// others do not try it for a while.
+func TestSilentAddressDelaysLittle(t *testing.T) {
+	for name, all := range map[string]found{
+		"of the first": {first: []string{"10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"}},
+		"a backup":     {first: []string{"10.0.0.1:80"}, backup: []string{"10.0.0.2:80"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				silent := 0
+				transport := &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+					if address == "10.0.0.1:80" {
+						silent++
+						<-ctx.Done()
+						return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+					}
+					here, there := net.Pipe()
+					go func() {
+						for from := bufio.NewReader(there); ; {
+							r, err := http.ReadRequest(from)
+							if err != nil {
+								return
+							}
+							_, _ = io.Copy(io.Discard, r.Body)
+							_, _ = there.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
+						}
+					}()
+					return here, nil
+				}}
+				b := &balancer{of: &balanced{lookup: func(context.Context) (found, error) { return all, nil }}}
+				wrap, err := b.GetHTTPRoundTripper(t.Context())
+				require.NoError(t, err)
+				client := http.Client{Timeout: 30 * time.Second}
+				client.Transport, err = wrap(t.Context(), transport)
+				require.NoError(t, err)
+				defer transport.CloseIdleConnections()
+				begun := time.Now()
+				const requests = 100
+				for range requests {
+					response, err := client.Post("http://flock.example/write", "text/plain", strings.NewReader("honk"))
+					require.NoError(t, err)
+					require.NoError(t, response.Body.Close())
+					require.Equal(t, http.StatusNoContent, response.StatusCode)
+					time.Sleep(time.Second / 2)
+				}
+				waited := time.Since(begun) - requests*time.Second/2
+				require.LessOrEqual(t, waited, 2*connectWait)
+				require.Positive(t, waited, "the silent one is tried")
+				require.LessOrEqual(t, silent, 2)
+			})
 		})
 	}
 }
