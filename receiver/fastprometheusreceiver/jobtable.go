@@ -4,6 +4,7 @@
 package fastprometheusreceiver
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,35 @@ func (t *jobTable) allJobs() []*job {
 		out = append(out, j)
 	}
 	return out
+}
+
+// findHeirs finds, for targets that are leaving, others with the same public labels, as after a job was given another
+// name or path, or a pod was replaced. Series that these have, too, do not end.
+func (t *jobTable) findHeirs() {
+	jobs := t.allJobs()
+	isLeaving := func(j *job) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return len(j.leaving) > 0
+	}
+	if !slices.ContainsFunc(jobs, isLeaving) {
+		return
+	}
+	staying := map[uint64]*target{}
+	for _, j := range jobs {
+		j.mu.Lock()
+		for _, one := range j.targets {
+			staying[one.assignment.Load().Public] = one
+		}
+		j.mu.Unlock()
+	}
+	for _, j := range jobs {
+		j.mu.Lock()
+		for _, one := range j.leaving {
+			one.heir = staying[one.assignment.Load().Public]
+		}
+		j.mu.Unlock()
+	}
 }
 
 // allocatedJobs returns the target allocator's jobs that are applied.

@@ -21,8 +21,9 @@ import (
 type target struct {
 	job        *job
 	assignment atomic.Pointer[assignment] // the wanted state, used by the next scrape that begins
-	task       *schedule.Task             // guarded by job.mu, like interval
+	task       *schedule.Task             // guarded by job.mu, like interval and heir
 	interval   time.Duration
+	heir       *target // if it is leaving: one that stays, with the same public labels
 
 	busy    sync.Mutex // held by the scrape in flight; guards the fields below
 	have    *assignment
@@ -92,7 +93,9 @@ func (t *target) scrapeBusy(at time.Time) {
 	}
 	t.enter(phaseTarget)
 	defer t.rest()
-	t.takeAssignment(at)
+	if before := t.takeAssignment(); before != nil {
+		defer t.replace(before, at)
+	}
 
 	start := time.Now()
 	if tooMany := t.job.tooMany.Load(); tooMany != nil {
@@ -200,17 +203,16 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	}
 }
 
-// takeAssignment applies the current configuration and what discovery found.
-func (t *target) takeAssignment(at time.Time) {
+// takeAssignment applies the current configuration and what discovery found. If pages are read in another way from now
+// on, it returns what is known of those before.
+func (t *target) takeAssignment() (before *page.Target) {
 	want, have := t.assignment.Load(), t.have
 	if want == have {
-		return
+		return nil
 	}
 	if have == nil || want.tools.page != have.tools.page {
 		if t.scraped {
-			// The series that the new configuration still has continue a millisecond later; the others end here.
-			slot := t.takeSlot(quick)
-			t.job.owner.deliver(t, t.page.Retire(at.Add(-time.Millisecond)), slot)
+			before = t.page
 		}
 		t.page = want.tools.page.NewTarget(want.Resource(), want.Labels)
 	}
@@ -225,20 +227,45 @@ func (t *target) takeAssignment(at time.Time) {
 		t.fetch = want.tools.client.NewTarget(want.URL, want.Socket, want.Timeout, want.tools.accept)
 	}
 	t.have = want
+	return before
 }
 
-// retire ends the series of a target that is gone for good.
-func (t *target) retire(at time.Time) {
+// replace ends the series that the target had when its pages were read in another way, and has no more. A shutdown ends
+// none.
+func (t *target) replace(before *page.Target, at time.Time) {
+	if !t.page.Past || t.job.owner.sending.Err() != nil {
+		return
+	}
+	slot := t.takeSlot(quick)
+	t.job.owner.deliver(t, before.RetireBeside(at, t.page.Shown()), slot)
+}
+
+// retire ends the series of a target that is gone for good, except those that its heir, if any, continues.
+func (t *target) retire(at time.Time, heir *target) {
+	continued := heir.shown()
 	t.busy.Lock()
 	if t.scraped {
 		t.enter(phaseWaiting)
 		slot := t.takeSlot(quick)
-		t.job.owner.deliver(t, t.page.Retire(at), slot)
+		t.job.owner.deliver(t, t.page.RetireBeside(at, continued), slot)
 		t.enter(phaseIdle)
 	}
 	t.job.owner.gate.leave(&t.refusal)
 	t.busy.Unlock()
 	t.close()
+}
+
+// shown returns the series of the target's last page, nil if it has none. The target may be nil.
+func (t *target) shown() page.Shown {
+	if t == nil {
+		return nil
+	}
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	if t.page == nil {
+		return nil
+	}
+	return t.page.Shown()
 }
 
 // giveUp forgets a target whose series another collector continues.

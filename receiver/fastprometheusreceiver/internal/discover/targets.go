@@ -48,6 +48,8 @@ type Target struct {
 	// Hash identifies the target: by its public labels, its URL, its resource, and what decides how its page is read. It
 	// depends on nothing else, so all members of a sharded group agree on it, and restarts do.
 	Hash uint64
+	// Public identifies its public labels: targets that do not differ in them may have the same series.
+	Public uint64
 	// Labels are those after relabelling, reserved ones included.
 	Labels labels.Labels
 
@@ -179,6 +181,7 @@ func (d *Deriver) target(final labels.Labels, found Found) (*Target, error) {
 			write(&hash, l.Name, l.Value)
 		}
 	})
+	t.Public = hash.Sum64()
 	for _, name := range pageLabels {
 		write(&hash, name, final.Get(name))
 	}

@@ -5,6 +5,7 @@ package page
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -47,27 +48,56 @@ func (t *Target) Fail(at time.Time, r Report) Result {
 
 // Retire ends all series of the target with stale markers, including those of the report, and releases what the target
 // shares. The target may be used again, as one that was never scraped.
-func (t *Target) Retire(at time.Time) Result {
+func (t *Target) Retire(at time.Time) Result { return t.RetireBeside(at, nil) }
+
+// RetireBeside does the same, except that series of another target, which has the same labels, do not end. others is
+// what that target shows, nil if it was never scraped.
+func (t *Target) RetireBeside(at time.Time, others Shown) Result {
 	e := ending{Scrape: &Scrape{target: t}}
 	c := t.cohort
 	if t.Past && !c.job.cfg.NoStaleMarkers {
 		c.mu.Lock()
 		p := &c.Scratch
 		p.Begin(&t.Identity, &t.History)
-		p.Page(c.ReportLines, nil, 0, nil)
-		for i, l := range c.ReportLines {
+		report := c.ReportLines
+		if others != nil {
+			report = nil
+		}
+		p.Page(report, nil, 0, nil)
+		for i, l := range report {
 			l.Number = int32(i)
 		}
 		gone := p.Gone(nil)
-		values := make([]float64, len(c.ReportLines)+len(gone))
+		if len(others) > 0 {
+			gone = slices.DeleteFunc(gone, func(l *catalog.Line) bool {
+				_, continues := others[t.PointHash(l.Point)]
+				return continues
+			})
+		}
+		values := make([]float64, len(report)+len(gone))
 		for i := range values {
 			values[i] = plan.StaleMarker
 		}
-		l := p.Lay(0, c.ReportLines, nil, gone, math.MaxInt64)
+		l := p.Lay(0, report, nil, gone, math.MaxInt64)
 		c.mu.Unlock()
 		e.render(l, nil, &tree.View{Owner: &t.owner, At: pcommon.Timestamp(at.UnixMilli() * 1e6), Values: values})
 		e.res.tree, e.res.lender = nil, nil // no other page will have these metrics
 	}
 	t.Leave()
 	return e.res
+}
+
+// Shown has hashes of points.
+type Shown map[uint64]struct{}
+
+// Shown returns the points of the target's last page, nil if it was never scraped.
+func (t *Target) Shown() Shown {
+	if !t.Past {
+		return nil
+	}
+	t.cohort.mu.Lock()
+	defer t.cohort.mu.Unlock()
+	shown := make(Shown, t.usual())
+	t.Points(func(p *catalog.Point) { shown[t.PointHash(p)] = struct{}{} })
+	return shown
 }

@@ -4,7 +4,6 @@
 package catalog
 
 import (
-	"hash/maphash"
 	"iter"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -18,8 +17,7 @@ import (
 func (c *Catalog) Pin(t *Identity) {
 	h := uint64(1)
 	for _, v := range t.Values {
-		h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
-		h ^= h >> 29
+		h = mixed(h, v)
 	}
 	t.Pin = &Condition{values: t.Values[:c.variables:c.variables], pin: h | 1}
 	t.Turned = true
@@ -87,16 +85,7 @@ func (c *Catalog) Clashes(t *Identity, lines, was []*Line) bool {
 			continue
 		}
 		q.Epoch = mark
-		h := uint64(0)
-		at := 0
-		for i, name := range q.Form.Keys.Names {
-			v, next := q.Value(i, at, t)
-			at = next
-			h = (h ^ maphash.String(seed, name)) * 0x9e3779b97f4a7c15
-			h = (h ^ maphash.String(seed, v)) * 0x9e3779b97f4a7c15
-			h ^= h >> 29
-		}
-		id := identity{q.Family.Base, q.Family.Scope, job, instance, h}
+		id := identity{q.Family.Base, q.Family.Scope, job, instance, t.attributesHash(q)}
 		if other := seen[id]; other != nil && other != q { // on a mere collision of hashes, the target only shares less
 			return true
 		}

@@ -8,6 +8,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // An Identity is what a catalog knows about one target: the values that lines take from it.
@@ -124,4 +126,40 @@ func (t *Identity) SeriesHash(l *Line) uint64 {
 		return l.text.hash()
 	}
 	return maphash.Bytes(seed, l.AppendSpelled(nil, t.Own))
+}
+
+// PointHash is a hash of what identifies a point behind the receiver, the same in all catalogs. Its type is not part of
+// that, since it may change. But histograms and summaries are different series from numbers of the same name.
+func (t *Identity) PointHash(q *Point) uint64 {
+	b, scope := q.Family.Base, q.Family.Scope
+	job, instance := t.Of(q.Family.Resource)
+	h := t.attributesHash(q)
+	for _, s := range [...]string{b.Name, job, instance, scope.Name, scope.Version} {
+		h = mixed(h, s)
+	}
+	switch b.Kind {
+	case pmetric.MetricTypeHistogram, pmetric.MetricTypeSummary:
+		h++
+	case pmetric.MetricTypeExponentialHistogram:
+		h += 2
+	default:
+	}
+	return h
+}
+
+// attributesHash is a hash of the attributes of a point.
+func (t *Identity) attributesHash(q *Point) (h uint64) {
+	at := 0
+	for i, name := range q.Form.Keys.Names {
+		v, next := q.Value(i, at, t)
+		at = next
+		h = mixed(mixed(h, name), v)
+	}
+	return h
+}
+
+// mixed is a hash of a string and another hash.
+func mixed(h uint64, s string) uint64 {
+	h = (h ^ maphash.String(seed, s)) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
 }

@@ -128,3 +128,20 @@ func (h *History) Last() []*catalog.Line {
 	}
 	return h.Diff.Apply(nil, body)
 }
+
+// Points visits the points of the target's last page. A point may be visited more than once.
+func (h *History) Points(yield func(*catalog.Point)) {
+	if h.Plan == nil || h.Plan.Layout == nil {
+		return
+	}
+	owners := h.points()
+	lines := h.Restated
+	if lines == nil {
+		lines = h.Last()
+	}
+	for i, l := range lines {
+		if l.Kind == catalog.SeriesLine && l.Point != nil && owners[i] >= 0 {
+			yield(l.Point)
+		}
+	}
+}
