@@ -16,7 +16,10 @@ import (
 )
 
 const (
-	// firstRoom is the initial memory of a body; it doubles as the body arrives, whatever its announced size.
+	// leastRoom is the initial memory of a body, whatever its announced size: so little that a client which sends next to
+	// nothing, on many connections, takes nothing from others.
+	leastRoom = 1 << 10
+	// firstRoom is its memory when that is full; it doubles as the body arrives.
 	firstRoom = 32 << 10
 	// patience is how long a body may take before its sender can be cut off for being slow.
 	patience = time.Second
@@ -41,7 +44,8 @@ type arrival struct {
 
 	// Guarded by arrivals.mu.
 	read    int
-	last    time.Time // when data last came
+	counted int       // of these, what was there at last
+	last    time.Time // when data last came that is worth mentioning: leastRoom
 	held    int
 	stopped time.Time // when it began to wait for data of others; zero unless it does
 	leave   func()    // makes the wait for memory fail; nil unless it waits
@@ -82,6 +86,9 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 	for {
 		if len(body) == cap(body) {
 			room := min(max(firstRoom, 2*cap(body)), a.memory.size-cap(body)) // all memory except that of the body itself
+			if body == nil {
+				room = leastRoom
+			}
 			if room <= cap(body) {
 				return body, tooMuch(3*cap(body), a.memory.size)
 			}
@@ -96,8 +103,8 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		a.mu.Lock()
-		if now.read = len(body); n > 0 {
-			now.last = time.Now()
+		if now.read = len(body); now.read-now.counted >= leastRoom {
+			now.counted, now.last = now.read, time.Now()
 		}
 		a.mu.Unlock()
 		if errors.Is(err, io.EOF) {
@@ -115,7 +122,7 @@ func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		a.waits(now, cancel)
-		err := a.memory.take(ctx, n, func(missing int, isStuck bool) { a.makeRoom(now, missing, isStuck) })
+		err := a.memory.take(ctx, n, func(missing, all int, isStuck bool) { a.makeRoom(now, missing, all, isStuck) })
 		a.waits(now, nil)
 		if err != nil {
 			return err
@@ -148,9 +155,10 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// makeRoom cuts off other senders until enough memory is free: those that send nothing and, if isStuck, the ones that
-// have sent the least per second. A body that waits for memory itself does not count as slow.
-func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
+// makeRoom cuts off other senders until enough memory is free: those that send next to nothing, until all have what is
+// missing for all who wait; and if isStuck, the ones that have sent the least per second, until this one has what is
+// missing for it. Bodies that wait for memory themselves are cut off last, and those that hold next to none after all others.
+func (a *arrivals) makeRoom(of *arrival, missing, all int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var slow []*arrival
@@ -160,29 +168,40 @@ func (a *arrivals) makeRoom(of *arrival, missing int, isStuck bool) {
 		case !x.stopped.IsZero():
 			if time.Since(x.stopped) < patience { // else it cannot be stopped
 				missing -= x.held
+				all -= x.held
 			}
 		case x.held > 0 && (x.stalls() || isStuck && time.Since(x.since) >= patience):
 			slow = append(slow, x)
 		}
 	}
-	if missing <= 0 {
-		return
-	}
-	slices.SortFunc(slow, func(x, y *arrival) int { return cmp.Compare(x.rate(), y.rate()) })
+	slices.SortFunc(slow, func(x, y *arrival) int { return cmp.Or(x.rank()-y.rank(), cmp.Compare(x.rate(), y.rate())) })
 	for _, x := range slow {
+		if missing <= 0 && (all <= 0 || !x.stalls()) {
+			continue
+		}
 		x.stopped = time.Now()
 		x.stop()
 		if x.leave != nil {
 			x.leave()
 		}
-		if missing -= x.held; missing <= 0 {
-			return
-		}
+		missing -= x.held
+		all -= x.held
 	}
 }
 
-// stalls reports whether no data has come for a while, although there was room for it.
+// stalls reports whether next to no data has come for a while, although there was room for it.
 func (x *arrival) stalls() bool { return x.leave == nil && time.Since(x.last) >= patience }
+
+// rank orders bodies by how little they can do about being slow.
+func (x *arrival) rank() int {
+	switch {
+	case x.leave == nil:
+		return 0
+	case x.held > leastRoom:
+		return 1
+	}
+	return 2
+}
 
 // rate is the bytes received per second.
 func (x *arrival) rate() float64 { return float64(x.read) / time.Since(x.since).Seconds() }

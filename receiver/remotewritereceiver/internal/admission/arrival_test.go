@@ -25,6 +25,7 @@ import (
 type sender struct {
 	http.ResponseWriter
 
+	begin        int // bytes that come at once, before the first pause
 	left, atOnce int
 	pause        time.Duration
 
@@ -43,6 +44,10 @@ func (s *sender) stopped() <-chan struct{} {
 }
 
 func (s *sender) Read(p []byte) (int, error) {
+	if n := min(len(p), s.begin); n > 0 {
+		s.begin -= n
+		return n, nil
+	}
 	select {
 	case <-s.stopped():
 	case <-time.After(s.pause):
@@ -122,14 +127,14 @@ func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 		var cut atomic.Int64
 		for range 200 {
 			stalled.Go(func() {
-				if read(&sender{left: 2, atOnce: 1, pause: 20 * time.Second}) != nil {
+				if read(&sender{begin: leastRoom, left: 2, atOnce: 1, pause: 20 * time.Second}) != nil {
 					cut.Add(1)
 				}
 			})
 		}
 		time.Sleep(patience)
 		began := time.Now()
-		for _, size := range []int{1, 1, 1, 10 * firstRoom, 1, 20 * firstRoom, 1} {
+		for _, size := range []int{firstRoom - 1, 1, firstRoom - 1, 10 * firstRoom, 1, 20 * firstRoom, 1} {
 			require.NoError(t, read(&sender{left: size, atOnce: firstRoom}))
 		}
 		for i := range 50 {
@@ -187,4 +192,56 @@ func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {
 		}
 		require.Zero(t, time.Since(began))
 	})
+}
+
+// TestWhoSendsNextToNothingTakesNothing: many clients send a byte a second. That does not delay others at all. If they
+// begin with as much as others send, they pay for the place that they take, and others get theirs in turn.
+func TestWhoSendsNextToNothingTakesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin int
+		wait  time.Duration
+	}{
+		"a byte":  {0, 0},
+		"a start": {firstRoom - 1000, maxWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newArrivals(48 * firstRoom)
+				var stop atomic.Bool
+				var all, honest sync.WaitGroup
+				read := func(s *sender) error {
+					s.ResponseWriter = httptest.NewRecorder()
+					_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+					done()
+					return err
+				}
+				for i := range 150 {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 4 * time.Millisecond)
+						for !stop.Load() {
+							_ = read(&sender{begin: c.begin, left: 60, atOnce: 1, pause: 900 * time.Millisecond})
+						}
+					})
+				}
+				time.Sleep(3 * time.Second)
+				for i := range 60 {
+					honest.Go(func() {
+						time.Sleep(time.Duration(i) * 8 * time.Millisecond)
+						for range 5 {
+							began := time.Now()
+							if err := read(&sender{begin: 8000}); err != nil {
+								t.Error(err)
+							}
+							assert.LessOrEqual(t, time.Since(began), c.wait)
+							time.Sleep(time.Second)
+						}
+					})
+				}
+				honest.Wait()
+				stop.Store(true)
+				all.Wait()
+				require.Equal(t, a.memory.size, a.memory.free)
+			})
+		})
+	}
 }

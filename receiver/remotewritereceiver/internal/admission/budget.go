@@ -50,8 +50,9 @@ func (b *budget) try(n int) bool {
 const maxWait = 10 * time.Second
 
 // take waits for n bytes. More than the budget is too large. The first in the queue calls nudge, if given, at once and
-// now and then: with the number of missing bytes, and whether nobody has been served for a while.
-func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuck bool)) error {
+// now and then: with the number of bytes that are missing for it, and for all who wait, and whether nobody has been served
+// for a while.
+func (b *budget) take(ctx context.Context, n int, nudge func(missing, all int, isStuck bool)) error {
 	if n > b.size {
 		return tooMuch(n, b.size)
 	}
@@ -83,13 +84,21 @@ func (b *budget) take(ctx context.Context, n int, nudge func(missing int, isStuc
 }
 
 // nudge calls nudge if t is the first that waits.
-func (b *budget) nudge(t *turn, nudge func(missing int, isStuck bool)) {
+func (b *budget) nudge(t *turn, nudge func(missing, all int, isStuck bool)) {
+	if nudge == nil {
+		return
+	}
 	b.mu.Lock()
-	isFirst, missing := len(b.waiting) > 0 && b.waiting[0] == t, t.n-b.free
+	isFirst, missing, all := len(b.waiting) > 0 && b.waiting[0] == t, t.n-b.free, -b.free
+	if isFirst {
+		for _, w := range b.waiting {
+			all += w.n
+		}
+	}
 	isStuck := time.Since(b.granted) >= patience
 	b.mu.Unlock()
-	if isFirst && nudge != nil {
-		nudge(missing, isStuck)
+	if isFirst {
+		nudge(missing, all, isStuck)
 	}
 }
 

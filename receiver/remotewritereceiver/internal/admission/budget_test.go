@@ -53,7 +53,7 @@ func TestBudgetWaitsSoLong(t *testing.T) {
 		go func() {}()
 		synctest.Wait()
 		require.True(t, served)
-		require.ErrorIs(t, b.take(t.Context(), 50, func(int, bool) { nudges++ }), ErrBusy)
+		require.ErrorIs(t, b.take(t.Context(), 50, func(int, int, bool) { nudges++ }), ErrBusy)
 		require.Equal(t, maxWait, time.Since(began))
 		require.Positive(t, nudges)
 		b.give(90)

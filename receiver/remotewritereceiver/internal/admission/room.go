@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// rooms are idle memory for bodies, in sizes that double from firstRoom on. The garbage collector takes those that are
-// idle for a while.
+// rooms are idle memory for bodies: of leastRoom, and of sizes that double from firstRoom on. The garbage collector takes
+// those that are idle for a while.
 var rooms [roomSizes]sync.Pool
 
 // roomSizes is the number of sizes that are kept: bodies larger than 2 MiB are rare.
-const roomSizes = 7
+const roomSizes = 8
 
 // getRoom returns an empty slice with capacity n, one of the sizes.
 func getRoom(n int) []byte {
@@ -33,6 +33,9 @@ func putRoom(b []byte) {
 }
 
 func roomOf(n int) (i int, ok bool) {
+	if n == leastRoom {
+		return 0, true
+	}
 	i = bits.TrailingZeros(uint(n) / firstRoom)
-	return i, n == firstRoom<<i && i < roomSizes
+	return i + 1, n == firstRoom<<i && i+1 < roomSizes
 }
