@@ -59,7 +59,7 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	default:
 		cfg.Queue.MaxBatches = int64(c.Queue.QueueSize)
 		if more := float64(c.Queue.QueueSize) / defaultQueueSize; more > 1 {
-			cfg.Queue.Size = int64(float64(cfg.Queue.Size) * min(more, maxQueueGrowth))
+			cfg.Queue.Size = int64(float64(remotewriteexporter.DefaultQueueSize()) * min(more, maxQueueGrowth))
 		}
 	}
 	cfg.Batch.MaxRawBytes = defaultMaxBatch

@@ -132,7 +132,7 @@ type BatchConfig struct {
 // QueueConfig is the queue of each destination.
 type QueueConfig struct {
 	// Size is the maximum of bytes of compressed requests in a destination's queue. Data being encoded comes
-	// on top, at most a few requests. Default 64 MiB.
+	// on top, at most a few requests. Default 0: 64 MiB; in memory an eighth of what the process may use if that is less, at least 1 MiB.
 	Size int64 `mapstructure:"size"`
 	// Storage is the ID of a storage extension that keeps the queue. Data is then acknowledged to the pipeline once
 	// it is stored, and survives the process. Default none: the queue is in memory.
@@ -292,7 +292,7 @@ func NewDefaultConfig() *Config {
 		CompressionLevel: 1,
 		ReprobeInterval:  time.Hour,
 		Batch:            BatchConfig{MaxSamples: 50_000, MaxBytes: 4 << 20, MaxRawBytes: 8 << 20},
-		Queue:            QueueConfig{Size: 64 << 20, FSync: true, OnFull: onFullBlock, BlockTimeout: 15 * time.Second},
+		Queue:            QueueConfig{FSync: true, OnFull: onFullBlock, BlockTimeout: 15 * time.Second},
 		Retry: RetryConfig{
 			InitialInterval:     500 * time.Millisecond,
 			RandomizationFactor: 0.5,

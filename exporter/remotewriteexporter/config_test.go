@@ -97,7 +97,7 @@ func TestEndpointsHaveDefaultsOfTheirOwn(t *testing.T) {
 	require.Equal(t, "https://mimir:8080/api/v1/push", several[1].client.Endpoint)
 	require.Equal(t, defaultClient().IdleConnTimeout, several[1].client.IdleConnTimeout)
 	require.True(t, several[0].client.TLS.InsecureSkipVerify)
-	require.Equal(t, queue.Policy{Size: 64 << 20, OnFull: queue.Block, FreshFor: time.Minute}, several[0].policy(), "the exporter's")
+	require.Equal(t, queue.Policy{OnFull: queue.Block, FreshFor: time.Minute}, several[0].policy(), "the exporter's")
 	require.Equal(t, queue.Policy{Size: 5_000_000, OnFull: queue.DropNewest, MaxAge: time.Hour}, several[1].policy(), "its own")
 	require.Equal(t, [2]string{auto, snappy}, [2]string{several[0].message, several[0].compression})
 	require.Equal(t, [2]string{oneZero, auto}, [2]string{several[1].message, several[1].compression})
@@ -216,7 +216,7 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`batch.max_bytes`", func(c *Config) { c.Batch.MaxBytes = -1 }},
 		{"`batch.max_raw_bytes`", func(c *Config) { c.Batch.MaxRawBytes = 0 }},
 		{"`batch.timeout`", func(c *Config) { c.Batch.Timeout = -1 }},
-		{"`queue.size`", func(c *Config) { c.Queue.Size = 0 }},
+		{"`queue.size`", func(c *Config) { c.Queue.Size = -1 }},
 		{"`queue.on_full`", func(c *Config) { c.Queue.OnFull = "panic" }},
 		{"`queue.fresh_first_after`", func(c *Config) { c.Queue.FreshFirstAfter = -1 }},
 		{"`queue.max_age`", func(c *Config) { c.Queue.MaxAge = -1 }},

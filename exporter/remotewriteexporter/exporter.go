@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/memlimit"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
@@ -89,6 +90,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	e.stored = where
+	e.sizeQueues(clients, client != nil, memlimit.Available())
 	q, err := queue.Open(ctx, queue.Config{
 		Destinations:  identities(clients),
 		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches

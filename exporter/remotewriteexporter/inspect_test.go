@@ -48,7 +48,7 @@ func TestInspection(t *testing.T) {
 		f := w.source.Flow()
 		return f.In == 10 && f.Out == 10 && f.QueuedBytes > 0 && f.WireBytes > 0
 	}, "one has it, the other does not")
-	require.Equal(t, 2*e.cfg.Queue.Size, w.source.Flow().QueueCapacity)
+	require.Equal(t, 2*DefaultQueueSize(), w.source.Flow().QueueCapacity)
 	eventually(t, func() bool { return w.source.Delivery().Destinations[1].LastError != "" }, "it is known what is wrong")
 
 	d := w.source.Delivery()

@@ -145,7 +145,7 @@ func (c *Config) Validate() error {
 		{"batch.max_bytes", int64(c.Batch.MaxBytes), false},
 		{"batch.max_raw_bytes", int64(c.Batch.MaxRawBytes), false},
 		{"batch.timeout", int64(c.Batch.Timeout), true},
-		{"queue.size", c.Queue.Size, false},
+		{"queue.size", c.Queue.Size, true},
 		{"queue.fresh_first_after", int64(c.Queue.FreshFirstAfter), true},
 		{"queue.max_age", int64(c.Queue.MaxAge), true},
 		{"queue.max_batches", c.Queue.MaxBatches, true},
