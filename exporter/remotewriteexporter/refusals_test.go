@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
@@ -155,6 +156,29 @@ func TestWhatWasNotWrittenIsCounted(t *testing.T) {
 			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
 			eventually(t, func() bool { return e.Snapshot().Destinations[0].Outcome.Samples == 7 }, "what was written is counted")
 			require.Equal(t, map[string]int64{test.reason: 3}, e.Snapshot().Destinations[0].Outcome.Dropped)
+		})
+	}
+}
+
+// TestTheLogSaysThatWhatIsRefusedMayBeThere: Prometheus refuses a request that it wrote before, and whose answer was lost,
+// as out of order.
+func TestTheLogSaysThatWhatIsRefusedMayBeThere(t *testing.T) {
+	for name, isRepeated := range map[string]bool{"first attempt": false, "repeated": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newReceived(t, func(n int, w http.ResponseWriter, r *http.Request) bool {
+				if n == 0 && isRepeated {
+					return resets(1, true)(n, w, r)
+				}
+				w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1")
+				http.Error(w, "out of order sample", http.StatusBadRequest)
+				return true
+			})
+			e, _, logs := instrumentedOn(t, componenttest.NewNopHost(), d.URL, func(*Config) {})
+			require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+			lost := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("lost data of a block").All() }
+			eventually(t, func() bool { return len(lost()) == 1 }, "it is logged")
+			_, says := lost()[0].ContextMap()["or not"]
+			require.Equal(t, isRepeated, says)
 		})
 	}
 }

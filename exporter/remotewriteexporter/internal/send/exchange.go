@@ -39,6 +39,7 @@ type answer struct {
 	hasWritten bool
 	unnamed    bool // no header can have its tenant
 	page       bool // a web page says so, and no server of remote write
+	repeated   bool // an earlier attempt failed, after which the request may have been written all the same
 }
 
 // A verdict is what an answer means for the block.
@@ -92,6 +93,7 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 		defer time.AfterFunc(maxReading, cancel).Stop()
 		a = read(response)
 	}
+	a.repeated = attempt > 0
 	d.telemetry.Requested(a.code, a.said(), len(b.Body()), time.Since(started))
 	return a
 }

@@ -118,7 +118,11 @@ func (d *Destination) complain(h block.Header, reason string, a answer) {
 	}
 	d.mu.Unlock()
 	if news {
-		d.log.Warn("lost data of a block; more of the same is counted, not logged", append(a.fields(),
+		fields := a.fields()
+		if a.repeated && a.hasWritten {
+			fields = append(fields, zap.String("or not", "the request was repeated: if an earlier attempt was written and only its answer is missing, this refuses what is there"))
+		}
+		d.log.Warn("lost data of a block; more of the same is counted, not logged", append(fields,
 			zap.String("reason", reason), zap.Int("samples", h.Samples), zap.Int("histograms", h.Histograms))...)
 	}
 }
