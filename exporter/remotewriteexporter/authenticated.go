@@ -49,8 +49,4 @@ func (a *authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes those of the wrapped transport.
-func (a *authenticated) CloseIdleConnections() {
-	if c, ok := a.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (a *authenticated) CloseIdleConnections() { closeIdle(a.RoundTripper) }

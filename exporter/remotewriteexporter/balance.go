@@ -184,11 +184,7 @@ func (b *balanced) avoid(address string) {
 }
 
 // CloseIdleConnections closes those of the transport.
-func (b *balanced) CloseIdleConnections() {
-	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (b *balanced) CloseIdleConnections() { closeIdle(b.RoundTripper) }
 
 // next returns the address whose turn it is, a few that follow it, and a few backups; of these, dead ones last.
 func (b *balanced) next(ctx context.Context) ([]string, error) {

@@ -4,15 +4,18 @@
 package remotewriteexporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -146,21 +149,20 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 	if cfg.Timeout > 0 {
 		timeout = cfg.Timeout
 	}
-	extensions := host.GetExtensions()
-	endpoint, by := discovery(cfg.Endpoint)
-	if cfg.Endpoint = endpoint; by != "" {
-		var err error
-		if extensions, err = balance(&cfg, extensions, by, e.resolver); err != nil {
-			return nil, fmt.Errorf("cannot use `%s`: %w", c.endpointKey, err)
-		}
-	}
-	client, err := cfg.ToClient(ctx, extensions, e.set.TelemetrySettings)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
+	if cfg.ForceAttemptHTTP2 && cfg.HTTP2ReadIdleTimeout == 0 { // otherwise a connection that only swallows requests is used for a quarter of an hour
+		cfg.HTTP2ReadIdleTimeout = timeout
+		cfg.HTTP2PingTimeout = cmp.Or(cfg.HTTP2PingTimeout, timeout)
 	}
 	log := e.set.Logger.With(zap.String("destination", t.name))
-	c.authenticate(client)
-	watchAuth(client, &cfg, &e.cfg.Tenant, log)
+	endpoint, by := discovery(cfg.Endpoint)
+	cfg.Endpoint = endpoint
+	client, err := e.newClient(ctx, host, c, cfg, by, log)
+	if err != nil {
+		return nil, err
+	}
+	renewTransport(client, &cfg, log, func() (*http.Client, error) {
+		return e.newClient(context.Background(), host, c, cfg, by, log)
+	})
 	var tenants send.Tenants
 	if e.cfg.Tenant.any() {
 		tenants = naming{&e.cfg.Tenant}
@@ -185,6 +187,26 @@ func (e *remoteWrite) newDestination(ctx context.Context, host component.Host, c
 		Rate:    send.Rate{Bytes: c.rate.BytesPerSecond, Samples: c.rate.SamplesPerSecond},
 		Breaker: send.Breaker{Failures: e.cfg.CircuitBreaker.ConsecutiveFailures, OpenFor: e.cfg.CircuitBreaker.OpenFor},
 	}, log, t), nil
+}
+
+// newClient makes an HTTP client for a destination, whose addresses are found as by says.
+func (e *remoteWrite) newClient(
+	ctx context.Context, host component.Host, c *namedClient, cfg confighttp.ClientConfig, by string, log *zap.Logger,
+) (*http.Client, error) {
+	extensions := host.GetExtensions()
+	if by != "" {
+		var err error
+		if extensions, err = balance(&cfg, extensions, by, e.resolver); err != nil {
+			return nil, fmt.Errorf("cannot use `%s`: %w", c.endpointKey, err)
+		}
+	}
+	client, err := cfg.ToClient(ctx, extensions, e.set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the client for `%s`: %w", c.endpointKey, err)
+	}
+	c.authenticate(client)
+	watchAuth(client, &cfg, &e.cfg.Tenant, log)
+	return client, nil
 }
 
 // queueDropped records that the queue dropped a block.
