@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"math"
 	"strconv"
+	"strings"
 
 	translator "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/translator/prometheus"
 	"github.com/prometheus/common/model"
@@ -126,7 +127,7 @@ func (c *Catalog) Series(t *Identity, e *expo.Entry, in Setting, isWhole bool) (
 	if sh := c.shape(t, e, setting, false); sh != nil {
 		if isWhole && sh.isSole() {
 			body, tail := c.pieces.alone(sh.name, e)
-			l := c.mouldSole(sh, e, setting, &body, tail)
+			l := c.mouldSole(sh, e, setting, text{Name: sh.name, body: body, tail: tail})
 			c.Lines.insert(l, hash)
 			return l, nil
 		}
@@ -236,6 +237,11 @@ func (c *Catalog) Metadata(b, family []byte, m Meta) *Line {
 	if l == nil {
 		l = c.NewLine(Whole(c.metrics.name(string(family), string(family), nil), b), m.Kind, in)
 		c.Lines.Add(l)
+		if line := l.first(); m.Text != "" {
+			if at := strings.LastIndex(line, m.Text); at >= 0 { // nearly always, unless something is escaped
+				m.Text = line[at : at+len(m.Text)]
+			}
+		}
 		c.metas[l] = m
 		c.size += MetaBytes + int64(len(m.Text))
 	}

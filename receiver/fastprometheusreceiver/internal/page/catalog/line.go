@@ -213,7 +213,7 @@ const NativeMark = "\xff#"
 
 // Native returns which kind of native histogram the line is.
 func (l *Line) Native() Native {
-	switch text := string(*l.body); { // always whole, since the parser returned it so
+	switch text := l.first(); { // always whole, since the parser returned it so
 	case strings.HasSuffix(text, NativeMark+"1"):
 		return Exponential
 	case strings.HasSuffix(text, NativeMark+"2"):

@@ -13,8 +13,8 @@ import (
 func TestTextsWithMarksAreRead(t *testing.T) {
 	var r reread
 	for number := range ownBase + MostOwn {
-		body := piece(`m{a="` + OfTarget.Of(number) + `",b="c"}`)
-		e, ok := r.line(&Line{text: text{body: &body}}, nil)
+		body := newPiece(`m{a="` + OfTarget.Of(number) + `",b="c"}`)
+		e, ok := r.line(&Line{text: text{body: body}}, nil)
 		require.True(t, ok, "%d", number)
 		name, value := e.Label(0)
 		require.Equal(t, "a", string(name))

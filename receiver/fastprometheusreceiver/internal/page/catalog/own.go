@@ -36,7 +36,7 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting, isWhole 
 		x := c.ownText(sh.name, e, isWhole)
 		var l *Line
 		if sh.isSole() && !x.isShared() {
-			l = c.mouldSole(sh, e, kept, x.body, x.tail)
+			l = c.mouldSole(sh, e, kept, x)
 		} else {
 			l = c.mould(sh, e, kept, x)
 		}
@@ -63,12 +63,10 @@ func (c *Catalog) ownLine(t *Identity, e *expo.Entry, in, kept Setting, isWhole 
 func (c *Catalog) ownText(n *Name, e *expo.Entry, isWhole bool) text {
 	w, cuts := &c.Own.template, c.pieces.cut(e)
 	if len(cuts) == 0 || !n.startsAll(e.Text[:cuts[0]]) {
-		body := piece(w.keep(e, 0, len(e.Text), bodyPiece))
-		return text{Name: n, body: &body, tail: slotted}
+		return text{Name: n, body: newPiece(w.keep(e, 0, len(e.Text), bodyPiece)), tail: slotted}
 	}
 	if c.isKeptWhole(e, isWhole) {
-		body := piece(w.keep(e, cuts[0], len(e.Text), bodyPiece))
-		return text{Name: n, body: &body, tail: slottedAlone}
+		return text{Name: n, body: newPiece(w.keep(e, cuts[0], len(e.Text), bodyPiece)), tail: slottedAlone}
 	}
 	end := len(e.Text)
 	if len(cuts) > 1 {

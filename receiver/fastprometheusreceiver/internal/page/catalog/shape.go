@@ -209,16 +209,11 @@ func (c *Catalog) mould(sh *shape, e *expo.Entry, in Setting, t text) *Line {
 }
 
 // mouldSole makes a line of a shape with a point that is most likely no other line's, and a text in one piece, with
-// slots or without: all in one allocation, since they live equally long. Many such lines are seen only once.
-func (c *Catalog) mouldSole(sh *shape, e *expo.Entry, in Setting, body, tail *piece) *Line {
-	var all struct {
-		line  Line
-		point Point
-		body  piece
-	}
-	all.body = *body
-	all.point.bits = soleBit
-	return c.fill(sh, e, c.makeLine(&all.line, text{Name: sh.name, body: &all.body, tail: tail}, sh.kind, in), &all.point)
+// slots or without. Many such lines are seen only once.
+func (c *Catalog) mouldSole(sh *shape, e *expo.Entry, in Setting, t text) *Line {
+	l, p := sh.allocate()
+	p.bits = soleBit
+	return c.fill(sh, e, c.makeLine(l, t, sh.kind, in), p)
 }
 
 // isSole reports whether a line of the shape most likely has a point of its own.

@@ -29,10 +29,10 @@ const (
 )
 
 func (l *Line) bytes() int64 {
-	if l.isShared() || string(*l.body) == l.Name.exposed {
-		return LineBytes + PieceBytes
+	if l.isShared() || l.body == bare {
+		return LineBytes
 	}
-	return LineBytes + PieceBytes + int64(len(*l.body))
+	return LineBytes + PieceBytes + int64(len(l.body.text()))
 }
 
 func (n *Name) bytes() int64 {

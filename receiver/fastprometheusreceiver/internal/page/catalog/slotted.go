@@ -21,22 +21,23 @@ const slotMark = 0xff
 var slotted, slottedAlone = ownTail(""), ownTail("\x00")
 
 func ownTail(parts string) *piece {
-	p := piece(string([]byte{slotMark}) + parts)
-	return &p
+	return newPiece(string([]byte{slotMark}) + parts)
 }
 
 // IsSlotted reports whether the text has slots.
-func (t *text) IsSlotted() bool { return t.tail != nil && *t.tail != "" && (*t.tail)[0] == slotMark }
+func (t *text) IsSlotted() bool {
+	return t.tail != nil && !t.tail.isEmpty() && t.tail.text()[0] == slotMark
+}
 
 // Parts yields a text with slots part by part: the text before each slot with the slot, or with -1 a part that no slot
 // follows.
 func (t *text) Parts(yield func(before string, slot int) bool) {
 	if t.tail == slotted {
-		yieldParts(string(*t.body), yield)
+		yieldParts(t.first(), yield)
 		return
 	}
-	if yield(t.Name.head, -1) && yieldParts(string(*t.body), yield) {
-		yieldParts(string((*t.tail)[1:]), yield)
+	if yield(t.Name.head, -1) && yieldParts(t.first(), yield) {
+		yieldParts(t.tail.text()[1:], yield)
 	}
 }
 
@@ -63,11 +64,11 @@ func (t *text) matchOwn(b []byte, own []string) int {
 			return 0
 		}
 	}
-	end = matchParts(string(*t.body), b, end, own)
+	end = matchParts(t.first(), b, end, own)
 	if t.tail == slotted || t.tail == slottedAlone || end < 0 {
 		return max(end, 0)
 	}
-	return max(matchParts(string((*t.tail)[1:]), b, end, own), 0)
+	return max(matchParts(t.tail.text()[1:], b, end, own), 0)
 }
 
 // matchParts returns where in b a piece ends that begins at end, or -1.
@@ -132,7 +133,7 @@ func (t *text) ownHash() uint64 {
 
 // contains reports whether a piece of the text contains another text, possibly by chance.
 func (t *text) contains(s string) bool {
-	return strings.Contains(string(*t.body), s) || t.tail != nil && strings.Contains(string(*t.tail), s)
+	return strings.Contains(t.first(), s) || t.tail != nil && strings.Contains(t.tail.text(), s)
 }
 
 // hasOneOf reports whether the text has one of the slots.

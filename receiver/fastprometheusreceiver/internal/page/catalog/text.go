@@ -19,15 +19,8 @@ import (
 // value of a label is divided.
 type text struct {
 	Name       *Name  // of the series, or of the family of metadata
-	body, tail *piece // nil if the body is the whole text
+	body, tail *piece // tail is nil if the body is the whole text
 }
-
-type piece string
-
-// PieceBytes is the memory that a piece takes in addition to its text.
-const PieceBytes = 16
-
-func (p *piece) hash() uint64 { return maphash.String(seed, string(*p)) }
 
 const (
 	// MostWhole is the number of lines of a cohort that have undivided texts.
@@ -38,18 +31,26 @@ const (
 	longText = 256
 )
 
-// Whole returns an undivided text. That of a series without labels shares the memory of its name.
-func Whole[T string | []byte](n *Name, t T) text {
-	p := sole(n, t)
-	return text{Name: n, body: &p}
-}
+// bare is the body of a text that is the name alone, which the name stores.
+var bare = new(piece)
+
+// Whole returns an undivided text.
+func Whole[T string | []byte](n *Name, t T) text { return text{Name: n, body: sole(n, t)} }
 
 // sole returns the only piece of an undivided text.
-func sole[T string | []byte](n *Name, t T) piece {
+func sole[T string | []byte](n *Name, t T) *piece {
 	if string(t) == n.exposed {
-		return piece(n.exposed)
+		return bare
 	}
-	return piece(t)
+	return newPiece(t)
+}
+
+// first returns the text of the body.
+func (t *text) first() string {
+	if t.body == bare {
+		return t.Name.exposed
+	}
+	return t.body.text()
 }
 
 func (t *text) isWhole() bool { return t.tail == nil }
@@ -71,15 +72,17 @@ func (t *text) Match(b []byte, own []string) int {
 			return 0
 		}
 	}
-	end := begin + len(*t.body)
-	if len(b) < end || string(b[begin:end]) != string(*t.body) {
+	first := t.first()
+	end := begin + len(first)
+	if len(b) < end || string(b[begin:end]) != first {
 		return 0
 	}
-	if t.tail == nil || *t.tail == "" {
+	if t.tail == nil || t.tail.isEmpty() {
 		return end
 	}
 	begin = end
-	if end += len(*t.tail); len(b) < end || string(b[begin:end]) != string(*t.tail) {
+	rest := t.tail.text()
+	if end += len(rest); len(b) < end || string(b[begin:end]) != rest {
 		return 0
 	}
 	return end
@@ -102,9 +105,9 @@ func (t *text) piece(i int) string {
 	case headPiece:
 		return t.Name.head
 	case bodyPiece:
-		return string(*t.body)
+		return t.first()
 	default:
-		return string(*t.tail)
+		return t.tail.text()
 	}
 }
 
@@ -141,16 +144,16 @@ func (t *text) find(s string) (piece, at int) {
 
 func (t *text) String() string {
 	if t.isWhole() {
-		return string(*t.body)
+		return t.first()
 	}
-	return t.Name.head + string(*t.body) + string(*t.tail)
+	return t.Name.head + t.first() + t.tail.text()
 }
 
 // hash returns the hash that maphash.Bytes has for the text, or for its template.
 func (t *text) hash() uint64 {
 	switch {
 	case t.isWhole():
-		return t.body.hash()
+		return maphash.String(seed, t.first())
 	case t.IsSlotted():
 		return t.ownHash()
 	default:
@@ -220,10 +223,10 @@ var noTail, aloneTail = new(piece), new(piece)
 
 // alone returns the body and the tail of a text that shares no pieces. If it has the name's head, the body is what
 // follows: the name stores the head once for all texts that come and go.
-func (ps *pieces) alone(n *Name, e *expo.Entry) (body piece, tail *piece) {
+func (ps *pieces) alone(n *Name, e *expo.Entry) (body, tail *piece) {
 	if cuts := ps.cut(e); len(cuts) > 0 && n.startsAll(e.Text[:cuts[0]]) {
 		ps.cuts = cuts[:1]
-		return piece(e.Text[cuts[0]:]), aloneTail
+		return newPiece(e.Text[cuts[0]:]), aloneTail
 	}
 	return sole(n, e.Text), nil
 }
@@ -233,10 +236,9 @@ func (ps *pieces) piece(b []byte) *piece {
 		return noTail
 	}
 	hash := maphash.Bytes(seed, b)
-	p := ps.known.find(hash, func(p *piece) bool { return string(*p) == string(b) })
+	p := ps.known.find(hash, func(p *piece) bool { return p.text() == string(b) })
 	if p == nil {
-		kept := piece(b)
-		p = &kept
+		p = newPiece(b)
 		ps.known.insert(p, hash)
 		ps.held += int64(len(b)) + PieceBytes + slotBytes
 	}
@@ -258,14 +260,14 @@ func (ps *pieces) sweep(stays part) {
 // isCutLate reports whether the body of a divided text may have more than the first few labels: all before a bound, or
 // all.
 func (t *text) isCutLate() bool {
-	tail := string(*t.tail)
+	tail := t.tail.text()
 	return strings.HasPrefix(tail, ","+model.BucketLabel+"=") || strings.HasPrefix(tail, ","+model.QuantileLabel+"=") || strings.IndexByte(tail, '=') < 0 && t.tail != noTail
 }
 
 // About returns the first few labels of a line, which identify its object.
 func (c *Catalog) About(l *Line) string {
 	if l.isShared() && !l.IsSlotted() && !l.isCutLate() {
-		return strings.TrimRight(string(*l.body), "}")
+		return strings.TrimRight(l.first(), "}")
 	}
 	s := l.String()
 	if e, ok := c.reread.line(l, slotMarks); ok {

@@ -98,7 +98,7 @@ func TestTextsAloneShareTheirHeads(t *testing.T) {
 		require.NoError(t, err)
 		n := c.metrics.name(string(e.Metric()), string(e.Metric()), nil)
 		body, tail := c.pieces.alone(n, &e)
-		l := &Line{text: text{Name: n, body: &body, tail: tail}}
+		l := &Line{text: text{Name: n, body: body, tail: tail}}
 		var pieces []string
 		for _, piece := range l.pieces {
 			pieces = append(pieces, piece)
@@ -111,7 +111,7 @@ func TestTextsAloneShareTheirHeads(t *testing.T) {
 		require.False(t, l.Is([]byte(k.series+"~")))
 		require.Equal(t, k.about, c.About(l), k.series)
 		if k.series != "a" {
-			require.Equal(t, LineBytes+PieceBytes+int64(len(body)), l.bytes())
+			require.Equal(t, LineBytes+PieceBytes+int64(len(l.first())), l.bytes())
 		}
 	}
 }

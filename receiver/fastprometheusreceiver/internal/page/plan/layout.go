@@ -64,14 +64,9 @@ func (l *Layout) Placed(i int) PlacedPoint {
 // A Group has the numbers of the samples of a histogram or a summary.
 type Group struct {
 	Count, Sum int32
-	rest       int32  // the bucket without a bound: its value is the count's, but it has its own exemplars
-	Parts      []part // by bound
+	rest       int32   // the bucket without a bound: its value is the count's, but it has its own exemplars
+	Parts      []int32 // by bound
 	Bounds     []float64
-}
-
-type part struct {
-	Bound float64
-	At    int32
 }
 
 // isGrouped reports whether the point has a group.
@@ -88,7 +83,8 @@ type builder struct {
 	places    map[placedScope]int32 // of scopes
 	metrics   []builtMetric
 	points    []builtPoint
-	groups    []Group
+	groups    []builtGroup
+	parts     int // how many parts the layout's groups have, at most
 	splits    map[split]int32
 	stale     int32 // samples from this number on are stale markers
 	bounds    *catalog.Bounds
@@ -113,6 +109,17 @@ type builtPoint struct {
 	next        int32 // next point of the metric, or -1
 }
 
+// A builtGroup is a group whose parts are not sorted yet.
+type builtGroup struct {
+	count, sum int32
+	parts      []part
+}
+
+type part struct {
+	bound float64
+	at    int32
+}
+
 // A split is a point that occurs more than once, at different times.
 type split struct {
 	point *catalog.Point
@@ -123,7 +130,7 @@ func (b *builder) reset(epoch uint32, stale int, bounds *catalog.Bounds) {
 	b.epoch, b.stale, b.bounds = epoch, int32(stale), bounds
 	b.resources, b.scopes, b.metrics = b.resources[:0], b.scopes[:0], b.metrics[:0]
 	b.points, b.groups, b.nearest = b.points[:0], b.groups[:0], 0
-	b.anchored, b.grouped, b.created = 0, 0, false
+	b.anchored, b.grouped, b.parts, b.created = 0, 0, 0, false
 	b.splits, b.places = catalog.Cleared(b.splits), catalog.Cleared(b.places)
 }
 
@@ -153,7 +160,7 @@ func (b *builder) add(l *catalog.Line, i int, time int64) {
 	p := &b.points[order]
 	count := b.count(p)
 	if at >= b.stale && (p.at >= 0 && p.at < b.stale || count >= 0 && count < b.stale || l.Role == catalog.CreatedRole) {
-		isLastSum := l.Role == catalog.SumRole && f.Base.Kind == pmetric.MetricTypeSummary && b.group(p).Sum < 0
+		isLastSum := l.Role == catalog.SumRole && f.Base.Kind == pmetric.MetricTypeSummary && b.group(p).sum < 0
 		if !isLastSum {
 			return // the point goes on: losing a part does not make it stale
 		}
@@ -166,12 +173,13 @@ func (b *builder) add(l *catalog.Line, i int, time int64) {
 	case catalog.CreatedRole:
 		p.created = at
 	case catalog.SumRole:
-		b.group(p).Sum = at
+		b.group(p).sum = at
 	case catalog.CountRole:
-		b.group(p).Count = at
+		b.group(p).count = at
 	case catalog.BucketRole:
 		g := b.group(p)
-		g.Parts = append(g.Parts, part{b.bounds.Of(l), at})
+		g.parts = append(g.parts, part{b.bounds.Of(l), at})
+		b.parts++
 	default:
 	}
 }
@@ -181,19 +189,19 @@ func (b *builder) count(p *builtPoint) int32 {
 	if p.group < 0 {
 		return -1
 	}
-	return b.groups[p.group].Count
+	return b.groups[p.group].count
 }
 
 // group returns the group of a point, valid until the next call.
-func (b *builder) group(p *builtPoint) *Group {
+func (b *builder) group(p *builtPoint) *builtGroup {
 	if p.group < 0 {
 		n := len(b.groups)
 		var parts []part
 		if n < cap(b.groups) {
-			parts = b.groups[:n+1][n].Parts[:0]
+			parts = b.groups[:n+1][n].parts[:0]
 		}
 		p.group = int32(n)
-		b.groups = append(b.groups, Group{Count: -1, Sum: -1, rest: -1, Parts: parts})
+		b.groups = append(b.groups, builtGroup{-1, -1, parts})
 	}
 	return &b.groups[p.group]
 }
@@ -294,6 +302,7 @@ func (b *builder) finish() *Layout {
 	}
 	clear(b.resources)
 	var last []float64
+	parts := make([]int32, 0, b.parts)
 	for i := range b.metrics {
 		m := &b.metrics[i]
 		first := len(l.Points)
@@ -305,8 +314,8 @@ func (b *builder) finish() *Layout {
 					continue
 				}
 				at = int32(len(l.Groups))
-				g := b.groups[p.group].finish(m.family.Base.Kind, last)
-				last = g.Bounds
+				g := b.groups[p.group].finish(m.family.Base.Kind, last, parts)
+				last, parts = g.Bounds, parts[len(g.Parts):len(g.Parts)]
 				l.Groups = append(l.Groups, g)
 			}
 			l.Points, l.At = append(l.Points, p.point), append(l.At, at)
@@ -324,27 +333,32 @@ func (b *builder) finish() *Layout {
 	return l
 }
 
-// finish sorts the parts and extracts their bounds, sharing last if those are the same. If several parts have the same
-// bound, as relabeling can cause, the last one on the page counts.
-func (g *Group) finish(k pmetric.MetricType, last []float64) Group {
-	slices.SortStableFunc(g.Parts, func(a, b part) int { return cmp.Compare(a.Bound, b.Bound) })
-	parts := make([]part, 0, len(g.Parts))
-	for i, p := range g.Parts {
-		if i+1 == len(g.Parts) || p.Bound != g.Parts[i+1].Bound {
-			parts = append(parts, p)
+// finish sorts the parts and separates them from their bounds, sharing last if those are the same. The parts are put into
+// room. If several have the same bound, as relabeling can cause, the last one on the page counts.
+func (g *builtGroup) finish(k pmetric.MetricType, last []float64, room []int32) Group {
+	slices.SortStableFunc(g.parts, func(a, b part) int { return cmp.Compare(a.bound, b.bound) })
+	out := Group{Count: g.count, Sum: g.sum, rest: -1}
+	kept := g.parts[:0]
+	for i, p := range g.parts {
+		if i+1 == len(g.parts) || p.bound != g.parts[i+1].bound {
+			kept = append(kept, p)
 		}
 	}
-	if n := len(parts); k == pmetric.MetricTypeHistogram && n > 0 && math.IsInf(parts[n-1].Bound, 1) {
-		g.rest = parts[n-1].At
-		parts = parts[:n-1]
+	if n := len(kept); k == pmetric.MetricTypeHistogram && n > 0 && math.IsInf(kept[n-1].bound, 1) {
+		out.rest = kept[n-1].at
+		kept = kept[:n-1]
 	}
-	if !slices.EqualFunc(parts, last, func(p part, f float64) bool { return p.Bound == f }) {
-		last = make([]float64, len(parts))
-		for i, p := range parts {
-			last[i] = p.Bound
+	if !slices.EqualFunc(kept, last, func(p part, f float64) bool { return p.bound == f }) {
+		last = make([]float64, len(kept))
+		for i, p := range kept {
+			last[i] = p.bound
 		}
 	}
-	return Group{Count: g.Count, Sum: g.Sum, rest: g.rest, Parts: parts, Bounds: last}
+	for _, p := range kept {
+		room = append(room, p.at)
+	}
+	out.Parts, out.Bounds = room, last
+	return out
 }
 
 // IsTogether reports whether the samples of each point have the same time.
@@ -355,8 +369,8 @@ func (l *Layout) IsTogether(times []int64) bool {
 		if g.Sum >= 0 && times[g.Sum] != at || g.rest >= 0 && times[g.rest] != at {
 			return false
 		}
-		for _, p := range g.Parts {
-			if times[p.At] != at {
+		for _, part := range g.Parts {
+			if times[part] != at {
 				return false
 			}
 		}
@@ -376,7 +390,7 @@ func (l *Layout) bytes() int64 {
 	n := 24*int64(len(l.Metrics)) + 12*int64(len(l.Points)) + 4*int64(len(l.Created)) + 12*int64(len(l.Runs)) +
 		40*int64(len(l.Resources)+len(l.Scopes))
 	for i := range l.Groups {
-		n += 64 + 16*int64(len(l.Groups[i].Parts))
+		n += 64 + 4*int64(len(l.Groups[i].Parts))
 	}
 	return n
 }

@@ -60,7 +60,7 @@ func (l *Layout) samples(point int, f func(sample int32)) {
 	each(g.Sum)
 	each(g.rest)
 	for _, part := range g.Parts {
-		each(part.At)
+		each(part)
 	}
 }
 

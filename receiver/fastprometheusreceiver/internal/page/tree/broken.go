@@ -69,8 +69,8 @@ func (c *cursor) isConsistent(p plan.PlacedPoint, isCustom bool) bool {
 		return true
 	}
 	last := 0.0
-	for i := range g.Parts {
-		b := c.Values[g.Parts[i].At]
+	for _, part := range g.Parts {
+		b := c.Values[part]
 		if !(b >= last) { // also false for NaN
 			return false
 		}

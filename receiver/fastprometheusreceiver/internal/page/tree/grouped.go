@@ -53,8 +53,8 @@ func (c *cursor) histogram(i int32, isCustom bool, dp pmetric.HistogramDataPoint
 	} else {
 		dp.SetFlags(noFlags)
 		last := 0.0
-		for j := range g.Parts {
-			v := c.Values[g.Parts[j].At]
+		for j, part := range g.Parts {
+			v := c.Values[part]
 			counts.SetAt(j, uint64(v-last))
 			last = v
 		}
@@ -85,12 +85,12 @@ func (c *cursor) summary(p plan.PlacedPoint, dp pmetric.SummaryDataPoint) {
 			qs.AppendEmpty()
 		}
 	}
-	for j := range g.Parts {
+	for j, part := range g.Parts {
 		v := 0.0
 		if !stale {
-			v = c.Values[g.Parts[j].At]
+			v = c.Values[part]
 		}
-		qs.At(j).SetQuantile(g.Parts[j].Bound)
+		qs.At(j).SetQuantile(g.Bounds[j])
 		qs.At(j).SetValue(v)
 	}
 	if stale {
