@@ -77,10 +77,25 @@ func (k *keys) same(m pcommon.Map) bool {
 	return true
 }
 
-// pointKeys returns the keys of m, with room for the values of points. The table must be locked.
+// recentKeys are keys that were made last. Most metrics of a page have the same keys as one of the few before it.
+type recentKeys struct {
+	of   [16]*keys
+	next uint8
+}
+
+// pointKeys returns the keys of m, with room for the values of points: those of another metric, if it is recent. The
+// table must be locked.
 func (c *Cache) pointKeys(m pcommon.Map) *keys {
+	r := &c.recentKeys
+	for _, k := range r.of {
+		if k != nil && k.same(m) {
+			return k
+		}
+	}
 	k := c.keys(m)
 	k.values = c.sets.of(m.Len())
+	r.of[r.next] = k
+	r.next = (r.next + 1) % uint8(len(r.of))
 	return k
 }
 

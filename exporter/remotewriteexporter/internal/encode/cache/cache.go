@@ -41,6 +41,7 @@ type Cache struct {
 	Forms      *store.Slab[Form]
 	Parts      *store.Slab[[]*Series]
 	sets       sets
+	recentKeys recentKeys
 	ruling     []names.Label // scratch
 	hashed     []byte        // scratch
 	out        [2]outcome    // stand for series that rules leave nothing of

@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"strings"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -114,8 +113,8 @@ func (c *Cache) Family(t *Tenant, m pmetric.Metric, s Shape, schema *Schema, sco
 	c.familyIDs++
 	f := &Family{
 		Schema: schema, Scope: scope, Scraped: scraped, id: c.familyIDs, sibling: t.families[h],
-		Name: strings.Clone(m.Name()), unit: strings.Clone(m.Unit()), help: strings.Clone(m.Description()),
-		typeHint: strings.Clone(s.typeHint), Kind: s.Kind, Monotonic: s.monotonic, Temporality: s.temporality,
+		Name: c.keep(m.Name()), unit: c.keep(m.Unit()), help: c.keep(m.Description()),
+		typeHint: c.keep(s.typeHint), Kind: s.Kind, Monotonic: s.monotonic, Temporality: s.temporality,
 	}
 	c.translate(t, f)
 	if f.Dead = c.room.isFull(); !f.Dead {
@@ -151,6 +150,7 @@ func (c *Cache) translate(t *Tenant, f *Family) {
 		f.Reason = loss.Name
 		return
 	}
+	f.prom = c.keep(f.prom)
 	unit := c.names.Unit(f.unit)
 	f.meta = c.meta(t, metaKey{mtype, f.prom, f.help, unit})
 	f.typed = c.names.TypeAndUnit(mtype, unit)

@@ -24,6 +24,7 @@ type Form struct {
 	Keys    *keys
 	Bounds  []float64 // of its buckets or quantiles
 	single  bool      // the first layout is that of Point.One
+	shared  bool      // other forms may use its layouts
 	layouts []uint32  // of each series of a point; empty if a key cannot be a label
 	marked  Mark
 }
@@ -49,6 +50,9 @@ func (c *Cache) form(t *Tenant, f *Family, m pcommon.Map, bounds []float64) uint
 	*s = Form{Family: f, Keys: like, Bounds: slices.Clone(bounds)}
 	if like == nil {
 		s.Keys = c.pointKeys(m)
+	} else if plain { // their bounds differ, but some may be the same
+		s.shared = true
+		c.shareLayouts(t, f)
 	}
 	list, err := c.pointLabels(f, m)
 	if err != nil {
@@ -67,6 +71,22 @@ func (c *Cache) form(t *Tenant, f *Family, m pcommon.Map, bounds []float64) uint
 		f.forms = append(f.forms, n)
 	}
 	return n
+}
+
+// shareLayouts has further forms of a family find the layouts of those that it remembers. The table must be locked.
+func (c *Cache) shareLayouts(t *Tenant, f *Family) {
+	for _, n := range f.forms {
+		s := c.Forms.One(n)
+		if s.shared {
+			continue
+		}
+		s.shared = true
+		for _, n := range s.layouts {
+			if c.rules == nil { // else they can be found already
+				t.layouts.Insert(c.layoutHash(c.Layouts.One(n)), n)
+			}
+		}
+	}
 }
 
 // linkAttributes finds the attribute that each label equals. It returns false if a label is made of several.

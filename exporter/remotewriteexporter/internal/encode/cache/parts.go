@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -22,8 +23,10 @@ const (
 func (c *Cache) makeLayouts(t *Tenant, s *Form, list []seriesLabel) {
 	f := s.Family
 	one := func(name string, more ...names.Label) {
-		s.layouts = append(s.layouts, c.layout(t, f.Schema, s.Keys, with(list, append(append(more, f.typed...), names.Label{Name: names.NameLabel, Value: name})...), f.meta))
+		l := c.layout(f.Schema, s.Keys, with(list, append(append(more, f.typed...), names.Label{Name: names.NameLabel, Value: name})...), f.meta)
+		s.layouts = append(s.layouts, c.addLayout(t, l, s.shared))
 	}
+	defer func() { s.layouts = slices.Clip(s.layouts) }()
 	switch f.Kind {
 	case pmetric.MetricTypeHistogram:
 		if c.cfg.CustomBuckets {

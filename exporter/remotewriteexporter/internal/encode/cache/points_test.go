@@ -71,6 +71,56 @@ func TestPointsShareAForm(t *testing.T) {
 	require.Len(t, p.f.forms, maxForms)
 }
 
+// Points of a histogram may have other bounds each. What their series have in common is stored once.
+func TestFormsShareLayouts(t *testing.T) {
+	p := newPage(t, 10_000)
+	m := pmetric.NewMetric()
+	m.SetName("h")
+	m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	r := p.c.Resource(p.t, pcommon.NewResource())
+	p.f = p.c.Family(p.t, m, ShapeOf(m), r.Schema, nil, false)
+	const others = 6
+	for i := range others {
+		attributes := pcommon.NewMap()
+		attributes.PutStr("path", fmt.Sprint(i))
+		var bounds []float64
+		for j := range 5 {
+			bounds = append(bounds, float64(1+i%3+j))
+		}
+		point, _, known := p.c.Find(p.t, p.f, attributes, bounds)
+		require.False(t, known)
+		var got []string
+		for _, s := range *p.c.Parts.One(point.Parts) {
+			row, label := p.c.Row(s), ""
+			for _, l := range row.Layout.Labels {
+				label += p.c.Symbols.Snapshot()[l.Name] + "=" + p.c.Symbols.Snapshot()[row.Ref(l)] + " "
+			}
+			got = append(got, label)
+		}
+		want := []string{fmt.Sprintf("__name__=h_sum path=%d ", i), fmt.Sprintf("__name__=h_count path=%d ", i)}
+		for _, b := range bounds {
+			want = append(want, fmt.Sprintf("__name__=h_bucket le=%v path=%d ", b, i))
+		}
+		require.Equal(t, append(want, fmt.Sprintf("__name__=h_bucket le=+Inf path=%d ", i)), got)
+	}
+	require.Len(t, p.f.forms, 3)
+	require.Equal(t, 2+7+1, p.c.Layouts.Size()-1-len(p.c.Layouts.Free))
+	require.Same(t, p.c.Forms.One(p.f.forms[0]).Keys, p.c.Forms.One(p.f.forms[1]).Keys)
+}
+
+// Metrics with the same attributes share their names.
+func TestMetricsShareKeys(t *testing.T) {
+	p := newPage(t, 10_000)
+	p.find("a", "1", "b", "2")
+	one := p.c.Forms.One(p.f.forms[0]).Keys
+	p.f = p.family("other")
+	p.find("a", "3", "b", "4")
+	require.Same(t, one, p.c.Forms.One(p.f.forms[0]).Keys)
+	p.f = p.family("third")
+	p.find("b", "3", "a", "4")
+	require.NotSame(t, one, p.c.Forms.One(p.f.forms[0]).Keys)
+}
+
 // A series is only one, in whatever ways its labels are given.
 func TestPointsOfOneSeries(t *testing.T) {
 	p := newPage(t, 10_000)

@@ -163,11 +163,11 @@ func (c *Cache) layoutOfResult(t *Tenant, r *Row, values uint32, after labels.La
 	}
 	text = c.Symbols.Snapshot()
 	slices.SortStableFunc(made.Labels, func(a, b LabelRef) int { return cmp.Compare(text[a.Name], text[b.Name]) })
-	made.weight = made.Meta.weight()
+	made.weight = uint32(made.Meta.weight())
 	for _, l := range made.Labels {
-		made.weight += len(text[l.Name]) + 16
+		made.weight += uint32(len(text[l.Name]) + 16)
 		if l.Value&^PlaceMask == 0 {
-			made.weight += len(text[l.Value])
+			made.weight += uint32(len(text[l.Value]))
 		}
 	}
 	return c.sharedLayout(t, made), newValues
@@ -175,11 +175,7 @@ func (c *Cache) layoutOfResult(t *Tenant, r *Row, values uint32, after labels.La
 
 // sharedLayout returns the layout with these sorted labels, which it makes if needed. The table must be locked.
 func (c *Cache) sharedLayout(t *Tenant, made Layout) uint32 {
-	h := made.Schema.id
-	for _, l := range made.Labels {
-		h = store.Mix(h, uint64(l.Name)<<32|uint64(l.Value))
-	}
-	hash := store.Fold(h & c.HashMask)
+	hash := c.layoutHash(&made)
 	for n := range t.layouts.Of(hash) {
 		l := c.Layouts.One(n)
 		if l.Schema == made.Schema && l.Meta == made.Meta && l.Keys == made.Keys && slices.Equal(l.Labels, made.Labels) {
@@ -190,4 +186,12 @@ func (c *Cache) sharedLayout(t *Tenant, made Layout) uint32 {
 	*c.Layouts.One(n) = made
 	t.layouts.Insert(hash, n)
 	return n
+}
+
+func (c *Cache) layoutHash(l *Layout) uint32 {
+	h := l.Schema.id
+	for _, x := range l.Labels {
+		h = store.Mix(h, uint64(x.Name)<<32|uint64(x.Value))
+	}
+	return store.Fold(h & c.HashMask)
 }

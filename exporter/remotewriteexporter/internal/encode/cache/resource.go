@@ -257,7 +257,7 @@ func (c *Cache) targetInfo(t *Tenant, m pcommon.Map) *Series {
 	for _, l := range append(c.names.TypeAndUnit(promwrite.Gauge, ""), names.Label{Name: names.NameLabel, Value: name}) {
 		own = set(own, seriesLabel{Label: l})
 	}
-	l := c.layout(t, t.None.schema, nil, own, c.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""}))
+	l := c.addLayout(t, c.layout(t.None.schema, nil, own, c.meta(t, metaKey{promwrite.Gauge, name, "Target metadata", ""})), false)
 	if c.rules == nil {
 		return c.Series.One(c.seriesOf(t, l, 0))
 	}

@@ -18,8 +18,8 @@ type Layout struct {
 	Schema *Schema
 	Meta   *Meta
 	Labels []LabelRef
-	Keys   *keys // of the points; nil if there are none
-	weight int   // the most bytes that it takes in a request, without the values of points
+	Keys   *keys  // of the points; nil if there are none
+	weight uint32 // the most bytes that it takes in a request, without the values of points
 	marked Mark
 }
 
@@ -77,12 +77,12 @@ func (r *Row) equal(o *Row) bool {
 }
 
 // layout makes the layout of labels, in any order. The table must be locked.
-func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Meta) uint32 {
+func (c *Cache) layout(f *Schema, k *keys, list []seriesLabel, m *Meta) Layout {
 	slices.SortStableFunc(list, func(a, b seriesLabel) int { return names.ByName(a.Label, b.Label) })
-	l := Layout{Schema: f.places(), Meta: m, Keys: k, Labels: make([]LabelRef, 0, len(list)), weight: m.weight()}
+	l := Layout{Schema: f.places(), Meta: m, Keys: k, Labels: make([]LabelRef, 0, len(list)), weight: uint32(m.weight())}
 	for _, x := range list {
 		ref := LabelRef{Name: c.Symbols.Intern(x.Name)}
-		l.weight += len(x.Name) + 16
+		l.weight += uint32(len(x.Name) + 16)
 		switch {
 		case x.from > 0:
 			ref.Value = uint32(x.from-1) | FromResource
@@ -90,14 +90,23 @@ func (c *Cache) layout(t *Tenant, f *Schema, k *keys, list []seriesLabel, m *Met
 			ref.Value = uint32(x.attribute-1) | FromPoint
 		default:
 			ref.Value = c.Symbols.Intern(x.Value)
-			l.weight += len(x.Value)
+			l.weight += uint32(len(x.Value))
 		}
 		l.Labels = append(l.Labels, ref)
 	}
+	return l
+}
+
+// addLayout returns the number of a layout, which other points may have made if isShared is set. The table must be
+// locked.
+func (c *Cache) addLayout(t *Tenant, l Layout, isShared bool) uint32 {
 	if c.rules != nil { // many schemas may have the same one
-		if k != nil {
-			l.Keys = c.sets.width(len(k.names))
+		if l.Keys != nil {
+			l.Keys = c.sets.width(len(l.Keys.names))
 		}
+		return c.sharedLayout(t, l)
+	}
+	if isShared {
 		return c.sharedLayout(t, l)
 	}
 	n := c.Layouts.Add()
@@ -110,7 +119,7 @@ func (c *Cache) seriesOf(t *Tenant, layout, values uint32) uint32 {
 	made := Series{Layout: layout, Values: values}
 	r := c.Row(&made)
 	symbols := c.Symbols.Snapshot()
-	text, weight := c.hashed[:0], r.Layout.weight // the text is hashed
+	text, weight := c.hashed[:0], int(r.Layout.weight) // the text is hashed
 	for _, x := range r.Layout.Labels {
 		text = append(append(text, symbols[x.Name]...), 0xff)
 		if x.Value&FromResource == 0 {

@@ -13,8 +13,8 @@ import (
 const (
 	// maxLastExemplars limits what is remembered: 2 MiB.
 	maxLastExemplars = 1 << 18
-	// nearby is how many entries are tried before one is replaced.
-	nearby = 8
+	// bucket is how many entries are side by side: a line of the CPU's cache.
+	bucket = 8
 )
 
 // Sent remembers the last exemplar of each series, to send it once. A target shows the same one until there is another:
@@ -22,7 +22,7 @@ const (
 // do not fit are sent again, which does no harm.
 type Sent struct {
 	mu      sync.Mutex
-	entries []lastExemplar // a power of two
+	entries []lastExemplar // buckets
 	used    int
 }
 
@@ -35,7 +35,7 @@ func (x *Sent) Repeats(of, what uint64) bool {
 	place, content := max(store.Fold(of), 1), store.Fold(store.Mix(0, what)) // zero is none
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.used >= len(x.entries)/2 && len(x.entries) < maxLastExemplars {
+	if x.used >= len(x.entries)/4*3 && len(x.entries) < maxLastExemplars {
 		x.grow()
 	}
 	e := x.find(place)
@@ -57,20 +57,45 @@ func (x *Sent) Forget() {
 	x.used = 0
 }
 
-// find returns the entry of a place, a free one, or that of another place to be replaced.
+// find returns the entry of a place, a free one, or that of another place to be replaced. A place has two buckets, and a
+// new entry gets the emptier one: so three quarters of the entries may be in use, and next to none is replaced.
 func (x *Sent) find(place uint32) *lastExemplar {
-	mask := uint32(len(x.entries) - 1)
-	for i := range uint32(nearby) {
-		if e := &x.entries[(place+i)&mask]; e.place == place || e.place == 0 {
-			return e
+	one, other := x.bucket(place), x.bucket(place*0x9e3779b1)
+	used, otherUsed := 0, 0
+	for i := range one {
+		switch {
+		case one[i].place == place:
+			return &one[i]
+		case other[i].place == place:
+			return &other[i]
+		default:
+		}
+		if one[i].place != 0 {
+			used++
+		}
+		if other[i].place != 0 {
+			otherUsed++
 		}
 	}
-	return &x.entries[(place+place>>29)&mask]
+	if otherUsed < used {
+		one, used = other, otherUsed
+	}
+	if used < bucket {
+		return &one[used]
+	}
+	return &one[place%bucket]
+}
+
+// bucket returns the bucket of a hash. Its first entries are in use, the others are free.
+func (x *Sent) bucket(hash uint32) []lastExemplar {
+	at := int(uint64(hash)*uint64(len(x.entries)/bucket)>>32) * bucket
+	return x.entries[at : at+bucket : at+bucket]
 }
 
 func (x *Sent) grow() {
 	old := x.entries
-	x.entries, x.used = make([]lastExemplar, max(2*len(old), 64)), 0
+	n := len(old) + len(old)/4
+	x.entries, x.used = make([]lastExemplar, min(max(n-n%bucket, 8*bucket), maxLastExemplars)), 0
 	for _, o := range old {
 		if o.place == 0 {
 			continue

@@ -35,3 +35,20 @@ func TestLastExemplarsAreBounded(t *testing.T) {
 	}
 	assert.Less(t, again, maxLastExemplars/400, "growing loses next to none")
 }
+
+// Most of the room is in use, and next to nothing is lost.
+func TestLastExemplarsTakeLittleRoom(t *testing.T) {
+	var x Sent
+	const n = 113_000
+	for i := range uint64(n) {
+		x.Repeats(store.Mix(0, i), i)
+	}
+	assert.Less(t, len(x.entries), n*7/4)
+	again := 0
+	for i := range uint64(n) {
+		if !x.Repeats(store.Mix(0, i), i) {
+			again++
+		}
+	}
+	assert.Less(t, again, n/1000)
+}
