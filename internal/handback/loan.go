@@ -56,19 +56,18 @@ type Part struct {
 	Memory any
 }
 
-// A Wording stands for the attribute values that one target's points have on page after page, while targets of the same
-// kind take turns in using the memory of the metrics. Notes about values are left with it, and notes that hold for all
-// of these targets are left with the loan: a note left with a loan that has a wording must not be about values. The
+// A Wording stands for the attributes that one target's points have on page after page, while targets of the same kind
+// take turns in using the memory of the metrics. Notes about attributes are left with it, and notes that hold for all
+// of these targets are left with the loan: a note left with a loan that has a wording must not be about attributes. The
 // receiver forgets it when points, their order or values change.
 type Wording struct{ notebook }
 
 // A Debtor fills in values that are owed.
 type Debtor interface{ Settle() }
 
-// Reword declares that the metrics lent next have the same number of points as before, each in the same place with
-// attributes of the same names, and that the values of the attributes are those of a wording. The values may be
-// missing: whoever reads them calls [Loan.Settle] first, which makes the debtor fill them in. Only a receiver for which
-// [UnreadWords] reports true may use it.
+// Reword declares that the metrics lent next have the same number of points as before, each in the same place, and that
+// their attributes are those of a wording. There may be other attributes, with other names: whoever reads them calls
+// [Loan.Settle] first, which makes the debtor fill them in. Only a receiver for which [UnreadWords] reports true may use it.
 func (l *Loan) Reword(w *Wording, points int, d Debtor) {
 	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
 }

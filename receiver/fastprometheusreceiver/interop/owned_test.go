@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ const (
 
 // A street has targets that each have their own name on every line. Values follow from the labels.
 type street struct {
+	isApart bool // each line is about something else, which has the target's name in its own
+
 	mu      sync.Mutex
 	pages   [ownedTargets]int
 	arrived map[string]*[ownedTargets]int // by the path of the request
@@ -70,6 +73,14 @@ func (s *street) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		labels := []promwrite.Label{{Name: "__name__", Value: fmt.Sprint("owned_", i/4)}, {Name: "k", Value: strconv.Itoa(i % 4)}, {Name: "pod", Value: who(target, n)}}
+		if s.isApart {
+			labels[2].Value += fmt.Sprint("-", i)
+			if (i+target)%5 == 0 {
+				labels = slices.Delete(labels, 1, 2)
+				fmt.Fprintf(w, "owned_%d{pod=%q} %v\n", i/4, labels[1].Value, proof(labels, 0))
+				continue
+			}
+		}
 		fmt.Fprintf(w, "owned_%d{pod=%q,k=%q} %v\n", i/4, labels[2].Value, labels[1].Value, proof(labels, 0))
 	}
 	fmt.Fprintln(w, "shared 1")
@@ -87,7 +98,7 @@ func (s *street) take(r *http.Request) error {
 				labels = append(labels, l)
 			}
 		}
-		if of["k"] == "" {
+		if !strings.HasPrefix(of["__name__"], "owned_") {
 			return
 		}
 		target, _, _ := strings.Cut(strings.TrimPrefix(of["pod"], "pod-"), "-")
@@ -106,16 +117,18 @@ func (s *street) take(r *http.Request) error {
 // knows to which target they belong. Samples arrive with the right labels while series come, go and change.
 func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
 	const one = `endpoint: "ADDRESS/write"`
-	t.Run("one destination", func(t *testing.T) { checkOwned(t, "memory_limiter", one, "/write") })
+	t.Run("one destination", func(t *testing.T) { checkOwned(t, false, "memory_limiter", one, "/write") })
 	t.Run("two destinations", func(t *testing.T) {
-		checkOwned(t, "memory_limiter", `endpoints: [{endpoint: "ADDRESS/write"}, {endpoint: "ADDRESS/other", compression: snappy}]`, "/write", "/other")
+		checkOwned(t, false, "memory_limiter", `endpoints: [{endpoint: "ADDRESS/write"}, {endpoint: "ADDRESS/other", compression: snappy}]`, "/write", "/other")
 	})
-	t.Run("limits", func(t *testing.T) { checkOwned(t, "memory_limiter, cardinality", one, "/write") })
-	t.Run("limits that are met", func(t *testing.T) { checkOwned(t, "cardinality/few, cardinality", one, "/write") })
+	t.Run("limits", func(t *testing.T) { checkOwned(t, false, "memory_limiter, cardinality", one, "/write") })
+	t.Run("about other things", func(t *testing.T) { checkOwned(t, true, "memory_limiter", one, "/write") })
+	t.Run("about other things, limits", func(t *testing.T) { checkOwned(t, true, "cardinality/few, cardinality", one, "/write") })
+	t.Run("limits that are met", func(t *testing.T) { checkOwned(t, false, "cardinality/few, cardinality", one, "/write") })
 }
 
-func checkOwned(t *testing.T, processors, destinations string, paths ...string) {
-	s := &street{arrived: map[string]*[ownedTargets]int{}}
+func checkOwned(t *testing.T, isApart bool, processors, destinations string, paths ...string) {
+	s := &street{isApart: isApart, arrived: map[string]*[ownedTargets]int{}}
 	for _, path := range paths {
 		s.arrived[path] = &[ownedTargets]int{}
 	}

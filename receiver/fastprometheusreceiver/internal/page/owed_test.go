@@ -5,7 +5,9 @@ package page
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,44 @@ func said(md pmetric.Metrics) (all []string) {
 // gets the same metrics as new ones; and what it has noted about a wording stays right, whatever changes in between,
 // and whether or not others ask.
 func TestValuesOfTheirOwnAreOwed(t *testing.T) {
+	testOwed(t, func(page string, seed uint64, n, target int) string {
+		return ofItsOwn(page, 1, fmt.Sprint("app-", target+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
+	})
+}
+
+// So are all attributes where targets have the same metrics about different things, such as ports of switches: as many as
+// others have, or not.
+func TestPointsOfTheirOwnAreOwed(t *testing.T) {
+	testOwed(t, func(page string, seed uint64, n, target int) string {
+		about := 100 * seed
+		if target%4 == 3 {
+			about += uint64(target)
+		}
+		return aboutOthers(ofItsOwn(page, 1, "", rand.New(rand.NewPCG(about, uint64(n/8)))), target+n/9*int(seed%3))
+	})
+}
+
+// aboutOthers returns a page about other things, some of which have more to be said about them.
+func aboutOthers(page string, target int) string {
+	var b strings.Builder
+	for line := range strings.Lines(page) {
+		before, rest, ok := strings.Cut(line, `id="`)
+		if !ok || line[0] == '#' {
+			b.WriteString(line)
+			continue
+		}
+		h := fnv.New32a()
+		fmt.Fprint(h, target, rest[:strings.IndexByte(rest, '"')])
+		if h.Sum32()%5 == 0 {
+			before += fmt.Sprintf(`alias="of %d",`, target)
+		}
+		fmt.Fprintf(&b, `%sid="target %d's %s`, before, target, rest)
+	}
+	return b.String()
+}
+
+// testOwed has targets show pages made of generated ones.
+func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int) string) {
 	racetest.Sequential(t)
 	owed, known := 0, 0
 	always := handback.Poisons()
@@ -79,7 +119,7 @@ func TestValuesOfTheirOwnAreOwed(t *testing.T) {
 				at := start.Add(time.Duration(n) * time.Second)
 				page := g.page()
 				for i := range targets {
-					own := ofItsOwn(page, 1, fmt.Sprint("app-", i+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
+					own := pageOf(page, seed, n, i)
 					want, got := show(oracles[i], at, m, own, 1<<20), show(targets[i], at, m, own, 1+r.IntN(200))
 					require.NoError(t, want.Err)
 					var loan *handback.Loan

@@ -219,6 +219,12 @@ type Tally struct {
 	Added   int // of series that the last page lacked
 }
 
+// HasAsManyPoints reports whether two layouts with the same metrics have the same number of points of each.
+func (l *Layout) HasAsManyPoints(other *Layout) bool {
+	return len(l.Points) == len(other.Points) &&
+		slices.EqualFunc(l.Metrics, other.Metrics, func(a, b PlacedMetric) bool { return a.Points == b.Points })
+}
+
 // HasMetricsOf reports whether two layouts have the same metrics.
 func (l *Layout) HasMetricsOf(other *Layout) bool {
 	return l == other || slices.Equal(l.Scopes, other.Scopes) &&

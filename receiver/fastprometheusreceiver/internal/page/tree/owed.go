@@ -4,14 +4,16 @@
 package tree
 
 import (
+	"slices"
+
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page/plan"
 )
 
-// Targets of a kind fill one tree in turn. Where each has values of its own in the attributes of its points, these
-// would be written into all points each time, only for an exporter to find that they are the same as last time. If
-// nobody else reads them, the tree leaves them out: the loan says whose values the points should have, and a consumer
-// that does not know these has them filled in.
+// Targets of a kind fill one tree in turn. Where each has values of its own in the attributes of its points, or other
+// points of the same metrics, these would be written into all points each time, only for an exporter to find that they are
+// the same as last time. If nobody else reads them, the tree leaves them out: the loan says whose attributes the points
+// should have, and a consumer that does not know these has them filled in.
 
 // words is what an exporter knows about a target's values, valid as long as its points are those of the layout.
 type words struct {
@@ -30,11 +32,20 @@ func (o *Owner) wording(l *plan.Layout) *handback.Wording {
 	return &o.words.Wording
 }
 
-// mayOwe reports whether the tree may be filled without the target's values in the attributes of its points. The points
-// must be all points of a layout, in its order, and most must have own values: an exporter remembers as much as there
+// mayOwe reports whether the tree may be filled without the attributes of its points. These must be all points of a
+// layout, in its order, and most must have own values, or all be another layout's: an exporter remembers as much as there
 // are points.
 func (t *Tree) mayOwe(l *plan.Layout, v *View) bool {
-	return v.Owner.Tree.Unread && t.loan.Asked() && t.Layout == l && !t.foreign && v.Variation == nil && 2*l.Marked > len(l.Points) && t.isPlain()
+	if !v.Owner.Tree.Unread || !t.loan.Asked() || v.Variation != nil {
+		return false
+	}
+	if t.Layout == l && !t.foreign {
+		return 2*l.Marked > len(l.Points) && t.isPlain()
+	}
+	if !t.foreign {
+		return t.Layout.HasAsManyPoints(l) && t.isPlain()
+	}
+	return slices.EqualFunc(t.pointCounts, l.Metrics, func(n int32, m plan.PlacedMetric) bool { return n == m.Points })
 }
 
 // isPlain reports whether the points of the tree are all points of its layout, in its order.
@@ -56,7 +67,7 @@ func (t *Tree) isPlain() bool {
 
 // owe leaves the attributes of points to Settle.
 func (t *Tree) owe(o *Owner) {
-	if t.owner != o.Identity || t.version != o.Version {
+	if t.foreign || t.owner != o.Identity || t.version != o.Version {
 		t.ownResources(o)
 		t.debt = o
 	}
@@ -71,6 +82,13 @@ func (t *Tree) Settle() {
 	t.debt = nil
 	switch {
 	case o == nil:
+	case t.foreign:
+		t.foreign = false
+		isIntact := t.isIntact()
+		t.restorePoints(o)
+		if isIntact { // the points may have another number of attributes now
+			t.record()
+		}
 	case t.attributesPoisoned:
 		t.restorePoints(o)
 	default:

@@ -24,9 +24,12 @@ type pool struct {
 
 	mu            sync.Mutex
 	trees         []*Tree
-	most          int // the most trees it keeps
-	plansWithTree int // how many plans have a tree of their own, as long as they are few
-	later         int // trees in addition to these, where many come back at once
+	most          int            // the most trees it keeps
+	plansWithTree int            // how many plans have a tree of their own, as long as they are few
+	alike         map[uint64]int // how many plans have as many points of each metric, by a hash of these numbers
+	frequent      int            // how many of these numbers are manyAlike at least
+	sizesWithTree int            // how many of them have a tree of their own, where plans are many
+	later         int            // trees in addition to these, where many come back at once
 	abandoned     bool
 
 	since     pcommon.Timestamp // start of the window; 0 until something was filled
@@ -63,6 +66,9 @@ const (
 	// FewPlans is up to how many plans each have a tree of their own, which has the plan's points and needs new values
 	// only.
 	FewPlans = 8
+	// manyAlike is how many plans with as many points of each metric have trees of their own, beside other plans: each may
+	// leave the attributes as they are ([Tree.mayOwe]).
+	manyAlike = 4
 	// laterTrees is how many more trees are kept where many come back at once, out of a batch.
 	laterTrees = 1 << 8
 )
@@ -88,12 +94,12 @@ func (ps *Pools) Join(l *plan.Layout) {
 	}
 	p := ps.shared[key]
 	if p == nil {
-		p = &pool{key: key}
+		p = &pool{key: key, alike: map[uint64]int{}}
 		ps.shared[key] = p
 	}
 	ps.of[l] = p
 	p.plans++
-	p.bound()
+	p.bound(l, 1)
 }
 
 // Leave removes a plan with this layout, and drops the trees that no other plan uses.
@@ -106,7 +112,7 @@ func (ps *Pools) Leave(l *plan.Layout) {
 	}
 	delete(ps.of, l)
 	if p.plans--; p.plans > 0 {
-		p.bound()
+		p.bound(l, -1)
 		p.dropTreeOf(l)
 		return
 	}
@@ -118,6 +124,15 @@ func (ps *Pools) Leave(l *plan.Layout) {
 	}
 	p.abandoned = true
 	p.countIdling()
+}
+
+// alike is equal for layouts of a pool whose metrics have as many points.
+func alike(l *plan.Layout) (key uint64) {
+	for i := range l.Metrics {
+		key = (key ^ uint64(l.Metrics[i].Points)) * 0x9e3779b97f4a7c15
+		key ^= key >> 29
+	}
+	return key
 }
 
 // Take returns an idle tree, if there is one. It may be given back.
@@ -159,14 +174,26 @@ func (ps *Pools) Waiting() (pools, trees int) {
 	return len(ps.shared), trees
 }
 
-func (p *pool) bound() {
+// bound limits the trees after a plan with a layout has come (1) or gone (-1).
+func (p *pool) bound(l *plan.Layout, more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	size := alike(l)
+	n := p.alike[size] + more
+	if p.alike[size] = n; n == 0 {
+		delete(p.alike, size)
+	}
+	if more > 0 && n == manyAlike || more < 0 && n == manyAlike-1 {
+		p.frequent += more
+	}
 	p.largest = 0                  // the largest page may be that of a plan which has ended
 	p.most = runtime.GOMAXPROCS(0) // the most scrapes that can be filling trees at once
-	if p.plansWithTree = 0; p.plans <= FewPlans {
+	if p.plansWithTree, p.sizesWithTree = 0, 0; p.plans <= FewPlans {
 		p.plansWithTree = p.plans
 		p.most += p.plans - 1
+	} else {
+		p.sizesWithTree = min(p.frequent, FewPlans)
+		p.most += max(p.sizesWithTree-1, 0)
 	}
 	for len(p.trees) > p.most+p.later {
 		p.remove(0)
@@ -211,16 +238,26 @@ func (t *Tree) suits(points int64, other *Tree) bool {
 func (p *pool) take(l *plan.Layout) *Tree {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, points := -1, int64(len(l.Points))
+	found, like, points := -1, -1, int64(len(l.Points))
 	for i, t := range slices.Backward(p.trees) { // start with the last one returned, of which most is in the CPU's caches
 		if t.Layout == l {
 			return p.remove(i)
+		}
+		if like < 0 && t.Layout.HasAsManyPoints(l) && t.Layout.HasMetricsOf(l) {
+			like = i
 		}
 		if (found < 0 || t.suits(points, p.trees[found])) && t.Layout.HasMetricsOf(l) {
 			found = i
 		}
 	}
-	if found < 0 || len(p.trees) < p.plansWithTree && retained.Load()+points <= mostRetained {
+	if like >= 0 && p.plansWithTree == 0 {
+		return p.remove(like)
+	}
+	own := p.plansWithTree
+	if p.sizesWithTree > 0 && p.alike[alike(l)] >= manyAlike {
+		own = p.sizesWithTree
+	}
+	if found < 0 || len(p.trees) < own && retained.Load()+points <= mostRetained {
 		return nil
 	}
 	if t := p.trees[found]; points > t.size() && p.isIdle(points-t.size(), points) {
@@ -318,9 +355,11 @@ func (p *pool) hasSpare(l *plan.Layout) bool {
 
 // become gives a tree another layout with the same metrics. All its points must be renewed.
 func (t *Tree) become(l *plan.Layout) {
-	t.pointCounts = t.pointCounts[:0]
-	for i := range t.Layout.Metrics {
-		t.pointCounts = append(t.pointCounts, int32(t.chosen(i).count))
+	if !t.foreign {
+		t.pointCounts = t.pointCounts[:0]
+		for i := range t.Layout.Metrics {
+			t.pointCounts = append(t.pointCounts, int32(t.chosen(i).count))
+		}
 	}
 	t.Layout, t.lists, t.foreign = l, nil, true
 }

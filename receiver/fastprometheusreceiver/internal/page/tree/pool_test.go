@@ -5,6 +5,7 @@ package tree
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +82,44 @@ func TestTreesOfOthersStaySmall(t *testing.T) {
 	pools.Give(&Tree{Layout: small})
 	require.Nil(t, pools.Take(large))
 	require.NotNil(t, pools.Take(small))
+}
+
+// Where many plans have the same metrics, each number of points that several of them have gets a tree: such a tree can
+// keep the attributes that it has.
+func TestFrequentSizesKeepATreeEach(t *testing.T) {
+	family := &catalog.Family{}
+	sized := func(points, plans int) (all []*plan.Layout) {
+		for range plans {
+			all = append(all, &plan.Layout{
+				Metrics: []plan.PlacedMetric{{Family: family, Points: int32(points)}}, Points: make([]*catalog.Point, points),
+			})
+		}
+		return all
+	}
+	small, large, rare := sized(100, manyAlike), sized(200, FewPlans), sized(300, manyAlike-1)
+	pools := pooled(t, slices.Concat(small, large, rare), 0)
+	take := func(l *plan.Layout) int {
+		if tr := pools.Take(l); tr != nil {
+			return len(tr.Layout.Points)
+		}
+		return 0
+	}
+	pools.Give(&Tree{Layout: large[0]})
+	require.Zero(t, take(small[0]), "there is room for one each")
+	pools.Give(&Tree{Layout: small[0]})
+	pools.Give(&Tree{Layout: large[0]})
+	require.Equal(t, 100, take(small[1]))
+	require.Equal(t, 200, take(large[1]))
+	require.Equal(t, 200, take(large[2]))
+	require.Zero(t, take(large[3]))
+
+	pools.Give(&Tree{Layout: small[0]})
+	pools.Give(&Tree{Layout: large[0]})
+	require.Equal(t, 200, take(rare[0]), "which is seldom")
+	require.Equal(t, 100, take(rare[1]))
+	pools.Leave(small[3])
+	pools.Give(&Tree{Layout: large[0]})
+	require.Equal(t, 200, take(small[0]), "as it is now")
 }
 
 func TestTreesOfPlansThatEndedGo(t *testing.T) {

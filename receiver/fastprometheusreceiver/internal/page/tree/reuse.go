@@ -26,7 +26,7 @@ type Tree struct {
 	hasExemplars       bool
 	handed             record  // as it was handed out
 	Poisoned           bool    // it was overwritten when it came back
-	foreign            bool    // its points are still another layout's
+	foreign            bool    // its points still have another layout's attributes
 	pointCounts        []int32 // how many points each metric has, while foreign
 	stowed             int     // points that the last page did not need
 	debt               *Owner  // the target whose values Settle fills in
@@ -58,8 +58,8 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		changed := t.Poisoned // points have other attributes than last time, or are other points
 		switch {
 		case t.Poisoned:
-			t.restore(v.Owner, !owes)
-		case t.attributesPoisoned && !owes:
+			t.restore(v.Owner, !owes && !t.foreign)
+		case t.attributesPoisoned && !owes && !t.foreign:
 			t.restorePoints(v.Owner)
 		}
 		if t.Layout != l {
@@ -76,7 +76,9 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		case t.changes.Resources:
 			t.ownResources(v.Owner)
 		}
-		if whole, moved, anew := t.refill(v); whole {
+		if whole, moved, anew := t.refill(v, owes); whole {
+			t.attributesPoisoned = t.attributesPoisoned && owes // else all are written by now
+			moved = moved || anew && owes && t.foreign
 			if owes && !moved {
 				t.loan.Reword(v.Owner.wording(l), len(l.Points), t)
 			} else {
@@ -86,7 +88,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 			if !owes && changed || moved || t.changes.Points {
 				t.loan.Forget()
 			}
-			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, has, false
+			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, has, t.foreign && t.debt != nil
 			if moved {
 				t.record()
 			} else if t.changes.Points && (changed || anew) {
@@ -112,9 +114,10 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	return md, fresh
 }
 
-// refill gives every point its new value. whole is false when a point must be left out, and the tree cannot be used;
-// moved says that there may be other points than before, anew that attributes of some are in other memory.
-func (t *Tree) refill(v *View) (whole, moved, anew bool) {
+// refill gives every point its new value, and another layout's points their attributes unless these are owed. whole is
+// false when a point must be left out, and the tree cannot be used; moved says that there may be other points than before,
+// anew that attributes of some are in other memory.
+func (t *Tree) refill(v *View, owes bool) (whole, moved, anew bool) {
 	l := t.Layout
 	c := cursor{View: v, Layout: t.Layout, stowed: &t.stowed}
 	w := walk{Tree: t}
@@ -131,6 +134,7 @@ func (t *Tree) refill(v *View) (whole, moved, anew bool) {
 		k := allOf(m, true)
 		had := t.list(i)
 		switch ch, next = v.change(i, next); {
+		case t.foreign && owes: // there are as many points
 		case t.foreign:
 			if ch != (plan.Change{}) {
 				k = c.choose(m, ch, nil, false)
@@ -162,6 +166,10 @@ func (t *Tree) Move(c *catalog.Catalog, l *plan.Layout) bool {
 	}
 	if !old.HasMetricsOf(l) || !slices.EqualFunc(old.Resources, l.Resources, func(a, b plan.PlacedResource) bool { return slices.Equal(a.Info, b.Info) }) {
 		return false
+	}
+	if t.foreign {
+		t.become(l)
+		return true
 	}
 	mark := c.Mark()
 	for i, p := range l.Points {
