@@ -32,6 +32,7 @@ type cohort struct {
 	reading map[*Scrape]struct{} // scrapes in progress that hold lines
 	vain    int                  // consecutive searches for targets' own values that found nothing
 	learned atomic.Int64         // when a line was last added; 0 once what serves to add lines was given back
+	looked  atomic.Int64         // when a line was last looked for; 0 once the tables were put aside
 }
 
 // switches are what a target's labels may override.
@@ -60,21 +61,28 @@ func (c *cohort) sweep() {
 	c.Slim()
 }
 
-// calm is how long no page of a cohort must have had a new line before what serves to add lines is given back.
+// calm is how long no page of a cohort must have had a new line, or one that had to be looked for, before memory that serves
+// these is given back.
 const calm = time.Minute
 
-// rest gives back what serves to add lines, if none was added for long.
+// rest gives back what serves to add lines, if none was added for long, and what serves to find them, if none was looked
+// for.
 func (c *cohort) rest(at int64) {
-	last := c.learned.Load()
-	if last == 0 || at-last < calm.Milliseconds() {
+	learned, looked := c.learned.Load(), c.looked.Load()
+	if !isCalm(learned, at) && !isCalm(looked, at) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.learned.CompareAndSwap(last, 0) { // or else a line has just come
+	if isCalm(learned, at) && c.learned.CompareAndSwap(learned, 0) { // or else a line has just come
 		c.Rest()
 	}
+	if isCalm(looked, at) && c.looked.CompareAndSwap(looked, 0) {
+		c.PutTablesAside(c.inUse())
+	}
 }
+
+func isCalm(since, at int64) bool { return since != 0 && at-since >= calm.Milliseconds() }
 
 // inUse visits the lines and points that are in use, page by page.
 func (c *cohort) inUse() (lines iter.Seq[[]*catalog.Line], points iter.Seq[[]*catalog.Point]) {

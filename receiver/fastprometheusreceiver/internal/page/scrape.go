@@ -330,6 +330,7 @@ func (s *Scrape) known(find func(c *cohort) (*catalog.Line, error)) (*catalog.Li
 	if s.since == 0 {
 		s.since = newest
 	}
+	c.looked.Store(s.at)
 	l, err := find(c)
 	c.charge(s, held)
 	if c.LastID > newest {

@@ -20,6 +20,9 @@ func (e *ending) settle(lines []*catalog.Line) {
 	c := t.cohort
 	c.mu.Lock()
 	delete(c.reading, e.Scrape)
+	if e.isGood() {
+		c.looked.Store(e.at)
+	}
 	p := &c.Scratch
 	ahead := latest(time.Now())
 	own, version := t.Own, t.Version

@@ -107,10 +107,14 @@ func (c *Catalog) sweepLines(mark uint32) part {
 	known := c.Lines.count
 	c.size = 0
 	metas := make(map[*Line]Meta)
-	c.Lines.retain(func(l *Line) bool {
+	for l := range c.Bounds.rare {
 		if l.Epoch != mark {
 			delete(c.Bounds.rare, l)
-			c.unplaced.forget(l)
+		}
+	}
+	c.unplaced.sweep(mark)
+	c.Lines.retain(func(l *Line) bool {
+		if l.Epoch != mark {
 			return false
 		}
 		c.size += l.bytes()
@@ -175,6 +179,42 @@ func (c *Catalog) Rest() {
 	c.shapes = newShapes()
 	c.pieces.rest()
 	c.points.rest()
+}
+
+// mostPutAside limits the lines of tables that are put aside: to fill them again takes a tenth of a second for so many.
+const mostPutAside = 1 << 18
+
+// PutTablesAside frees the tables by which lines and points are found. The first line that is looked for afterwards has them
+// made again, of the lines and points in use then.
+func (c *Catalog) PutTablesAside(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
+	if c.Lines.count > mostPutAside || c.Lines.things != nil {
+		return
+	}
+	c.Lines.putAside(func(yield func(*Line) bool) {
+		for some := range lines {
+			for _, l := range some {
+				if l.Kind != ReportLine && !yield(l) {
+					return
+				}
+			}
+		}
+	})
+	c.points.known.putAside(func(yield func(*Point) bool) {
+		for some := range points {
+			for _, p := range some {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+		for some := range lines {
+			for _, l := range some {
+				if p := l.Point; p != nil && p.Family.shape == nil && !yield(p) {
+					return
+				}
+			}
+		}
+	})
 }
 
 // Slim frees the memory that a page of new lines took.

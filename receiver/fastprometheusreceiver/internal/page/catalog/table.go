@@ -14,6 +14,7 @@ type table[T any, P interface {
 	hashes []uint32 // of the things in slots, 0 if free
 	slots  []P
 	count  int
+	things func(yield func(P) bool) // of a table that was put aside; else nil
 }
 
 // A table has at most 15 things in 16 slots, and less than 8 in 9 if their number was known beforehand. So a free slot
@@ -27,8 +28,30 @@ func half(hash uint64) uint32 { return max(uint32(hash*0x9e3779b97f4a7c15>>32), 
 
 func (t *table[T, P]) start(half uint32) int { return int(uint64(half) * uint64(len(t.slots)) >> 32) }
 
+// putAside frees the slots. When the table is next needed, it is filled with the things, each of which may come twice.
+func (t *table[T, P]) putAside(things func(yield func(P) bool)) {
+	t.hashes, t.slots, t.things = nil, nil, things
+}
+
+// fill makes the slots of a table that was put aside.
+func (t *table[T, P]) fill() {
+	if t.things == nil {
+		return
+	}
+	things := t.things
+	t.things = nil
+	t.makeRoom(t.count)
+	for p := range things {
+		hash := p.hash()
+		if t.find(hash, func(other P) bool { return other == p }) == nil {
+			t.insert(p, hash)
+		}
+	}
+}
+
 // find returns the thing with the hash for which is returns true.
 func (t *table[T, P]) find(hash uint64, is func(P) bool) P {
+	t.fill()
 	if t.count == 0 {
 		return nil
 	}
@@ -62,6 +85,7 @@ func (t *table[T, P]) intern(p P, is func(P) bool) P {
 func (t *table[T, P]) Add(p P) { t.insert(p, p.hash()) }
 
 func (t *table[T, P]) insert(p P, hash uint64) {
+	t.fill()
 	if isFull(t.count+1, len(t.slots)) {
 		t.resize(t.count + t.count/2)
 	}
@@ -87,6 +111,7 @@ func (t *table[T, P]) resize(n int) {
 // retain keeps what stays, in as many slots as needed. These are made beforehand: things come in the order of their
 // hashes, so in a table that grows with them they would all be at the front, each behind all that came before.
 func (t *table[T, P]) retain(stays func(P) bool) {
+	t.fill()
 	kept := 0
 	for i, half := range t.hashes {
 		switch {
@@ -102,6 +127,7 @@ func (t *table[T, P]) retain(stays func(P) bool) {
 
 // remove removes a thing, if it is there: things after it move up to where they will be looked for.
 func (t *table[T, P]) remove(p P) bool {
+	t.fill()
 	if t.count == 0 {
 		return false
 	}
@@ -156,6 +182,7 @@ func (t *table[T, P]) place(p P, half uint32) {
 
 // all visits all things.
 func (t *table[T, P]) all(yield func(P) bool) {
+	t.fill()
 	for i, half := range t.hashes {
 		if half != 0 && !yield(t.slots[i]) {
 			return

@@ -60,9 +60,18 @@ func (u *unplaced) take(l *Line) (labels.Labels, bool) {
 	return set, ok
 }
 
-func (u *unplaced) forget(l *Line) {
-	delete(u.labels, l)
-	delete(u.unspelled, l)
+// sweep forgets the lines without a mark.
+func (u *unplaced) sweep(mark uint32) {
+	for l := range u.labels {
+		if l.Epoch != mark {
+			delete(u.labels, l)
+		}
+	}
+	for l := range u.unspelled {
+		if l.Epoch != mark {
+			delete(u.unspelled, l)
+		}
+	}
 }
 
 // slim frees what a page of new lines took, since a map does not shrink.
