@@ -38,9 +38,9 @@ const (
 	// seconds, and they poll it every second: at most one scrape falls into that time.
 	allocatedInterval = 10 * time.Second
 
-	// orphaned is how long the targets of a dead collector may go unscraped: 5 seconds until the allocator notices, 1.5
-	// until the others poll it, one over which they spread the new targets' scrapes, and some for a busy machine.
-	orphaned = 9 * time.Second
+	// orphaned is how long the targets of a dead collector may go unscraped: 5 seconds until the allocator notices, 4
+	// until the others have asked it, one over which they spread the new targets' scrapes, and some for a busy machine.
+	orphaned = 11 * time.Second
 
 	// allocated is the number of targets to divide.
 	allocated = 30
@@ -93,10 +93,10 @@ func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAlloca
 // member starts a collector that the allocator knows by name and that sends to server.
 func (a *realAllocator) member(t *testing.T, name string, server *rwserver.Server) *collector {
 	t.Helper()
-	return startMember(t, name, server, a.endpoint, fmt.Sprintf("{ca_file: %[1]s, cert_file: %[1]s, key_file: %[2]s}", a.authority, a.key))
+	return startMember(t, name, server, a.endpoint, fmt.Sprintf("{ca_file: %[1]s, cert_file: %[1]s, key_file: %[2]s}", a.authority, a.key), time.Second)
 }
 
-func startMember(t *testing.T, name string, server *rwserver.Server, endpoint, tls string) *collector {
+func startMember(t *testing.T, name string, server *rwserver.Server, endpoint, tls string, refresh time.Duration) *collector {
 	t.Helper()
 	return startCollector(t, fmt.Sprintf(`
 exporters:
@@ -111,10 +111,10 @@ receivers:
       interval: 1s
       collector_id: %s
       tls: %s
-      http_sd_config: {refresh_interval: 1s}
+      http_sd_config: {refresh_interval: %s}
 service:
   pipelines: {metrics: {receivers: [fastprometheus], exporters: [remotewrite]}}
-`, server.URL(), endpoint, name, tls))
+`, server.URL(), endpoint, name, tls, refresh))
 }
 
 // memberPod returns the pod by which the allocator finds a collector.
@@ -144,6 +144,21 @@ func glimpses(servers []*rwserver.Server) map[string][]glimpse {
 		slices.SortFunc(list, func(a, b glimpse) int { return cmp.Compare(a.T, b.T) })
 	}
 	return all
+}
+
+// waitScraped waits until each target was scraped twice after since, by one collector, and all of them by this many.
+func waitScraped(t *testing.T, servers []*rwserver.Server, since time.Time, among int) {
+	t.Helper()
+	wait.Until(t, firstSeries, func() (bool, string) {
+		twice, by := 0, map[int]bool{}
+		for _, list := range glimpses(servers) {
+			if n := len(list); n > 1 && list[n-2].T >= since.UnixMilli() && list[n-1].by == list[n-2].by {
+				twice++
+				by[list[n-1].by] = true
+			}
+		}
+		return twice == allocated && len(by) == among, fmt.Sprintf("%d of %d targets were scraped twice, by %d members", twice, allocated, len(by))
+	})
 }
 
 // allocatedFleet starts the targets and returns the allocator's configuration for them. The allocator divides targets
@@ -271,6 +286,45 @@ func isOrphan(died time.Time, g glimpse) bool {
 	return after > 0 && after < allocatedInterval+orphaned
 }
 
+// A collector dies, and the others ask for their targets as rarely as by default. Its targets miss one scrape at most.
+func TestAllocatorLosesAMember(t *testing.T) {
+	t.Parallel()
+	k := cluster.Start(t)
+	names := []string{"collector-0", "collector-1", "collector-2"}
+	for _, name := range names {
+		k.Create(t, memberPod(name))
+	}
+	a := startAllocator(t, k, allocatedFleet(t))
+	var servers []*rwserver.Server
+	var members []*collector
+	for _, name := range names {
+		server := rwserver.New(t, rwserver.Options{})
+		servers, members = append(servers, server), append(members, startMember(t, name, server, a.plain, "{insecure: true}", 30*time.Second))
+	}
+	waitScraped(t, servers, time.Now(), len(names))
+	members[1].Kill()
+	died := time.Now()
+	require.NoError(t, k.Remove(cluster.Objects(t, memberPod(names[1]))[0]))
+	waitScraped(t, servers, died, len(names)-1)
+
+	var longest time.Duration
+	for instance, list := range glimpses(servers) {
+		for i, g := range list {
+			assert.False(t, g.Stale(), "%s is there, and collector %d calls it stale", instance, g.by)
+			if i > 0 && g.T > died.UnixMilli() {
+				longest = max(longest, time.Duration(g.T-list[i-1].T)*time.Millisecond)
+			}
+		}
+	}
+	t.Logf("the longest gap was %s of an interval of %s", longest, allocatedInterval)
+	assert.Less(t, longest, allocatedInterval+orphaned)
+	for i, m := range members {
+		if i != 1 {
+			assert.Zero(t, m.Stop(syscall.SIGTERM, drainTime))
+		}
+	}
+}
+
 // Collectors scrape the targets that the operator's allocator derives from ServiceMonitor and PodMonitor.
 func TestAllocatorReadsMonitors(t *testing.T) {
 	t.Parallel()
@@ -280,19 +334,7 @@ func TestAllocatorReadsMonitors(t *testing.T) {
 		k.Create(t, monitorKind(kind))
 	}
 	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+memberPod("collector-0"))
-	there := fmt.Sprintf("relabelings: [{targetLabel: __address__, replacement: %q}]", target.Addr())
-	monitors := fmt.Sprintf(`
-apiVersion: monitoring.coreos.com/v1
-kind: ServiceMonitor
-metadata: {name: by-service, namespace: default}
-spec: {selector: {matchLabels: {app: web}}, endpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, %[1]s}]}
----
-apiVersion: monitoring.coreos.com/v1
-kind: PodMonitor
-metadata: {name: by-pod, namespace: default}
-spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, %[1]s}]}
-`, there)
-	for _, o := range cluster.Objects(t, monitors) {
+	for _, o := range cluster.Objects(t, monitors(target.Addr())) {
 		wait.Until(t, firstWords, func() (bool, string) { // the API server serves a new kind only after a moment
 			err := k.Put(o)
 			return err == nil, fmt.Sprint(err)
@@ -302,13 +344,34 @@ spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, i
 		"prometheus_cr: {enabled: true, scrape_interval: 1s, service_monitor_selector: {}, pod_monitor_selector: {}}\n")
 	server := rwserver.New(t, rwserver.Options{})
 	c := a.member(t, "collector-0", server)
+	scrapesMonitored(t, server)
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// monitors returns a ServiceMonitor and a PodMonitor of the pods of roleObjects, with the target at addr instead.
+func monitors(addr string) string {
+	return fmt.Sprintf(`
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: by-service, namespace: default}
+spec: {selector: {matchLabels: {app: web}}, endpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, %[1]s}]}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata: {name: by-pod, namespace: default}
+spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, %[1]s}]}
+`, fmt.Sprintf("relabelings: [{targetLabel: __address__, replacement: %q}]", addr))
+}
+
+// scrapesMonitored waits until a pod is scraped as its monitors ask.
+func scrapesMonitored(t *testing.T, server *rwserver.Server) {
+	t.Helper()
 	for job, pod := range map[string]string{"web": "web-a", "default/by-pod": "web-a"} {
 		wait.Until(t, firstSeries, func() (bool, string) {
 			all := server.Series("up", "job", job, "pod", pod)
 			return len(all) == 1 && all[0].Samples[len(all[0].Samples)-1].V == 1, "job " + job + " is not scraped"
 		})
 	}
-	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
 // monitorKind returns the definition of one of the Prometheus operator's kinds; it allows any fields.

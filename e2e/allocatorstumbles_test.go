@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -99,22 +98,11 @@ func TestAllocatorThatStumbles(t *testing.T) {
 	var members []*collector
 	for _, name := range names {
 		server := rwserver.New(t, rwserver.Options{})
-		servers, members = append(servers, server), append(members, startMember(t, name, server, "http://"+between.listener.Addr().String(), "{insecure: true}"))
+		servers, members = append(servers, server), append(members, startMember(t, name, server, "http://"+between.listener.Addr().String(), "{insecure: true}", time.Second))
 	}
-	// scraped waits until every target was scraped twice after since, by one member each, and that by this many
-	// members.
 	scraped := func(since time.Time, among int) {
 		t.Helper()
-		wait.Until(t, firstSeries, func() (bool, string) {
-			twice, by := 0, map[int]bool{}
-			for _, list := range glimpses(servers) {
-				if n := len(list); n > 1 && list[n-2].T >= since.UnixMilli() && list[n-1].by == list[n-2].by {
-					twice++
-					by[list[n-1].by] = true
-				}
-			}
-			return twice == allocated && len(by) == among, fmt.Sprintf("%d of %d targets were scraped twice, by %d members", twice, allocated, len(by))
-		})
+		waitScraped(t, servers, since, among)
 	}
 	var died time.Time
 	// gaps checks all scrapes after since. It returns the longest gap of targets that the responses lacked, and of the

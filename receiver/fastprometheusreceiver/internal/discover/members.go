@@ -11,7 +11,7 @@ import (
 )
 
 // mostBetweenLooks is how long a change of the members may go unnoticed, even if they rarely ask for targets.
-const mostBetweenLooks = 5 * time.Second
+const mostBetweenLooks = 2 * time.Second
 
 // A round says when a member asks for its targets, and when all members apply the answers.
 type round struct {
@@ -97,7 +97,7 @@ func (s *Source) Watch(interval time.Duration, place uint64, ask func(ctx contex
 			if !sleep(s.ctx, time.Until(begun.Add(after))) {
 				return
 			}
-			asking, cancel := context.WithTimeout(s.ctx, every)
+			asking, cancel := context.WithTimeout(s.ctx, mostAnswering)
 			names, err := ask(asking)
 			cancel()
 			if err == nil && s.members.are(names) && every < interval {

@@ -89,7 +89,7 @@ func TestRoundOutOfTurn(t *testing.T) {
 				}
 				for _, u := range updates[5:] {
 					assert.Equal(t, updates[5].At, u.At)
-					assert.Less(t, u.At.Sub(gone), min(3*interval/2, mostBetweenLooks*9/5)+grid)
+					assert.Less(t, u.At.Sub(gone), min(3*interval/2, mostBetweenLooks*19/10)+grid)
 				}
 			})
 		}

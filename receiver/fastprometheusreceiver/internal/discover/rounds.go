@@ -163,12 +163,12 @@ func (r rounds) next(now time.Time) round {
 	return round{begun.Add(own), begun.Add(min(r.interval/2, mostAnswering)).Truncate(grid).Add(grid / 2)}
 }
 
-// outOfTurn returns the extra round that members hold because one has come or gone. They saw that in the first half of
-// the round, ask now, and apply the answers in the last fifth.
+// outOfTurn returns the extra round that members hold because one has come or gone. They saw that in the first third of
+// the time between two looks, ask now, and apply the answers soon after the end of that time.
 func (r rounds) outOfTurn(begun time.Time) round {
 	every := looks(r.interval)
 	asked := time.Now().Add(time.Duration(r.place % uint64(max(every/10, 1))))
-	at := begun.Add(every * 4 / 5).Truncate(grid).Add(grid / 2)
+	at := begun.Add(every * 11 / 10).Truncate(grid).Add(grid / 2)
 	if at.Sub(asked) > every { // the clock was set back meanwhile
 		at = asked
 	}

@@ -162,10 +162,11 @@ func TestExtraRoundsEndWithAnAnswer(t *testing.T) {
 		}
 		go r.Run(ctx, make(chan []*targetgroup.Group, 10))
 		<-told
-		for failures, want := range []time.Duration{4 * time.Second, 4 * time.Second, 4 * time.Second, 7 * time.Second} {
+		for failures, want := range []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second, 7 * time.Second} {
 			time.Sleep(time.Until(time.Now().Truncate(mostBetweenLooks).Add(mostBetweenLooks)))
 			begun := time.Now()
 			fails = failures
+			time.Sleep(mostBetweenLooks / 4) // as long as it takes until they see it
 			r.members.call(begun)
 			assert.Equal(t, want, (<-told).At.Sub(begun).Truncate(time.Second), failures)
 		}
