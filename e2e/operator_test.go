@@ -6,6 +6,7 @@ package e2e
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/godwit-otel/godwit/e2e/cluster"
 	"github.com/godwit-otel/godwit/e2e/freeport"
@@ -97,7 +98,8 @@ func callHere(t *testing.T, hook any, port int, certificate string) {
 }
 
 // The operator's webhooks accept our resource. What the operator makes of it runs our image, with a configuration that
-// our binary accepts, and an allocator that divides the targets of PodMonitors.
+// our binary accepts, and an allocator that divides the targets of monitors with the rights in our file. Its pods meet
+// the `restricted` standard.
 func TestOperatorRunsOurCollector(t *testing.T) {
 	t.Parallel()
 	k := cluster.Need(t)
@@ -105,7 +107,7 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 		k.Create(t, monitorKind(kind))
 	}
 	startOperator(t, k)
-	k.Create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: godwit}}")
+	k.Create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: godwit, labels: {pod-security.kubernetes.io/enforce: restricted}}}")
 	for _, o := range cluster.Objects(t, repository.Read(t, operated+"collector.yaml")) {
 		wait.Until(t, firstWords, func() (bool, string) { // the API server serves a new kind only after a moment
 			err := k.Put(o)
@@ -113,18 +115,8 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 		})
 	}
 
-	workload := objectNamed(t, k, "/apis/apps/v1/namespaces/godwit/statefulsets", "godwit-collector")
-	var set struct {
-		Spec struct {
-			Replicas int
-			Template struct {
-				Metadata struct{ Labels map[string]string }
-				Spec     struct{ Containers []struct{ Image string } }
-			}
-		}
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(manifest(t, workload)), &set))
-	assert.Equal(t, 3, set.Spec.Replicas)
+	set := controllerOf(t, k, "statefulsets", "godwit-collector")
+	assert.EqualValues(t, 3, *set.Spec.Replicas)
 	named := set.Spec.Template.Spec.Containers[0].Image
 	assert.Equal(t, "registry.example.com/godwit/godwit-agent:0.1.0", named)
 	config := configMap(t, k, "godwit-collector", "collector.yaml")
@@ -135,22 +127,11 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 
 	// The pods that the operator's objects would lead to, except for addresses and paths: one collector, and the
 	// allocator.
-	labels, err := yaml.Marshal(set.Spec.Template.Metadata.Labels)
-	require.NoError(t, err)
-	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+fmt.Sprintf(`
-apiVersion: v1
-kind: Pod
-metadata: {name: godwit-collector-0, namespace: godwit, labels: {%s}}
-spec: {nodeName: node-1, containers: [{name: otc-container, image: godwit}]}
-status: {phase: Running, podIP: 10.9.0.1, podIPs: [{ip: 10.9.0.1}], hostIP: 10.1.0.1, conditions: [{type: Ready, status: "True"}]}
-`, strings.ReplaceAll(strings.TrimSpace(string(labels)), "\n", ", ")))
+	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1"))
+	require.NoError(t, k.Put(running(t, set, "godwit-collector-0", "10.9.0.1")))
+	require.NoError(t, k.Put(running(t, controllerOf(t, k, "deployments", "godwit-targetallocator"), "godwit-targetallocator-x", "10.9.0.2")))
 	target := targets.New(t, targets.Page{Body: goodPage})
-	k.Create(t, fmt.Sprintf(`
-apiVersion: monitoring.coreos.com/v1
-kind: PodMonitor
-metadata: {name: by-pod, namespace: default}
-spec: {selector: {matchLabels: {app: web}}, podMetricsEndpoints: [{port: http, interval: 1s, scrapeTimeout: 1s, relabelings: [{targetLabel: __address__, replacement: %q}]}]}
-`, target.Addr()))
+	k.Create(t, monitors(target.Addr()))
 	allocator := startPlainAllocator(t, k, configMap(t, k, "godwit-targetallocator", "targetallocator.yaml"))
 	server := rwserver.New(t, rwserver.Options{})
 	health := freeport.Addr(t)
@@ -164,19 +145,38 @@ service: {telemetry: {metrics: {level: none}}}
 		Env: append(inPod, "GODWIT_REMOTE_WRITE_URL="+server.URL(), "GODWIT_DATA="+t.TempDir()),
 	})
 	c.WaitHTTP(firstWords, "http://"+health+"/", nil)
-	wait.Until(t, firstSeries, func() (bool, string) {
-		all := server.Series("up", "job", "default/by-pod", "pod", "web-a")
-		return len(all) == 1 && all[0].Samples[len(all[0].Samples)-1].V == 1, "the pod that a PodMonitor asks for is not scraped"
-	})
+	scrapesMonitored(t, server)
+	for _, path := range []string{"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default/pods/web-a"} {
+		require.ErrorContains(t, k.As(cluster.AllocatorToken, http.MethodGet, path), "403", path)
+	}
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 }
 
-// startPlainAllocator starts the allocator without TLS, as in our manifests' namespace.
+// controllerOf waits for what the operator makes of our resource.
+func controllerOf(t *testing.T, k *cluster.Cluster, kind, name string) *appsv1.StatefulSet {
+	t.Helper()
+	return setOf(t, objectNamed(t, k, "/apis/apps/v1/namespaces/godwit/"+kind, name))
+}
+
+// running returns a pod of a StatefulSet that runs on a node.
+func running(t *testing.T, set *appsv1.StatefulSet, name, ip string) cluster.Object {
+	t.Helper()
+	o := podOf(t, &workload{pod: set.Spec.Template, claims: set.Spec.VolumeClaimTemplates}, name)
+	spec, _ := o["spec"].(cluster.Object)
+	spec["nodeName"] = "node-1"
+	o["status"] = cluster.Object{
+		"phase": "Running", "podIP": ip, "podIPs": []any{cluster.Object{"ip": ip}}, "hostIP": "10.1.0.1",
+		"conditions": []any{cluster.Object{"type": "Ready", "status": "True"}},
+	}
+	return o
+}
+
+// startPlainAllocator starts the allocator without TLS, as in our manifests' namespace, with the rights of our file.
 func startPlainAllocator(t *testing.T, k *cluster.Cluster, config string) (addr string) {
 	t.Helper()
 	addr = freeport.Addr(t)
 	p := process.Start(t, process.Settings{Path: allocatorBinary(t), Args: []string{
-		"--config-file", configFile(t, config), "--kubeconfig-path", k.Kubeconfig(t), "--listen-addr", addr,
+		"--config-file", configFile(t, config), "--kubeconfig-path", k.KubeconfigAs(t, cluster.AllocatorToken), "--listen-addr", addr,
 	}, Env: []string{"OTELCOL_NAMESPACE=godwit"}})
 	p.WaitHTTP(firstWords, "http://"+addr+"/livez", nil)
 	return addr

@@ -255,12 +255,15 @@ func (c *Cluster) ask(token, method, path, contentType string, body any) (answer
 }
 
 // Kubeconfig writes a kubeconfig file with all permissions.
-func (c *Cluster) Kubeconfig(t testing.TB) string {
+func (c *Cluster) Kubeconfig(t testing.TB) string { return c.KubeconfigAs(t, c.Token) }
+
+// KubeconfigAs is Kubeconfig with another token.
+func (c *Cluster) KubeconfigAs(t testing.TB, token string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
 		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{"server": c.URL, "insecure-skip-tls-verify": strings.HasPrefix(c.URL, "https")}}},
-		"users":    []any{map[string]any{"name": "test", "user": map[string]any{"token": c.Token}}},
+		"users":    []any{map[string]any{"name": "test", "user": map[string]any{"token": token}}},
 		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": "test", "namespace": "default"}}},
 	})
 	require.NoError(t, err)

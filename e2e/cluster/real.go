@@ -33,6 +33,8 @@ const (
 	// AgentToken is the token of the service account in deploy/kubernetes/agent.yaml, with the permissions of that
 	// file.
 	AgentToken = "agent-of-a-test"
+	// AllocatorToken is the same for deploy/operator/collector.yaml.
+	AllocatorToken = "allocator-of-a-test"
 
 	readyTimeout = 3 * time.Minute
 )
@@ -84,7 +86,7 @@ func startReal(t testing.TB) *Cluster {
 		"--service-cluster-ip-range", "10.0.0.0/24",
 		"--service-account-issuer", "https://test", "--service-account-key-file", file("sa.key", key), "--service-account-signing-key-file", file("sa2.key", key),
 		"--token-auth-file", file("tokens.csv", adminToken+",admin,1,system:masters\n"+
-			AgentToken+`,system:serviceaccount:godwit:godwit-agent,2,"system:serviceaccounts,system:serviceaccounts:godwit"`+"\n"),
+			accountToken(AgentToken, "godwit-agent")+accountToken(AllocatorToken, "godwit-targetallocator")),
 		"--authorization-mode", "RBAC",
 		// No controller makes service accounts for pods here.
 		"--disable-admission-plugins", "ServiceAccount",
@@ -100,6 +102,11 @@ func startReal(t testing.TB) *Cluster {
 		return err == nil, fmt.Sprint(err)
 	})
 	return c
+}
+
+// accountToken returns the line of a token file for a service account of our manifests.
+func accountToken(token, account string) string {
+	return fmt.Sprintf("%s,system:serviceaccount:godwit:%s,%[2]s,%q\n", token, account, "system:serviceaccounts,system:serviceaccounts:godwit")
 }
 
 // dataDir returns a directory in memory if possible, because each write of etcd waits for the disk.
