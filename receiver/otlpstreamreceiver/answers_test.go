@@ -6,6 +6,7 @@ package otlpstreamreceiver
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"sync"
@@ -13,12 +14,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/certtest"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -199,18 +202,30 @@ func TestWhatCannotBeDecodedIsNotRetryable(t *testing.T) {
 }
 
 // The write timeout does not include the time of the pipeline: clients without a response would retry data that was
-// accepted.
+// accepted. Over TLS the client speaks HTTP/2.
 func TestASlowPipelineIsAnsweredFor(t *testing.T) {
-	const timeout = time.Second
-	p := &pipeline{do: func(context.Context, string) error { time.Sleep(5 * timeout / 4); return nil }}
-	r := start(t, p, func(cfg *Config) { httpOf(cfg).WriteTimeout = timeout })
-	body, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("slow")).MarshalProto()
-	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+r.httpAddr+otlpstream.Traces.HTTPPath(), bytes.NewReader(body))
-	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	response, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	certificate, key := certtest.SelfSigned(t)
+	f := func(scheme string, protocol int, with map[string]any) {
+		t.Helper()
+		const timeout = time.Second
+		p := &pipeline{do: func(context.Context, string) error { time.Sleep(5 * timeout / 4); return nil }}
+		r := start(t, p, func(cfg *Config) {
+			httpOf(cfg).WriteTimeout = timeout
+			require.NoError(t, confmap.NewFromStringMap(with).Unmarshal(httpOf(cfg)))
+		})
+		body, err := ptraceotlp.NewExportRequestFromTraces(spanNamed("slow")).MarshalProto()
+		require.NoError(t, err)
+		req, err := http.NewRequestWithContext(testContext(t), http.MethodPost, scheme+"://"+r.httpAddr+otlpstream.Traces.HTTPPath(), bytes.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/x-protobuf")
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: certtest.Pool(t, certificate)}}
+		defer transport.CloseIdleConnections()
+		response, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, protocol, response.ProtoMajor)
+	}
+	f("http", 1, nil)
+	f("https", 2, map[string]any{"tls": map[string]any{"cert_pem": certificate, "key_pem": key}})
 }

@@ -105,10 +105,14 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 		return
 	}
 	x.DoneAll() // from now on it is admitted, or not
+	// The server's time to write runs since the request began. A pipeline that takes longer has the data, and without the answer it would come again.
+	answer, timeout := http.NewResponseController(w), r.cfg.Protocols.HTTP.Get().WriteTimeout
+	if timeout > 0 && req.ProtoMajor > 1 {
+		_ = answer.SetWriteDeadline(time.Time{}) // over HTTP/2 the request ends with its time, whatever is being written
+	}
 	st, rejected, refused := r.takeUnary(req.Context(), signal, transportHTTP, f, &otlpstream.Request{Data: body.Bytes()})
-	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
-		// The server's runs since the request began. A pipeline that took longer has the data, and without the answer it would come again.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
+	if timeout > 0 {
+		_ = answer.SetWriteDeadline(time.Now().Add(timeout))
 	}
 	r.counts.count(transportHTTP, resultName(resultOf(st), refused, rejected), 1)
 	if st != nil {
@@ -118,8 +122,8 @@ func (r *otlpReceiver) serveHTTP(w http.ResponseWriter, req *http.Request, signa
 	w.Header().Set("Content-Type", f.contentType())
 	switch {
 	case rejected.items > 0:
-		if answer, err := rejected.response(signal, f); err == nil { // marshalling to memory cannot fail
-			_, _ = w.Write(answer)
+		if message, err := rejected.response(signal, f); err == nil { // marshalling to memory cannot fail
+			_, _ = w.Write(message)
 		}
 	case f == formatJSON:
 		_, _ = io.WriteString(w, "{}")

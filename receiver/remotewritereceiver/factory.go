@@ -29,8 +29,8 @@ func createDefaultConfig() component.Config {
 	server.MaxRequestBodySize = 20 << 20
 	server.ReadHeaderTimeout = 10 * time.Second
 	server.ReadTimeout = time.Minute
-	server.IdleTimeout = 3 * time.Minute  // longer than proxies and clients keep unused connections, so that they close first
-	server.WriteTimeout = 2 * time.Minute // it begins with the request, and the pipeline may take its time after the body
+	server.IdleTimeout = 3 * time.Minute // longer than proxies and clients keep unused connections, so that they close first
+	server.WriteTimeout = 2 * time.Minute
 	return &Config{
 		HTTP:               server,
 		Path:               "/api/v1/write",

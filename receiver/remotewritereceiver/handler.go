@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/attribute"
@@ -44,6 +45,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 		http.Error(w, "remote write is sent with POST", http.StatusMethodNotAllowed)
 		return
 	}
+	begins := r.timeAnswer(w)
 	var answer response
 	version, err := promwrite.ParseContentType(req.Header.Get("Content-Type"))
 	if err != nil {
@@ -55,6 +57,7 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 	r.telemetry.ReceiverRemotewriteRequests.Add(req.Context(), 1, r.requestOf(version, answer.code))
 	r.tally.count(req, version, &answer)
 
+	begins()
 	switch answer.code {
 	case http.StatusNoContent:
 		w.WriteHeader(http.StatusNoContent)
@@ -63,6 +66,19 @@ func (r *remoteWriteReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	http.Error(w, answer.err.Error(), answer.code)
+}
+
+// timeAnswer has `write_timeout` begin with the answer. With net/http's server it begins with the request: if the pipeline takes longer, what it
+// accepted is sent again, as the answer is lost. Over HTTP/2 the stream ends at once, so it is not enough to extend the time afterwards. Our own
+// server needs none of this.
+func (r *remoteWriteReceiver) timeAnswer(w http.ResponseWriter) (begins func()) {
+	timeout := r.cfg.HTTP.WriteTimeout
+	if timeout <= 0 || !r.cfg.HTTP.TLS.HasValue() {
+		return func() {}
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetWriteDeadline(time.Time{}) // net/http's can
+	return func() { _ = c.SetWriteDeadline(time.Now().Add(timeout)) }
 }
 
 // requestOf returns the attributes by which a request is counted.

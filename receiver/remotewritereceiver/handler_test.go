@@ -6,16 +6,19 @@ package remotewritereceiver
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -27,6 +30,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/certtest"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadatatest"
 )
@@ -294,4 +298,38 @@ func offline(tb testing.TB, set receiver.Settings, next consumer.Metrics) *remot
 	r.cfg.MaxDecodedBodySize = 1 << 20
 	r.prepare()
 	return r
+}
+
+// The write timeout does not include the time of the pipeline: senders without a response would retry what was
+// accepted. Over TLS, net/http serves, and ends a request of HTTP/2 after that time.
+func TestASlowPipelineIsAnsweredFor(t *testing.T) {
+	certificate, key := certtest.SelfSigned(t)
+	secure := map[string]any{"tls": map[string]any{"cert_pem": certificate, "key_pem": key}}
+	f := func(scheme string, protocol int, with map[string]any) {
+		t.Helper()
+		const timeout = time.Second
+		next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { time.Sleep(5 * timeout / 4); return nil })
+		require.NoError(t, err)
+		_, address := running(t, next, func(c *Config) {
+			c.HTTP.WriteTimeout = timeout
+			require.NoError(t, confmap.NewFromStringMap(with).Unmarshal(&c.HTTP))
+		})
+		series := newV2().series(sample(1, 1, 0), writev2.Metadata_METRIC_TYPE_GAUGE, "", "", "__name__", "slow")
+		body, err := series.Marshal()
+		require.NoError(t, err)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+strings.TrimPrefix(address, "http"), bytes.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", promwrite.ContentTypeV2)
+		req.Header.Set("Content-Encoding", "identity")
+		transport := &http.Transport{ForceAttemptHTTP2: protocol == 2, TLSClientConfig: &tls.Config{RootCAs: certtest.Pool(t, certificate)}}
+		defer transport.CloseIdleConnections()
+		response, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusNoContent, response.StatusCode)
+		require.Equal(t, protocol, response.ProtoMajor)
+	}
+	f("http", 1, nil)
+	f("https", 1, secure)
+	f("https", 2, secure)
 }
