@@ -209,8 +209,9 @@ func feedManyFrom(a *aggregate.Aggregator, n int, start pcommon.Timestamp) {
 	s := a.States[0]
 	var to []*aggregate.Aggregate
 	for i := range 50 {
-		g, _, _ := a.Pin(s, uint64(i)+2, 0, func() *aggregate.Aggregate {
-			md := metricsOf(point{name: "background" + strconv.Itoa(i), kind: cumulative})
+		md := metricsOf(point{name: "background" + strconv.Itoa(i), kind: cumulative})
+		wanted := aggregate.Wanted{Identity: uint64(i) + 2, From: onlyMetricOf(md)}
+		g, _, _ := a.Pin(s, wanted, 0, func() *aggregate.Aggregate {
 			g := &aggregate.Aggregate{Rule: s.Rule, Data: md, Metric: onlyMetricOf(md), Class: amount.ClassCumulative, Outputs: []policy.Operation{policy.OperationSum}}
 			return g
 		})

@@ -262,14 +262,22 @@ func (a *Aggregator) Whole(s *State, start, at pcommon.Timestamp, now int64) boo
 	return start != 0 && start < at && start >= s.Since && time.Duration(at-start) < a.idle && now-int64(start) < int64(a.idle)
 }
 
-// Pin returns the aggregate of a key, building it if there is none, with room for one more feeder. It stays until
-// unpin. If there can be none, it returns why.
-func (a *Aggregator) Pin(s *State, identity uint64, cost int64, build func() *Aggregate) (g *Aggregate, reserved int64, lost amount.Loss) {
+// Wanted is an aggregate that a feeder is to feed.
+type Wanted struct {
+	Identity uint64
+	From     pmetric.Metric  // the feeder's
+	Twins    func() []uint64 // identities it would have if that were of another type
+}
+
+// Pin returns an aggregate, building it if there is none, with room for one more feeder. It stays until unpin. If there
+// can be none, it returns why.
+func (a *Aggregator) Pin(s *State, w Wanted, cost int64, build func() *Aggregate) (g *Aggregate, reserved int64, lost amount.Loss) {
+	identity := w.Identity
 	key := ident.Mix(s.key, identity)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if g = a.Made[key]; g == nil {
-		if a.isMadeElsewhere(s, identity) {
+		if a.isMadeElsewhere(s, identity) || a.hasTwin(s, w) {
 			return nil, 0, amount.LossOutput
 		}
 		g = build()
@@ -314,6 +322,35 @@ func (a *Aggregator) isMadeElsewhere(by *State, identity uint64) bool {
 		}
 	}
 	return false
+}
+
+// hasTwin reports whether a series of the same name is made of numbers of another type: all results but sums are
+// gauges, whatever they are made of, so there would be two of it. The lock is held.
+func (a *Aggregator) hasTwin(by *State, w Wanted) bool {
+	outputs, _ := by.Rule.OperationsOn(w.From)
+	gauges := by.Rule.gaugesOf(w.From, outputs)
+	if len(gauges) == 0 {
+		return false
+	}
+	for _, identity := range w.Twins() {
+		for _, s := range a.States {
+			g := a.Made[ident.Mix(s.key, identity)]
+			if g != nil && !s.gone && slices.ContainsFunc(g.Rule.gaugesOf(g.Metric, g.Outputs), func(name string) bool { return slices.Contains(gauges, name) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gaugesOf returns the names of results that are gauges, of a metric with numbers.
+func (a *Rule) gaugesOf(m pmetric.Metric, outputs []policy.Operation) (all []string) {
+	for _, of := range outputs {
+		if amount.ShapeOf(m) == amount.ShapeNumber && (of != policy.OperationSum || m.Type() == pmetric.MetricTypeGauge) {
+			all = append(all, a.NameOf(m.Name(), amount.ClassOf(m), of))
+		}
+	}
+	return all
 }
 
 // unpin is called when the batch is done.

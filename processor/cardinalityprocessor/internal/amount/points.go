@@ -49,7 +49,7 @@ func KindOf(m pmetric.Metric) uint64 {
 	case pmetric.MetricTypeSum:
 		kind |= kindTemporality(m.Sum().AggregationTemporality())
 		if m.Sum().IsMonotonic() {
-			kind |= 1 << 8
+			kind |= kindMonotonic
 		}
 	case pmetric.MetricTypeHistogram:
 		kind |= kindTemporality(m.Histogram().AggregationTemporality())
@@ -59,6 +59,18 @@ func KindOf(m pmetric.Metric) uint64 {
 	}
 	return kind
 }
+
+// NumberKinds returns all kinds of metrics with numbers.
+func NumberKinds() []uint64 {
+	all := []uint64{uint64(pmetric.MetricTypeGauge)}
+	for t := pmetric.AggregationTemporalityUnspecified; t <= pmetric.AggregationTemporalityCumulative; t++ {
+		sum := uint64(pmetric.MetricTypeSum) | kindTemporality(t)
+		all = append(all, sum, sum|kindMonotonic)
+	}
+	return all
+}
+
+const kindMonotonic = 1 << 8
 
 func kindTemporality(t pmetric.AggregationTemporality) uint64 { return uint64(uint32(t)) << 32 }
 

@@ -191,10 +191,10 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	if !a.KeepInput && !placed && class.Keeps() {
 		seen := overflow.View(fp)
 		switch {
-		case seen.Member == nil || earlier != nil && (made || seen.Time <= earlier.Time):
+		case seen.Member == nil || earlier != nil && (made || class != amount.ClassUpDown && seen.Time <= earlier.Time):
 		case seen.Own != nil || seen.Pinned: // it was just being moved to the overflow
 			return 0
-		case !amount.When{Start: in.Start, Time: in.Time}.Anew(seen.When(), pcommon.Timestamp(b.Now)):
+		case class == amount.ClassUpDown || !amount.When{Start: in.Start, Time: in.Time}.Anew(seen.When(), pcommon.Timestamp(b.Now)):
 			of.Ousts = fp
 			of.Begun = &aggregate.Begun{Start: seen.Start, Time: seen.Time, Last: amount.Bucketed{Value: seen.Last, Bounds: seen.Bounds}}
 			if class == amount.ClassUpDown {
@@ -207,7 +207,8 @@ func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.
 	if v != nil && class == amount.ClassCumulative {
 		cost += aggregate.HistogramCost + v.Cost()
 	}
-	to, reserved, lost := aggregator.Pin(a.State, identity, cost, func() *aggregate.Aggregate {
+	wanted := aggregate.Wanted{Identity: identity, From: m, Twins: func() []uint64 { return b.twins(a, attributes, scope) }}
+	to, reserved, lost := aggregator.Pin(a.State, wanted, cost, func() *aggregate.Aggregate {
 		g := b.newAggregate(a, attributes, ident.Keys{Scope: scope, Metric: metric}, class)
 		if of.Whole {
 			g.Start = in.Start
@@ -254,6 +255,17 @@ func (b *Batch) identify(a *aggregate.Rule, attributes pcommon.Map) (scope, metr
 	scope = b.Hash.Scope(resource, b.at.sm.Scope())
 	metric = b.Hash.Metric(scope, b.at.m)
 	return scope, metric, ident.Settled(ident.Mix(metric, a.Labels.Hash(b.Hash, a.Labels.Attribute, attributes)))
+}
+
+// twins returns the identities of what remains of series that only differ in the type of their numbers.
+func (b *Batch) twins(a *aggregate.Rule, attributes pcommon.Map, scope uint64) (all []uint64) {
+	rest := a.Labels.Hash(b.Hash, a.Labels.Attribute, attributes)
+	for _, kind := range amount.NumberKinds() {
+		if kind != amount.KindOf(b.at.m) {
+			all = append(all, ident.Settled(ident.Mix(b.Hash.MetricOfKind(scope, b.at.m, kind), rest)))
+		}
+	}
+	return all
 }
 
 // newAggregate copies what remains of the series of the current point.

@@ -208,7 +208,12 @@ func (h *Hasher) Scope(resource uint64, scope pcommon.InstrumentationScope) uint
 
 // Metric hashes a metric in a scope.
 func (h *Hasher) Metric(scope uint64, m pmetric.Metric) uint64 {
-	return Mix(Mix(scope, h.Text(m.Name())), Mix(h.Text(m.Unit()), amount.KindOf(m)))
+	return h.MetricOfKind(scope, m, amount.KindOf(m))
+}
+
+// MetricOfKind is Metric for a metric of another type.
+func (h *Hasher) MetricOfKind(scope uint64, m pmetric.Metric, kind uint64) uint64 {
+	return Mix(Mix(scope, h.Text(m.Name())), Mix(h.Text(m.Unit()), kind))
 }
 
 // Settled avoids 0 and 1, which have a special meaning in a table.
