@@ -16,6 +16,7 @@ type ranked[T any] struct {
 	name   string
 	hash   uint64
 	weight uint64
+	late   uint8 // for how many windows it may lack what came before it was ranked: this one, and the one before
 	of     T
 }
 
@@ -59,7 +60,7 @@ func (r *ranking[T]) admit() *ranked[T] {
 	}
 	delete(r.byName, least.hash)
 	var none T
-	least.of = none
+	least.of, least.late = none, 2 // it may have been ranked before, and forgotten
 	return least
 }
 
@@ -68,6 +69,7 @@ func (r *ranking[T]) turn() []*T {
 	all := make([]*T, 0, len(r.rows))
 	for _, row := range r.rows {
 		row.weight /= 2
+		row.late -= min(row.late, 1)
 		all = append(all, &row.of)
 	}
 	return all

@@ -89,14 +89,14 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	defer b.mu.Unlock()
 	s := Snapshot{Since: b.began[1], Window: b.began[0].Sub(b.began[1]), Bytes: bytes, Names: b.names.estimate()}
 	missing := unseen{}
-	missing.of(&b.rest)
+	missing.of(&b.rest, true)
 	for _, r := range b.metrics.rows {
 		m := Metric{
 			Name: r.name, Unit: r.of.unit, Kind: r.of.kind, Series: r.of.series.estimate(), Rejected: r.of.rejected.estimate(),
 			Births: r.of.births[0] + r.of.births[1], Gone: r.of.gone, GoneError: r.of.goneError,
 			Points: r.of.points[0] + r.of.points[1], Counts: r.of.counts[0] + r.of.counts[1],
 		}
-		m.Labels = missing.of(&r.of)
+		m.Labels = missing.of(&r.of, r.late == 0)
 		sortBy(m.Labels, func(l WithoutLabel) (float64, string) { return l.Series - l.Without, l.Name })
 		if m.Series+m.Rejected > 0 {
 			s.Metrics = append(s.Metrics, m)

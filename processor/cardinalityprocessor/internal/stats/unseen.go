@@ -41,19 +41,19 @@ func extrapolate(found, in, series float64) float64 {
 // unseen is the difference between labels in all series of their metrics and in the examined ones.
 type unseen map[uint64]WithoutLabel
 
-// of returns the labels of a metric.
-func (u unseen) of(m *metric) (labels []WithoutLabel) {
+// of returns the labels of a metric. All reports whether all of its series are known to have been counted.
+func (u unseen) of(m *metric, all bool) (labels []WithoutLabel) {
 	series := m.series.estimate()
 	factor := (series + m.rejected.estimate()) / max(series+m.observed.estimate(), 1)
 	for i := range m.labels {
-		seen, label := m.labels[i].snapshot(m.noted, m.noted == m.seen), m.labels[i].hash
-		all := seen.times(factor)
+		seen, label := m.labels[i].snapshot(m.noted, all && m.noted == m.seen), m.labels[i].hash
+		times := seen.times(factor)
 		more := u[label]
-		more.Series += all.Series - seen.Series
-		more.Without += all.Without - seen.Without
-		more.Values = max(more.Values, all.Values-seen.Values) // they may be the same in all metrics
+		more.Series += times.Series - seen.Series
+		more.Without += times.Without - seen.Without
+		more.Values = max(more.Values, times.Values-seen.Values) // they may be the same in all metrics
 		u[label] = more
-		labels = append(labels, all)
+		labels = append(labels, times)
 	}
 	return labels
 }
