@@ -120,7 +120,7 @@ func (v *View) Recommend(r *http.Request) (any, error) {
 		out.Rules = append(out.Rules, *rule)
 	}
 	out.saving = savingOf(out.Saved, out.Before)
-	out.YAML = out.yaml()
+	out.YAML = out.yaml(cmp.Or(shorter(o.IdleTimeout), time.Minute))
 	return out, nil
 }
 
@@ -242,8 +242,8 @@ func (n ruleNames) of(r *recommendation) string {
 // yaml returns the rule as YAML.
 func (r *recommendation) yaml(idle time.Duration) (string, error) {
 	aggregate := yaml.MapSlice{{Key: "without", Value: r.Labels}}
-	if idle > 0 && idle < time.Minute { // the default interval must not be longer
-		aggregate = append(aggregate, yaml.MapItem{Key: "interval", Value: idle.String()})
+	if interval := shorter(idle); interval > 0 {
+		aggregate = append(aggregate, yaml.MapItem{Key: "interval", Value: interval.String()})
 	}
 	text, err := yaml.Marshal([]yaml.MapSlice{{
 		{Key: "name", Value: r.Name},
@@ -269,8 +269,17 @@ func pattern(metrics []string) string {
 	return "regex:" + strings.Join(quoted, "|")
 }
 
+// shorter returns the interval of rules if it has to be shorter than the default, since it must not be longer than the
+// idle timeout. Otherwise it returns 0.
+func shorter(idle time.Duration) time.Duration {
+	if idle < time.Minute {
+		return idle
+	}
+	return 0
+}
+
 // yaml returns all rules, ready to be pasted, with comments on their effect.
-func (j *recommendationsJSON) yaml() string {
+func (j *recommendationsJSON) yaml(interval time.Duration) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }
 	if len(j.Rules) == 0 {
@@ -282,7 +291,8 @@ func (j *recommendationsJSON) yaml() string {
 		these = "This rule saves"
 	}
 	line("%s about %.0f %%%s of the %s series of %s, those that limits keep out included.", these, 100*j.Ratio, give(100*j.RatioError, " %"), prose.Short(j.Before.Value), oneLine(j.Processor))
-	line("Sums over the labels that go stay the same. Queries that ask by these labels would change:")
+	line("Sums over the labels that go stay the same, and come every %s: rate() needs twice that, or set aggregate::interval.", interval)
+	line("Queries that ask by these labels would change:")
 	for i := range j.Rules {
 		r := &j.Rules[i]
 		names := make([]string, len(r.Metrics))
@@ -302,8 +312,10 @@ func (j *recommendationsJSON) yaml() string {
 		line("The processor is in a dry run: nothing changes until it has mode: enforce.")
 	}
 	b.WriteString("rules:\n")
-	for i := range j.Rules {
-		b.WriteString(j.Rules[i].YAML)
+	for i := range j.Rules { // indented as in our examples: lists of two indentations cannot be one
+		for text := range strings.Lines(j.Rules[i].YAML) {
+			b.WriteString("  " + text)
+		}
 	}
 	return b.String()
 }

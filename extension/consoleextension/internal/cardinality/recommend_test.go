@@ -190,6 +190,7 @@ func TestRecommendationsArePasted(t *testing.T) {
 		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(text), &pasted), text)
+	require.Contains(t, text, "rules:\n  - name: ", "indented as in all examples, below whose rules it may be pasted")
 	require.Len(t, pasted.Rules, 2)
 	require.Equal(t, `regex:b\.c|b_c`, pasted.Rules[0].Match.Metric)
 	require.Equal(t, "20s", pasted.Rules[0].Aggregate.Interval, "the default is longer than idle_timeout")
