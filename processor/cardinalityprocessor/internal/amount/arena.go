@@ -56,6 +56,18 @@ func (r *Arena) Reset() {
 	}
 }
 
+// countsOfLine is the number of counts in a cache line.
+const countsOfLine = 8
+
+// alone returns memory for n counts that shares no cache line with others: the counts of totals are added to by several
+// CPUs, each to its own. The allocator aligns whole lines.
+func alone(n int) []uint64 {
+	if n == 0 {
+		return nil
+	}
+	return make([]uint64, 0, (n+countsOfLine-1)/countsOfLine*countsOfLine)
+}
+
 // clone copies counts.
 func (r *Arena) clone(counts []uint64) []uint64 {
 	if r == nil || len(counts) == 0 {

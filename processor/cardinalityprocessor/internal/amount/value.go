@@ -7,7 +7,6 @@ package amount
 import (
 	"math"
 	"math/bits"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -174,7 +173,7 @@ func (v *Value) addCells(o *Value) bool {
 	}
 	v.Count = all
 	if v.Cells == nil {
-		v.Cells = slices.Clone(o.Cells)
+		v.Cells = append(alone(len(o.Cells)), o.Cells...)
 		return true
 	}
 	for i, n := range o.Cells {

@@ -312,7 +312,7 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 			} else {
 				b.Witness()
 			}
-			b.g.Limiter.LastWord(b.fps[i], &b.Sighting, &held.Verdict)
+			b.LastWord(b.fps[i], held.id, &held.Verdict)
 			return b.exceed(i, held)
 		}
 	}

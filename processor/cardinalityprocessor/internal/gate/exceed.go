@@ -21,6 +21,7 @@ type ruling struct {
 	series.Verdict
 
 	held *overflow.Output
+	id   uint32 // of the series' set, if it is held
 }
 
 // location is where the points of the current metric belong.
@@ -103,7 +104,11 @@ func (b *Batch) act(i int, v ruling) policy.Action {
 // heldBack repeats the verdict on a series that is a member of one made here. It reports whether the series should ask
 // for a place, and whether it had one; and if there is no verdict, whether it has restarted since it was a member.
 func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
-	if b.Class != amount.ClassCumulative || b.g.Limiter.Placed(b.fps[i], &b.Sighting) { // a series with a place is not looked up here
+	if b.Class != amount.ClassCumulative {
+		return ruling{}, false, false, false
+	}
+	id, placed := b.g.Limiter.Standing(b.fps[i], &b.Sighting)
+	if placed { // it is not looked up here
 		return ruling{}, false, false, false
 	}
 	of, asks, owns := b.g.Overflow.Held(&b.staged, b.fps, i, amount.WhenAt(b.at.m, i), b.Moment.Epoch(), pcommon.Timestamp(b.Now))
@@ -112,10 +117,10 @@ func (b *Batch) heldBack(i int) (v ruling, asks, owns, anew bool) {
 	}
 	if to, ok := b.Parted[b.fps[i]]; ok && to == series.LeftValue { // it left in this batch: the marker comes next
 		asks, owns = false, false
-	} else if id, _ := b.g.Limiter.Series.Touch(b.fps[i], b.Moment); id == series.LeftValue && !owns {
+	} else if id == series.LeftValue && !owns {
 		asks = false
 	}
-	return b.present(ruling{series.Verdict{Limit: of.Limit, Reason: of.Reason}, of.Output}), asks, owns, false
+	return b.present(ruling{Verdict: series.Verdict{Limit: of.Limit, Reason: of.Reason}, held: of.Output, id: id}), asks, owns, false
 }
 
 // join adds an incoming point to the series made here with the same identity, so that there are not two. It reports

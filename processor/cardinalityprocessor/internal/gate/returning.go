@@ -23,6 +23,9 @@ func (b *Batch) viewed(fp uint64) overflow.View {
 
 // present updates a verdict to the current rules: its rule may have changed, or be gone.
 func (b *Batch) present(v ruling) ruling {
+	if i := v.Limit.Index; i < len(b.Policy.Limits) && b.Policy.Limits[i] == v.Limit { // fast path: the rules are still the same
+		return v
+	}
 	if v.Limit = b.Policy.Named[v.Limit.Name]; v.Limit == nil {
 		v.Limit = b.Policy.Named[policy.RuleTotal]
 	}
@@ -50,7 +53,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 		if !v.Exact { // it can never restart
 			b.g.Limiter.End(fp, 0, b.Moment)
 		}
-		return b.exceed(i, b.present(ruling{series.Verdict{Limit: v.Limit, Reason: v.Reason}, v.Member.Output}))
+		return b.exceed(i, b.present(ruling{Verdict: series.Verdict{Limit: v.Limit, Reason: v.Reason}, held: v.Member.Output}))
 	case !v.Noted:
 		return b.exceed(i, b.present(ruling{Verdict: series.Verdict{Limit: v.Limit, Reason: v.Reason, Waits: true}}))
 	default:

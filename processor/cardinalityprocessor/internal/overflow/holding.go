@@ -55,10 +55,10 @@ type Held struct {
 func (o *Overflow) Held(s *Staged, fps []uint64, i int, w amount.When, epoch uint32, now pcommon.Timestamp) (v Held, asks, owns bool) {
 	all := &s.holding
 	all.using = nil
-	if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where everything is dropped, there are no members
-		return Held{}, false, false
-	}
 	if i < all.begin || i >= all.begin+len(all.holds) {
+		if o.Shards[o.shardOf(fps[i])].members.Load() == 0 { // fast path: where everything is dropped, there are no members
+			return Held{}, false, false
+		}
 		n := 1
 		if end := all.begin + len(all.holds); i == end && all.asked == end {
 			n = max(n, min(2*len(all.holds), heldAtOnce))

@@ -17,4 +17,5 @@ import (
 func TestShardsShareNoCacheLine(t *testing.T) {
 	require.Equal(t, 192, int(unsafe.Sizeof(subtotal{})))
 	require.Equal(t, 128, int(unsafe.Sizeof(overflowShard{})))
+	require.Equal(t, 64, int(unsafe.Offsetof(overflowShard{}.members)), "it is read for each point")
 }

@@ -52,17 +52,19 @@ type Overflow struct {
 	ahead    map[pcommon.Timestamp]bool // beginnings in the future that another process may have counted
 }
 
-// overflowShard has the members of a part of all fingerprints.
+// overflowShard has the members of a part of all fingerprints. What is read without its lock is in a cache line of its
+// own, since the lock's is written to again and again.
 type overflowShard struct {
 	Mu      sync.Mutex
 	Members map[uint64]*Member
-	members atomic.Int64 // how many there are, for readers without the lock
 	Silent  map[*purse]*silent
 	Rested  int64    // memory of resting members
 	Asleep  int      // and how many of them there are
 	granted []uint64 // members that were granted a place, and begin anew with the next flush
-	owning  int      // members that are awake and have a series of their own
-	_       [48]byte // to 128 bytes: no two shards share a cache line
+
+	members atomic.Int64 // how many there are, for readers without the lock
+	owning  int          // members that are awake and have a series of their own
+	_       [48]byte     // to 128 bytes: no two shards share a cache line
 }
 
 // Output is one series made here.

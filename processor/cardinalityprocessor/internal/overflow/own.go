@@ -185,7 +185,7 @@ func (x *settling) own() {
 		o.wake(x.shard, x.FP, m)
 	}
 	v, of := x.value(x.Addition, out.form)
-	m.Time, m.Seen = min(x.Time, x.latest()), x.Epoch
+	m.Time, m.Seen = min(x.Time, x.latest), x.Epoch
 	if !x.Demoted {
 		m.Last.Keep(&v)
 		m.own = x.Own

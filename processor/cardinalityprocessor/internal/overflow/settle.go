@@ -22,18 +22,14 @@ type Settlement struct {
 	Now    time.Time
 	Placed func(fp uint64) bool // whether a series has been admitted by now, and reports its whole value by itself
 	Lost   *[amount.Losses]int64
-	stamp  uint64 // of the point before the first
+	stamp  uint64            // of the point before the first
+	now    pcommon.Timestamp // Now
+	latest pcommon.Timestamp // the latest time that is accepted
 }
 
 // MostAhead is how far the clock of an input may be ahead. A point from later than that, by mistake, must not make all
 // points after it too old.
 const MostAhead = time.Hour
-
-func (c *Settlement) now() pcommon.Timestamp { return pcommon.NewTimestampFromTime(c.Now) }
-
-func (c *Settlement) latest() pcommon.Timestamp {
-	return pcommon.NewTimestampFromTime(c.Now.Add(MostAhead))
-}
 
 // committedAtOnce is how many points are added while others wait.
 const committedAtOnce = 16
@@ -42,6 +38,7 @@ const committedAtOnce = 16
 func (o *Overflow) Commit(c *Settlement) {
 	o.Unhold(c.Staged)
 	o.makeRoom()
+	c.now, c.latest = pcommon.NewTimestampFromTime(c.Now), pcommon.NewTimestampFromTime(c.Now.Add(MostAhead))
 	if n := uint64(len(c.Additions)); n > 0 {
 		c.stamp = o.commits.Add(n) - n
 	}
@@ -50,16 +47,23 @@ func (o *Overflow) Commit(c *Settlement) {
 	o.unbegun(c.Staged)
 }
 
-// commitAll goes through the shards, and leaves those that are locked for later: it only waits when there is nothing
-// else to do.
+// commitAll goes through the shards, some points at a time. It stays with a shard until all of its points are added,
+// since what has been written there is still in the cache of this CPU, and begins with another one each time. Shards that
+// are locked are left for later: it only waits when there is nothing else to do.
 func (o *Overflow) commitAll(c *Settlement, all *perShard) {
+	first := o.shardOf(c.stamp)
 	for left, wait := len(c.Additions), false; left > 0; {
 		before := left
-		for i := range all {
-			some := all[i][:min(committedAtOnce, len(all[i]))]
-			if len(some) > 0 && o.commitSome(c, i, some, wait) {
+		for k := range o.Shards {
+			i := (first + k) % len(o.Shards)
+			for len(all[i]) > 0 {
+				some := all[i][:min(committedAtOnce, len(all[i]))]
+				if !o.commitSome(c, i, some, wait) {
+					break
+				}
 				all[i] = all[i][len(some):]
 				left -= len(some)
+				wait = false
 			}
 		}
 		wait = left == before
@@ -118,6 +122,7 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 		switch {
 		case add.Kind == AdditionOwn:
 			x.own()
+		case x.advances(p): // fast path
 		case add.output.Class.Keeps():
 			if lost = x.member(); lost != amount.LossNone && add.passes {
 				x.disagrees()
@@ -216,6 +221,34 @@ func (x *settling) plain() amount.Loss {
 	return amount.LossNone
 }
 
+// advances is member in the usual case: the counter has grown since its last value, and nothing else has changed. It
+// reports whether that was so; otherwise it has done nothing.
+func (x *settling) advances(p *subtotal) bool {
+	out, m := x.output, x.Addition.member
+	switch {
+	case m == nil || m.gone || m.rests || m.own != nil || m.Output != out || out.Class != amount.ClassCumulative || out.gone.Load(),
+		x.NoValue || x.passes || x.partial || x.Start != m.Start || x.Time <= m.Time:
+		return false
+	}
+	bare := true
+	if out.form == amount.ShapeNumber {
+		v := amount.Value{Numeric: amount.NumberOf(x.Addition.number, x.isFloat)}
+		if !v.Advance(&m.Last, &p.total) {
+			return false
+		}
+	} else {
+		v := &x.histograms[x.Addition.number]
+		if v.Bounds != p.bounds || v.Bounds != m.bounds || v.Bounds != out.Bounds.Load() || !v.Advance(&m.Last, &p.total) {
+			return false
+		}
+		bare = false
+	}
+	m.Limit, m.Reason, m.Seen = x.limit, x.reason, x.Epoch
+	m.Time, m.ahead, m.exact = min(x.Time, x.latest), x.Start > x.now, true
+	x.grew(out, p, bare)
+	return true
+}
+
 // member adds the growth of a cumulative input.
 func (x *settling) member() amount.Loss {
 	o, out, m := x.overflow, x.output, x.Addition.member
@@ -276,8 +309,8 @@ func (x *settling) member() amount.Loss {
 		x.shard.disown(m) // it began anew, and is added up here again
 	}
 	m.Limit, m.Reason, m.Cost = x.limit, x.reason, costOf(&v)
-	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest()), p.bounds, x.Epoch
-	m.ahead = x.Start > x.now()
+	m.Start, m.Time, m.bounds, m.Seen = x.Start, min(x.Time, x.latest), p.bounds, x.Epoch
+	m.ahead = x.Start > x.now
 	m.Last.Keep(&v)
 	m.exact = exact == p.bounds
 	x.grew(out, p, bare)
@@ -285,7 +318,7 @@ func (x *settling) member() amount.Loss {
 }
 
 // anew reports whether a member says that it began anew.
-func (x *settling) anew(m *Member) bool { return x.when().Anew(m.when(), x.now()) }
+func (x *settling) anew(m *Member) bool { return x.when().Anew(m.when(), x.now) }
 
 // disagrees forgets an input that has just reported its value by itself, which could not be recorded: its next value
 // would be compared with an older one.

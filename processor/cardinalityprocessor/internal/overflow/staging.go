@@ -85,15 +85,11 @@ type Staged struct {
 
 // value returns the value of an addition, which may be changed. Its counts are the batch's.
 func (s *Staged) value(add *Addition, of amount.Shape) (amount.Value, *amount.Bounds) {
-	switch {
-	case of != amount.ShapeNumber:
+	if of != amount.ShapeNumber {
 		h := &s.histograms[add.number]
 		return h.Value, h.Bounds
-	case add.isFloat:
-		return amount.Value{Numeric: amount.Numeric{Float: math.Float64frombits(add.number), IsFloat: true}}, nil
-	default:
-		return amount.Value{Numeric: amount.Numeric{Integer: int64(add.number)}}, nil
 	}
+	return amount.Value{Numeric: amount.NumberOf(add.number, add.isFloat)}, nil
 }
 
 // append records an addition to an output that stays.

@@ -75,9 +75,8 @@ func (x *Sighting) lastPoint(fp uint64, id uint32, v *Verdict) {
 	v.Step = Step{From: uint8(id), To: uint8(to)}
 }
 
-// LastWord is lastPoint for a series whose points are counted elsewhere.
-func (l *Limiter) LastWord(fp uint64, x *Sighting, v *Verdict) {
-	id, _ := l.Series.Touch(fp, x.Moment)
+// LastWord is lastPoint for a series whose points are counted elsewhere, and whose set is known.
+func (x *Sighting) LastWord(fp uint64, id uint32, v *Verdict) {
 	if to, ok := x.Parted[fp]; ok {
 		id = to
 	}

@@ -122,12 +122,18 @@ func (l *Limiter) KnownAt(fp uint64, line int32, x *Sighting) *Set {
 
 // Placed reports whether a series is admitted, whatever there is to do about it, and is not made here.
 func (l *Limiter) Placed(fp uint64, x *Sighting) bool {
-	id, _ := l.Series.Touch(fp, x.Moment)
+	_, placed := l.Standing(fp, x)
+	return placed
+}
+
+// Standing returns the id of a series' set, 0 if there is none, and whether the series is Placed.
+func (l *Limiter) Standing(fp uint64, x *Sighting) (id uint32, placed bool) {
+	id, _ = l.Series.Touch(fp, x.Moment)
 	if id <= LeftLast {
-		return false
+		return id, false
 	}
 	s := l.Groups.Set(id)
-	return s != nil && !s.Output
+	return id, s != nil && !s.Output
 }
 
 // Peek is Placed without touching anything.
