@@ -313,9 +313,7 @@ func (j *recommendationsJSON) yaml(interval time.Duration) string {
 	}
 	b.WriteString("rules:\n")
 	for i := range j.Rules { // indented as in our examples: lists of two indentations cannot be one
-		for text := range strings.Lines(j.Rules[i].YAML) {
-			b.WriteString("  " + text)
-		}
+		b.WriteString("  " + strings.ReplaceAll(strings.TrimSuffix(j.Rules[i].YAML, "\n"), "\n", "\n  ") + "\n")
 	}
 	return b.String()
 }

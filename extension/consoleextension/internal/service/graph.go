@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
+	"github.com/godwit-otel/godwit/internal/inorder"
 )
 
 // A Graph is the graph of the pipelines in the configuration.
@@ -62,7 +63,7 @@ func NewGraph(conf *confmap.Conf) *Graph {
 		}
 	}
 	rank := map[string]int{sources.Receiver: 0, sources.Processor: 1, sources.Connector: 2, sources.Exporter: 3}
-	slices.SortStableFunc(g.Order, func(a, b string) int { return rank[g.Nodes[a].Kind] - rank[g.Nodes[b].Kind] })
+	inorder.Sort(g.Order, func(a, b string) int { return rank[g.Nodes[a].Kind] - rank[g.Nodes[b].Kind] })
 	return g
 }
 

@@ -335,8 +335,13 @@ func (a *Aggregator) hasTwin(by *State, w Wanted) bool {
 	for _, identity := range w.Twins() {
 		for _, s := range a.States {
 			g := a.Made[ident.Mix(s.key, identity)]
-			if g != nil && !s.gone && slices.ContainsFunc(g.Rule.gaugesOf(g.Metric, g.Outputs), func(name string) bool { return slices.Contains(gauges, name) }) {
-				return true
+			if g == nil || s.gone {
+				continue
+			}
+			for _, name := range g.Rule.gaugesOf(g.Metric, g.Outputs) {
+				if slices.Contains(gauges, name) {
+					return true
+				}
 			}
 		}
 	}
