@@ -71,6 +71,38 @@ func TestTheShippedAgentWithPooling(t *testing.T) {
 	}
 }
 
+// Contrib's processors that add to resources what is known of hosts and pods keep no metrics: what they add arrives, and
+// the memory is reused.
+func TestMemoryIsReusedWithWhatIsKnownOfHosts(t *testing.T) {
+	t.Parallel()
+	server := rwserver.New(t, rwserver.Options{})
+	var lines []string
+	for _, name := range []string{"a", "b"} {
+		target := targets.NewFunc(t, func(scrape int) targets.Page { return targets.Page{Body: fmt.Sprintf(beatsPage, scrape)} })
+		lines = append(lines, job(name, target.Addr(), ""))
+	}
+	c := startUnder(t, []string{"env", "OTEL_RESOURCE_ATTRIBUTES=coast=north"}, repository.Full, fmt.Sprintf(scraping, server.URL(), jobs(lines...)), `
+exporters: {remotewrite: {target_info: {enabled: true}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 1000}
+  resourcedetection: {detectors: [env]}
+  k8sattributes: {passthrough: true}
+service: {pipelines: {metrics: {processors: [memory_limiter, k8sattributes, resourcedetection]}}}
+`)
+	c.WaitLog(firstWords, reuses)
+	c.WaitLog(firstWords, `"restored_first": "attributes of resources"`)
+	for _, name := range []string{"a", "b"} {
+		wait.Until(t, firstSeries, func() (bool, string) {
+			arrived, failed := beats(server, "job", name)
+			return len(arrived) >= manyScrape, fmt.Sprintf("%d scrapes arrived, %d failed", len(arrived), failed)
+		})
+		everyBeat(t, server, "job", name)
+		assert.Len(t, server.Series("target_info", "job", name), 1)
+		assert.Len(t, server.Series("target_info", "job", name, "coast", "north"), 1)
+	}
+	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
 // Tenants from resource attributes, with metrics whose memory is reused.
 func TestTenantsOfScrapedResources(t *testing.T) {
 	t.Parallel()

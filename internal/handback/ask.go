@@ -130,11 +130,13 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 	return found
 }
 
-// batchOf returns the index of the pipeline's batch processor from which metrics come back, -1 if there is none. It is
-// the last processor, since any component between it and the exporter may lose metrics, and no component before it
-// takes loans.
+// batchOf returns the index of the pipeline's batch processor from which metrics come back, -1 if there is none. Behind
+// it are only processors that change attributes, since others may lose metrics, and no component before it takes loans.
 func batchOf(host component.Host, r hostgraph.Pipeline) int {
 	last := len(r.Processors) - 1
+	for last >= 0 && changing[configsOf(host, r.Processors[last])] != (Changes{}) {
+		last--
+	}
 	if last < 0 || !knowsScopes || len(r.Exporters) != 1 || r.Exporters[0].Kind == component.KindConnector {
 		return -1
 	}

@@ -79,7 +79,7 @@ func (l *Loan) Send(md pmetric.Metrics, points int, back func()) bool {
 	}
 	sent.points += points
 	sent.any.Store(true)
-	l.times++
+	l.lent()
 	return true
 }
 

@@ -23,14 +23,15 @@
 //
 // Exporters and processors answer for themselves, and for their configuration, by implementing [Releaser]. An exporter is
 // found through the host. The Collector does not expose the instances of processors, so they call [Register]. A component that
-// says nothing counts as one that keeps metrics. Exceptions are known components of the Collector: memory_limiter, nop, and the
-// attributes and resource processors, which keep nothing but change attributes.
+// says nothing counts as one that keeps metrics. Exceptions are known components of the Collector: memory_limiter, nop, and
+// processors that keep nothing but change attributes.
 //
 // # Who changes attributes
 //
-// The Collector's attributes and resource processors keep nothing, and change only lists of attributes. They are an obstacle to a
-// receiver that takes metrics back as they are. [Obstacle].Changes tells a receiver that restores the lists what to restore. Such a receiver leaves
-// no notes in its loans if points change: with another target's resources a processor may do something else to the same points.
+// Contrib's attributes, resource, k8sattributes and resourcedetection keep nothing, and change only lists of attributes. They are an obstacle to a
+// receiver that takes metrics back as they are. [Obstacle].Changes tells a receiver that restores the lists what to restore. If attributes of points
+// change, such a receiver leaves only notes about places in its loans ([Loan.Places]): with another target's resources a processor may do something
+// else to the same points, so whoever uses such a note compares their attributes.
 //
 // # Who is asked
 //

@@ -22,13 +22,16 @@ const (
 	batchConfigs = "go.opentelemetry.io/collector/processor/batchprocessor"
 )
 
-// The processors that are known to change attributes and to keep no metrics. Both visit the metrics once, apply their
-// actions to one list of attributes after the other, and return the same metrics for the helper to pass on (v0.159.0,
-// attributes_metric.go and resource_processor.go). An action adds to the list, removes from it or replaces the content
-// of a value, which in pdata is a separate object.
+// The processors that are known to change attributes and to keep no metrics. All visit the metrics once, change one
+// list of attributes after the other, and return the same metrics for the helper to pass on (v0.159.0,
+// attributes_metric.go, resource_processor.go, processor.go of k8sattributes and resourcedetection_processor.go). They
+// add to the list, remove from it or replace the content of a value, which in pdata is a separate object;
+// resourcedetection sets the schema of resources, too.
 var changing = map[string]Changes{
-	contrib + "attributesprocessor": {Points: true},
-	contrib + "resourceprocessor":   {Resources: true},
+	contrib + "attributesprocessor":        {Points: true},
+	contrib + "resourceprocessor":          {Resources: true},
+	contrib + "k8sattributesprocessor":     {Resources: true},
+	contrib + "resourcedetectionprocessor": {Resources: true},
 }
 
 const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
@@ -36,7 +39,7 @@ const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/proce
 // Changes are the lists of attributes that a component which keeps no metrics may change.
 type Changes struct {
 	Points    bool // of data points
-	Resources bool
+	Resources bool // and their schema URLs
 }
 
 // With returns the changes of two components together.

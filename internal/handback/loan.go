@@ -22,6 +22,7 @@ import (
 type Loan struct {
 	notebook
 
+	places  Places
 	metrics pmetric.Metrics // lent
 	parts   []*Part
 	wording *Wording
@@ -62,6 +63,11 @@ type Part struct {
 // receiver forgets it when points, their order or values change.
 type Wording struct{ notebook }
 
+// Places is where notes are left about the points of a loan, and where they are, but not about their attributes: the
+// receiver has restored these, and the components that change them may do so differently each time. Who uses such a
+// note compares attributes.
+type Places struct{ notebook }
+
 // A Debtor fills in values that are owed.
 type Debtor interface{ Settle() }
 
@@ -94,7 +100,17 @@ func (l *Loan) Sealed() bool { return l.sealed }
 func (l *Loan) Forget() {
 	l.wording, l.debtor = nil, nil
 	l.notebook.Forget()
+	l.places.Forget()
 }
+
+// ForgetAttributes drops the notes about attributes of points: other components may change these before a note is used.
+func (l *Loan) ForgetAttributes() {
+	l.wording, l.debtor = nil, nil
+	l.notebook.Forget()
+}
+
+// Places returns where notes are left that outlast ForgetAttributes.
+func (l *Loan) Places() *Places { return &l.places }
 
 // Bring lists the parts of the metrics lent next, in their order. All other metrics may be different each time.
 func (l *Loan) Bring(parts []*Part) {
@@ -148,8 +164,14 @@ func Lend(ctx context.Context, l *Loan, md pmetric.Metrics) context.Context {
 		return ctx
 	}
 	l.metrics = md
-	l.times++
+	l.lent()
 	return &lent{Context: ctx, loan: l}
+}
+
+// lent records that the points come once more.
+func (l *Loan) lent() {
+	l.times++
+	l.places.times++
 }
 
 // LoanOf returns the loan that metrics came with, or nil.

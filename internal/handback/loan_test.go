@@ -49,6 +49,26 @@ func TestNotesAreDroppedWithThePointsTheyAreAbout(t *testing.T) {
 	require.Len(t, l.notes, maxNotes)
 }
 
+// Where components change attributes of points, notes about anything else about them last.
+func TestNotesAboutPlacesLast(t *testing.T) {
+	var l Loan
+	md, owner := pmetric.NewMetrics(), new(int)
+	for range 3 {
+		l.ForgetAttributes()
+		Lend(t.Context(), &l, md)
+		l.Leave(owner, "attributes")
+		l.Places().Leave(owner, "places")
+	}
+	require.False(t, l.Lasts())
+	require.True(t, l.Places().Lasts())
+	l.ForgetAttributes()
+	require.Nil(t, l.Note(owner))
+	require.Equal(t, "places", l.Places().Note(owner))
+	l.Forget()
+	require.Nil(t, l.Places().Note(owner))
+	require.False(t, l.Places().Lasts())
+}
+
 // Notes about parts are found again with them, in any loan and with any other parts.
 func TestPartsHaveNotesOfTheirOwn(t *testing.T) {
 	var none *Loan

@@ -64,6 +64,9 @@ func (Spot) Number() uint64 { return 0 }
 // Same reports whether two strings are equal.
 func Same(a, b string) bool { return a == b }
 
+// Alike is not known.
+func Alike(_, _ []Attribute) bool { return false }
+
 // Scalar is not known.
 func (*Attribute) Scalar() (bits uint64, kind Scalar) { return 0, NoScalar }
 

@@ -108,6 +108,31 @@ func Same(a, b string) bool {
 	return len(a) == len(b) && (unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
 
+// Alike reports whether lists of attributes are surely the same: strings, numbers and bools under the same names, in the
+// same order. Where both are the same memory, it does not read texts.
+func Alike(a, b []Attribute) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.keyStrindex != y.keyStrindex || !Same(x.key, y.key) {
+			return false
+		}
+		if at, other := x.Spot(), y.Spot(); at.at != nil && other.at != nil {
+			if at != other && !Same(at.Str(), other.Str()) {
+				return false
+			}
+			continue
+		}
+		bits, kind := x.Scalar()
+		if other, same := y.Scalar(); kind == NoScalar || kind != same || bits != other {
+			return false
+		}
+	}
+	return true
+}
+
 // Scalar is the value if it is a number or a bool.
 func (a *Attribute) Scalar() (bits uint64, kind Scalar) {
 	v := (*boxed)(unsafe.Pointer(&a.value))

@@ -7,6 +7,7 @@ package slab
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,8 @@ func TestAttributesAreSeenAsTheyAre(t *testing.T) {
 		}
 	}
 	require.Empty(t, Attributes(pcommon.NewMap()))
+
+	require.True(t, Alike(Attributes(pcommon.NewMap()), nil))
 
 	unknown := []keyValue{{key: "key", keyStrindex: 1}}
 	_, ok := (*Attribute)(&unknown[0]).Key()
@@ -125,4 +128,46 @@ func TestNumbersAreSeenAsTheyAre(t *testing.T) {
 	_, kind, ok := (*Number)(&strange).Value()
 	require.False(t, ok)
 	require.Equal(t, NoScalar, kind)
+}
+
+// Lists are alike if their texts and numbers are, whether or not they are the same memory; what may change in place is
+// never alike.
+func TestListsThatAreAlike(t *testing.T) {
+	list := func(change func(pcommon.Map)) []Attribute {
+		m := pcommon.NewMap()
+		m.PutStr("text", strings.Clone("value"))
+		m.PutInt("integer", 1)
+		m.PutBool("bool", true)
+		m.PutDouble("double", 1)
+		change(m)
+		return Attributes(m)
+	}
+	leave := func(pcommon.Map) {}
+	one := list(leave)
+	require.True(t, Alike(one, one))
+	require.True(t, Alike(one, list(leave)))
+	for name, change := range map[string]func(pcommon.Map){
+		"one more":      func(m pcommon.Map) { m.PutStr("more", "") },
+		"one fewer":     func(m pcommon.Map) { m.Remove("double") },
+		"another order": func(m pcommon.Map) { m.Remove("text"); m.PutStr("text", "value") },
+		"another name":  func(m pcommon.Map) { m.Remove("double"); m.PutDouble("twofold", 1) },
+		"another text":  func(m pcommon.Map) { m.PutStr("text", "other") },
+		"a number":      func(m pcommon.Map) { m.PutInt("integer", 2) },
+		"a type":        func(m pcommon.Map) { m.PutDouble("integer", math.Float64frombits(1)) },
+		"no text":       func(m pcommon.Map) { m.PutInt("text", 1) },
+		"a text":        func(m pcommon.Map) { m.PutStr("integer", "1") },
+		"a bool":        func(m pcommon.Map) { m.PutBool("bool", false) },
+		"nothing":       func(m pcommon.Map) { m.PutEmpty("text") },
+	} {
+		require.False(t, Alike(one, list(change)), name)
+		require.False(t, Alike(list(change), one), name)
+	}
+	for _, change := range []func(pcommon.Map){
+		func(m pcommon.Map) { m.PutEmptyMap("map").PutStr("a", "b") },
+		func(m pcommon.Map) { m.PutEmptySlice("slice") },
+		func(m pcommon.Map) { m.PutEmptyBytes("bytes") },
+	} {
+		other := list(change)
+		require.False(t, Alike(other, other))
+	}
 }

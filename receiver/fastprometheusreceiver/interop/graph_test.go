@@ -109,27 +109,29 @@ func TestPipelinesOfTheRealCollector(t *testing.T) {
 		pipelines [][3]string
 		what, why string // reasons against reuse
 	}{
-		"remotewrite":                   {[][3]string{own}, "", ""},
-		"with tenants of resources":     {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
-		"otlpstream":                    {[][3]string{{scrape, "", "otlpstream"}}, "", ""},
-		"nop":                           {[][3]string{{scrape, "", "nop/2"}}, "", ""},
-		"memory_limiter":                {[][3]string{{scrape, "memory_limiter, memory_limiter/2", "nop"}}, "", ""},
-		"a processor that lets go":      {[][3]string{{scrape, "memory_limiter, releasing", "nop"}}, "", ""},
-		"other receivers beside it":     {[][3]string{{scrape + ", fastprometheus/other", "", "nop"}}, "", ""},
-		"pipelines of others":           {[][3]string{own, {"fastprometheus/other", "batch", "debug"}}, "", ""},
-		"one fed by a connector, too":   {[][3]string{{scrape + ", forward", "", "nop"}, {"fastprometheus/other", "", "forward"}}, "", ""},
-		"a processor that keeps":        {[][3]string{{scrape, "memory_limiter, keeping, batch", "nop"}}, `processor "keeping"`, "keeps a copy"},
-		"a processor that says nothing": {[][3]string{{scrape, "memory_limiter, batch", "nop"}}, `processor "batch"`, silence},
-		"cardinality":                   {[][3]string{{scrape, "cardinality", "nop"}}, "", ""},
-		"attributes":                    {[][3]string{{scrape, "memory_limiter, attributes", "nop"}}, "", ""},
-		"resource, and attributes":      {[][3]string{{scrape, "resource, attributes, cardinality, attributes/2", "nop"}}, "", ""},
-		"batch":                         {[][3]string{{scrape, "memory_limiter, batch", "remotewrite"}}, "", ""},
-		"attributes, and batch":         {[][3]string{{scrape, "attributes, resource, batch", "remotewrite"}}, "", ""},
-		"always: batch":                 {[][3]string{{"fastprometheus/always", "batch", "remotewrite"}}, "", ""},
-		"batch, and another":            {[][3]string{{scrape, "batch, memory_limiter", "remotewrite"}}, `processor "batch"`, silence},
-		"cardinality, and batch":        {[][3]string{{scrape, "cardinality, batch", "remotewrite"}}, `processor "batch"`, silence},
-		"two batches":                   {[][3]string{{scrape, "batch, batch/2", "remotewrite"}}, `processor "batch"`, silence},
-		"batch, and otlpstream":         {[][3]string{{scrape, "batch", "otlpstream"}}, "", ""},
+		"remotewrite":                                 {[][3]string{own}, "", ""},
+		"with tenants of resources":                   {[][3]string{{scrape, "", "remotewrite/tenants"}}, "", ""},
+		"otlpstream":                                  {[][3]string{{scrape, "", "otlpstream"}}, "", ""},
+		"nop":                                         {[][3]string{{scrape, "", "nop/2"}}, "", ""},
+		"memory_limiter":                              {[][3]string{{scrape, "memory_limiter, memory_limiter/2", "nop"}}, "", ""},
+		"a processor that lets go":                    {[][3]string{{scrape, "memory_limiter, releasing", "nop"}}, "", ""},
+		"other receivers beside it":                   {[][3]string{{scrape + ", fastprometheus/other", "", "nop"}}, "", ""},
+		"pipelines of others":                         {[][3]string{own, {"fastprometheus/other", "batch", "debug"}}, "", ""},
+		"one fed by a connector, too":                 {[][3]string{{scrape + ", forward", "", "nop"}, {"fastprometheus/other", "", "forward"}}, "", ""},
+		"a processor that keeps":                      {[][3]string{{scrape, "memory_limiter, keeping, batch", "nop"}}, `processor "keeping"`, "keeps a copy"},
+		"a processor that says nothing":               {[][3]string{{scrape, "memory_limiter, batch", "nop"}}, `processor "batch"`, silence},
+		"cardinality":                                 {[][3]string{{scrape, "cardinality", "nop"}}, "", ""},
+		"attributes":                                  {[][3]string{{scrape, "memory_limiter, attributes", "nop"}}, "", ""},
+		"resource, and attributes":                    {[][3]string{{scrape, "resource, attributes, cardinality, attributes/2", "nop"}}, "", ""},
+		"batch":                                       {[][3]string{{scrape, "memory_limiter, batch", "remotewrite"}}, "", ""},
+		"attributes, and batch":                       {[][3]string{{scrape, "attributes, resource, batch", "remotewrite"}}, "", ""},
+		"batch, and attributes":                       {[][3]string{{scrape, "memory_limiter, batch, attributes, resource", "remotewrite"}}, "", ""},
+		"batch, resource, and another":                {[][3]string{{scrape, "batch, resource, cardinality", "remotewrite"}}, `processor "batch"`, silence},
+		"always: batch":                               {[][3]string{{"fastprometheus/always", "batch", "remotewrite"}}, "", ""},
+		"batch, and another":                          {[][3]string{{scrape, "batch, memory_limiter", "remotewrite"}}, `processor "batch"`, silence},
+		"cardinality, and batch":                      {[][3]string{{scrape, "cardinality, batch", "remotewrite"}}, `processor "batch"`, silence},
+		"two batches":                                 {[][3]string{{scrape, "batch, batch/2", "remotewrite"}}, `processor "batch"`, silence},
+		"batch, and otlpstream":                       {[][3]string{{scrape, "batch", "otlpstream"}}, "", ""},
 		"batch, and an exporter that does not return": {[][3]string{{scrape, "batch", "nop"}}, `processor "batch"`, silence},
 		"attributes, and what keeps":                  {[][3]string{{scrape, "attributes, batch", "nop"}}, `processor "batch"`, silence},
 		"attributes, and who says so":                 {[][3]string{{scrape, "keeping, attributes", "nop"}}, `processor "keeping"`, "keeps a copy"},
@@ -201,6 +203,30 @@ func TestPointsOweNothingToWhoIsNotKnown(t *testing.T) {
 			require.Len(t, said, 1)
 			owes, _ := said[0].ContextMap()["points_are_written_when_read"].(bool)
 			require.Equal(t, c.owes, owes)
+		})
+	}
+}
+
+// Attributes of scraped points may be left unwritten before processors that only count points or ask for attributes.
+func TestAttributesAreUnwrittenBeforeWhoAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		processors, exporter string
+		unwritten            bool
+	}{
+		"remotewrite":               {"", "remotewrite", true},
+		"memory_limiter":            {"memory_limiter", "remotewrite", true},
+		"cardinality":               {"memory_limiter, cardinality", "remotewrite", true},
+		"resource":                  {"cardinality, resource", "remotewrite", false},
+		"who does not ask":          {"cardinality, releasing", "remotewrite", false},
+		"an exporter that does not": {"cardinality", "otlpstream", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collector := start(t, pipelines([3]string{"fastprometheus", c.processors, c.exporter}),
+				promising("releasing", nil, false), promising("keeping", errors.New("keeps a copy"), false), promising("changing", nil, true),
+				attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
+			said := collector.log.Filter(func(e observer.LoggedEntry) bool { return e.Message == used }).All()
+			require.Len(t, said, 1)
+			require.Equal(t, c.unwritten, said[0].ContextMap()["attributes_are_written_when_read"])
 		})
 	}
 }

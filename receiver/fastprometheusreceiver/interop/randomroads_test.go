@@ -156,12 +156,18 @@ func pieceOf(id string) piece {
 	return randomPieces[slices.IndexFunc(randomPieces, func(p piece) bool { return p.id == id })]
 }
 
-// comesBack reports whether metrics come back from a batch: if it is the last processor, in front of one exporter of
-// ours, and behind none that borrows them.
-func (w way) comesBack() bool {
+// comesBackFrom returns the index of the batch from which metrics come back, or -1: there are only processors that
+// change attributes between it and one exporter of ours, and none that borrows metrics before it.
+func (w way) comesBackFrom() int {
 	last := len(w.pieces) - 1
-	return last >= 0 && w.pieces[last].kind() == "batch" && w.shape == toOne &&
-		!slices.ContainsFunc(w.pieces, func(p piece) bool { return p.is == opens || p.is == retains })
+	for last >= 0 && (w.pieces[last].is == points || w.pieces[last].is == resources) {
+		last--
+	}
+	if last < 0 || w.pieces[last].kind() != "batch" || w.shape != toOne ||
+		slices.ContainsFunc(w.pieces, func(p piece) bool { return p.is == opens || p.is == retains }) {
+		return -1
+	}
+	return last
 }
 
 func isStream(exporter string) bool {
@@ -173,6 +179,9 @@ func drawWay(r *rand.Rand, fit func(piece) bool) (w way) {
 	if r.IntN(4) == 0 { // a batch in front of the exporter, as is common
 		w.pieces = slices.DeleteFunc(w.pieces, func(p piece) bool { return p.is == opens || p.is == silence || p.is == retains })
 		w.pieces = append(w.pieces, pieceOf([]string{"batch", "batch/small"}[r.IntN(2)]))
+		if at := r.IntN(2 * len(w.pieces)); at < len(w.pieces) { // or before others
+			slices.Reverse(w.pieces[at:])
+		}
 	}
 	names := make([]string, 0, len(randomExporters))
 	for name := range randomExporters {
@@ -211,12 +220,12 @@ func (w way) expect(pipeline, connector string, putsBack bool) (e expectation) {
 	e.unread = !isStream(w.exporters[0]) && w.shape == toOne
 	for i, p := range w.pieces {
 		name := fmt.Sprintf("processor %q", p.id)
-		e.unread = e.unread && p.is == counts
+		e.unread = e.unread && (p.is == counts || putsBack && p.kind() == "cardinality") // which asks for attributes that are unwritten
 		if strings.HasPrefix(p.id, "lying") {
 			e.mayBeAgain = false
 		}
 		switch {
-		case putsBack && w.comesBack() && p.kind() == "batch" && i == len(w.pieces)-1:
+		case putsBack && i == w.comesBackFrom():
 			e.later = true
 		case p.is == silence:
 			return expectation{what: name, why: "does not say whether it keeps metrics"}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	pdataslab "github.com/godwit-otel/godwit/internal/slab"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/histogram"
@@ -21,6 +22,9 @@ import (
 // point is recalled only at the address where it was recognised, with as many attributes, the same family and the same
 // bounds; from the first mismatch on, all points are recognised again.
 //
+// If components on the way change attributes, the receiver restores these, and the recollection has them as they came:
+// they are compared, usually without reading a text.
+//
 // Resources are not part of it: similar targets share memory, and series. Targets with values of their own in
 // attributes share memory, too, and then the points are remembered with the loan's wording instead.
 type recollection struct {
@@ -28,6 +32,8 @@ type recollection struct {
 	removals uint64 // of the cache; the recollection is valid until it changes
 	metrics  []recalledMetric
 	points   []recalledPoint
+	compares bool
+	said     []pdataslab.Attribute // of one point after the other, if they are compared
 }
 
 // recalledMetric is the family of a metric with these properties.
@@ -44,8 +50,12 @@ type recalledPoint struct {
 	number uint32
 }
 
-// maxRecalled limits the points that are remembered for metrics, 24 bytes each.
-const maxRecalled = 1 << 16
+const (
+	// maxRecalled limits the points that are remembered for metrics, 24 bytes each.
+	maxRecalled = 1 << 16
+	// maxCompared limits the attributes that are remembered for them, 40 bytes each.
+	maxCompared = 1 << 16
+)
 
 // AddLent is Add for metrics with a loan, which may be nil.
 func (e *Encoder) AddLent(md pmetric.Metrics, tenant string, loan *handback.Loan) error {
@@ -94,18 +104,33 @@ func (e *Encoder) recall(t *account, loan *handback.Loan, points func() int) rec
 }
 
 func (e *Encoder) recollect(t *account, loan *handback.Loan, points func() int) *recollection {
-	if loan == nil || !loan.Lasts() {
+	if loan == nil {
 		return nil
 	}
-	r, _ := loan.Note(e).(*recollection)
+	compares := !loan.Lasts()
+	if compares && (!loan.Places().Lasts() || !pdataslab.Readable()) {
+		return nil
+	}
+	note := loan.Note(e)
+	if compares {
+		note = loan.Places().Note(e)
+	}
+	r, _ := note.(*recollection)
 	if r == nil {
 		r = &recollection{points: make([]recalledPoint, 0, min(points(), maxRecalled))}
-		loan.Leave(e, r)
+		if compares {
+			loan.Places().Leave(e, r)
+		} else {
+			loan.Leave(e, r)
+		}
 	}
 	if r.of != t || r.removals != e.cache.Removals {
 		clear(r.metrics)
 		clear(r.points)
-		*r = recollection{of: t, removals: e.cache.Removals, metrics: r.metrics[:0], points: r.points[:0]}
+		clear(r.said)
+		*r = recollection{
+			of: t, removals: e.cache.Removals, metrics: r.metrics[:0], points: r.points[:0], compares: compares, said: r.said[:0],
+		}
 	}
 	return r
 }
@@ -121,7 +146,7 @@ type targetPoints struct {
 type recalling struct {
 	*recollection // nil if there is none
 
-	metric, point int // index of the next
+	metric, point, attribute int // index of the next
 
 	wording *handback.Wording // nil if the recollection has the points' numbers
 	loan    *handback.Loan
@@ -165,18 +190,27 @@ func (r *recalling) nextPoint(m pcommon.Map) *recalledPoint {
 		k := &r.points[r.point]
 		if k.at == m && k.length == uint32(m.Len()) {
 			r.point++
+			r.attribute += m.Len()
 			return k
 		}
 		r.forgetPoints()
 		r.recogniseRest()
 	}
-	if len(r.points) == maxRecalled {
+	if len(r.points) == maxRecalled || len(r.said) > maxCompared {
 		r.recogniseRest()
 		return nil
 	}
 	r.points = append(r.points, recalledPoint{at: m, length: uint32(m.Len())})
 	r.point++
+	if r.attribute += m.Len(); r.compares {
+		r.said = append(r.said, pdataslab.Attributes(m)...)
+	}
 	return &r.points[r.point-1]
+}
+
+// saidOf returns the attributes of the point that nextPoint has returned, as they came last time.
+func (r *recalling) saidOf(m pcommon.Map) []pdataslab.Attribute {
+	return r.said[r.attribute-m.Len() : r.attribute]
 }
 
 // recogniseRest causes all further points to be recognised again, since some have changed.
@@ -192,6 +226,10 @@ func (r *recalling) recogniseRest() {
 func (r *recalling) forgetPoints() {
 	clear(r.points[r.point:])
 	r.points = r.points[:r.point]
+	if r.compares {
+		clear(r.said[r.attribute:])
+		r.said = r.said[:r.attribute]
+	}
 }
 
 // familyOf returns the family of a metric: the recalled one, or the one that followed the metric before last time, or
@@ -227,7 +265,7 @@ func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 	case at < len(w.words):
 		number = w.words[at]
 	}
-	if number != 0 {
+	if number != 0 && (!w.compares || pdataslab.Alike(w.saidOf(m), pdataslab.Attributes(m))) {
 		p := w.c.Points.One(number)
 		if o := w.c.Forms.One(p.Form); o.Family == w.family && histogram.SameBounds(o.Bounds, bounds) {
 			w.hits++
@@ -238,6 +276,9 @@ func (w *walk) pointOf(m pcommon.Map, bounds []float64) *cache.Point {
 	p, n := w.findPoint(m, bounds)
 	switch {
 	case k == nil:
+	case w.compares:
+		copy(w.saidOf(m), pdataslab.Attributes(m))
+		k.number = n
 	case w.wording == nil:
 		k.number = n
 	case w.learns && n != 0:

@@ -124,10 +124,72 @@ func (l *lent) change(serial int) (undo func()) {
 	return nil
 }
 
-// Recalled metrics have the same result as if each point were looked up.
+// mapsOf returns the attributes of all points.
+func mapsOf(md pmetric.Metrics) (all []pcommon.Map) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					for _, dp := range m.Gauge().DataPoints().All() {
+						all = append(all, dp.Attributes())
+					}
+				case pmetric.MetricTypeSum:
+					for _, dp := range m.Sum().DataPoints().All() {
+						all = append(all, dp.Attributes())
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, dp := range m.Histogram().DataPoints().All() {
+						all = append(all, dp.Attributes())
+					}
+				case pmetric.MetricTypeExponentialHistogram:
+					for _, dp := range m.ExponentialHistogram().DataPoints().All() {
+						all = append(all, dp.Attributes())
+					}
+				case pmetric.MetricTypeSummary:
+					for _, dp := range m.Summary().DataPoints().All() {
+						all = append(all, dp.Attributes())
+					}
+				default:
+				}
+			}
+		}
+	}
+	return all
+}
+
+// alter changes attributes of points as processors do: mostly the same each time, and now and then some differ.
+func (l *lent) alter() {
+	differs := l.r.IntN(3) == 0
+	for i, m := range mapsOf(l.Metrics) {
+		m.PutStr("region", "north")
+		if i%3 == 0 {
+			m.Remove("k")
+		}
+		if i%4 == 0 {
+			m.PutInt("number", 7)
+		}
+		if !differs || l.r.IntN(4) > 0 {
+			continue
+		}
+		switch l.r.IntN(4) {
+		case 0:
+			m.PutStr("region", fmt.Sprint("region-", l.r.IntN(3)))
+		case 1:
+			m.PutInt("number", int64(l.r.IntN(3)))
+		case 2:
+			m.PutStr("number", "7")
+		default:
+			m.PutEmptyMap("map").PutInt("n", int64(l.r.IntN(3)))
+		}
+	}
+}
+
+// Recalled metrics have the same result as if each point were looked up. On every other road, processors change
+// attributes, which are restored each time.
 func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 	racetest.Sequential(t)
-	recalled := 0
+	recalled, compared := 0, 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			g := generator{r: rand.New(rand.NewPCG(seed, 11)), version: promwrite.V2}
@@ -143,6 +205,8 @@ func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 			e, _ := newEncoder(t, change)
 			oracle, _ := newEncoder(t, change)
 			l := &lent{Metrics: g.workload().metrics(&g, 0), r: g.r}
+			var lists pdataslab.Lists
+			alters := seed%2 == 1
 			for round := range 40 {
 				tenant := ""
 				if g.r.IntN(6) == 0 {
@@ -155,8 +219,17 @@ func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 				}
 				loan := handback.LoanOf(handback.Lend(t.Context(), &l.loan, l.Metrics), l.Metrics)
 				require.NotNil(t, loan)
+				if alters {
+					loan.ForgetAttributes()
+					for _, m := range mapsOf(l.Metrics) {
+						lists.Keep(m)
+					}
+					l.alter()
+				}
 				require.NoError(t, e.AddLent(l.Metrics, tenant, loan))
 				require.NoError(t, oracle.Add(l.Metrics, tenant))
+				lists.PutBack()
+				lists.Forget()
 				got, _ := decode(t, flushAll(e, v2Zstd))
 				want, _ := decode(t, flushAll(oracle, v2Zstd))
 				require.Equal(t, canonical(want), canonical(got), "round %d", round)
@@ -170,10 +243,58 @@ func TestRecalledPointsAreThoseThatWouldBeRecognised(t *testing.T) {
 				if r, _ := l.loan.Note(e).(*recollection); r != nil {
 					recalled += len(r.points)
 				}
+				if r, _ := l.loan.Places().Note(e).(*recollection); r != nil {
+					require.True(t, alters)
+					compared += len(r.said)
+				}
 			}
 		})
 	}
 	require.Positive(t, recalled)
+	require.True(t, compared > 0 || !pdataslab.Readable())
+}
+
+// Where processors change attributes, these are compared with those of the last time, and the point is not looked up
+// again if they are the same.
+func TestAttributesThatProcessorsChangeAreCompared(t *testing.T) {
+	if !pdataslab.Readable() {
+		t.Skip("metrics look otherwise in this build")
+	}
+	e, _ := newEncoder(t, nil)
+	md := page(0, 5, epoch)
+	var loan handback.Loan
+	add := func() []string {
+		loan.ForgetAttributes()
+		handback.Lend(t.Context(), &loan, md)
+		require.NoError(t, e.AddLent(md, "", &loan))
+		series, _ := decode(t, flushAll(e, v2Zstd))
+		return canonical(series)
+	}
+	for range 2 {
+		add()
+	}
+	was := add()
+	r := loan.Places().Note(e).(*recollection)
+	require.Len(t, r.points, 5)
+	exchange := func() { r.points[1].number, r.points[2].number = r.points[2].number, r.points[1].number } // of one metric
+	exchange()
+	require.NotEqual(t, was, add(), "they are looked up")
+	exchange()
+	require.Equal(t, was, add())
+	exchange()
+	for _, m := range mapsOf(md) {
+		m.PutStr("region", "north")
+		m.Remove("region") // has the same attributes
+		for k, v := range m.All() {
+			m.PutStr(k, v.Str()+"!")
+		}
+	}
+	altered := add()
+	require.NotContains(t, fmt.Sprint(was), "!")
+	require.Contains(t, fmt.Sprint(altered), "!")
+	for range 2 {
+		require.Equal(t, altered, add())
+	}
 }
 
 // Attributes of recalled points are not read: the lender says when they change.

@@ -19,7 +19,7 @@ import (
 func canon(md pmetric.Metrics) []string {
 	var all []string
 	for _, rm := range md.ResourceMetrics().All() {
-		r := canonMap(rm.Resource().Attributes())
+		r := canonMap(rm.Resource().Attributes()) + rm.SchemaUrl()
 		for _, sm := range rm.ScopeMetrics().All() {
 			s := fmt.Sprintf("%s %s %s %s", sm.Scope().Name(), sm.Scope().Version(), canonMap(sm.Scope().Attributes()), sm.SchemaUrl())
 			if strings.HasPrefix(s, catalog.DefaultScope) {

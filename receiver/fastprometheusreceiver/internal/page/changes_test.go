@@ -26,6 +26,7 @@ func changeAttributes(r *rand.Rand, what handback.Changes, md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		if what.Resources {
 			changeList(r, rm.Resource().Attributes())
+			rm.SetSchemaUrl([]string{"", "one", "another"}[r.IntN(3)])
 		}
 	}
 	if what.Points {
@@ -216,8 +217,8 @@ func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A note refers to points as they were handed out, so it does not last if attributes of points may be changed. Changes
-// of resources do not matter, because notes are not about those.
+// A note refers to points as they were handed out, so it does not last if attributes of points may be changed, unless
+// it is about everything else. Changes of resources do not matter, because notes are not about those.
 func TestNotesDoNotLastWherePointsChange(t *testing.T) {
 	t.Cleanup(handback.Poison(false)) // no note lasts if everything is overwritten
 	for _, told := range []handback.Changes{{}, {Resources: true}, {Points: true}, both} {
@@ -230,7 +231,9 @@ func TestNotesDoNotLastWherePointsChange(t *testing.T) {
 			if n > 1 || told.Points { // the first scrape may differ from the second
 				require.Equal(t, !told.Points, loan.Lasts() && loan.Note(owner) != nil, "%s, scrape %d", told, n)
 			}
+			require.Equal(t, n > 0, loan.Places().Note(owner) != nil, "%s, scrape %d", told, n)
 			loan.Leave(owner, n)
+			loan.Places().Leave(owner, n)
 			changeAttributes(rand.New(rand.NewPCG(7, uint64(n))), told, res.Metrics)
 			res.Release()
 		}

@@ -164,3 +164,51 @@ func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int)
 	require.Positive(t, owed)
 	require.Greater(t, known, owed/4)
 }
+
+// Targets with values of their own reuse each other's trees where attributes of points come back changed: each gets its
+// own values, and no change stays.
+func TestValuesOfTheirOwnArePutBack(t *testing.T) {
+	racetest.Sequential(t)
+	again, always := 0, handback.Poisons()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Cleanup(handback.Poison(seed%3 == 0 || always))
+			r := rand.New(rand.NewPCG(seed, 19))
+			g := newGenerator(seed, seed%2 == 1, false)
+			m := media(g.openMetrics)
+			cfg := Config{Scrape: testScrapeConfig()}
+			changed := cfg
+			changed.Reuse, changed.Changes = true, handback.Changes{Points: true}
+			trees, fresh := newTestJob(t, changed), newTestJob(t, cfg)
+			var targets, oracles []*Target
+			for i := range tree.FewPlans + 3 {
+				targets = append(targets, testTarget(trees, i, "zone", fmt.Sprint("z", i)))
+				oracles = append(oracles, testTarget(fresh, i, "zone", fmt.Sprint("z", i)))
+			}
+			seen := map[pmetric.Metrics]bool{}
+			for n := range 16 {
+				at := start.Add(time.Duration(n) * time.Second)
+				page := g.page()
+				for i := range targets {
+					own := ofItsOwn(page, 1, fmt.Sprint("app-", i+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
+					want, got := show(oracles[i], at, m, own, 1<<20), show(targets[i], at, m, own, 1+r.IntN(200))
+					require.NoError(t, want.Err)
+					require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, own)
+					changeAttributes(r, changed.Changes, got.Metrics)
+					if seen[got.Metrics] {
+						again++
+					}
+					if r.IntN(8) > 0 {
+						seen[got.Metrics] = true
+						got.Release()
+					}
+				}
+				if n%6 == 5 {
+					g.change()
+				}
+			}
+			require.False(t, trees.tree.Changed.Load(), "nothing but attributes of points was changed")
+		})
+	}
+	require.Positive(t, again)
+}

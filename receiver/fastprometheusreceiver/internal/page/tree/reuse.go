@@ -55,7 +55,8 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		t.handed.lists.PutBack()
 		t.loan.Seal(v.Owner.Tree.Unread)
 		owes := t.mayOwe(l, v)
-		changed := t.Poisoned // points have other attributes than last time, or are other points
+		changed := t.Poisoned                  // points have other attributes than last time, or are other points
+		anew := t.Poisoned || !slab.Readable() // other values are in other memory
 		switch {
 		case t.Poisoned:
 			t.restore(v.Owner, !owes && !t.foreign)
@@ -65,6 +66,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		if t.Layout != l {
 			t.become(l)
 		}
+		anew = anew || t.foreign
 		has := v.hasExemplars
 		v.hasExemplars = has || t.hasExemplars
 		switch {
@@ -76,22 +78,24 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		case t.changes.Resources:
 			t.ownResources(v.Owner)
 		}
-		if whole, moved, anew := t.refill(v, owes); whole {
+		if whole, moved, some := t.refill(v, owes); whole {
 			t.attributesPoisoned = t.attributesPoisoned && owes // else all are written by now
-			moved = moved || anew && owes && t.foreign
+			moved = moved || some && owes && t.foreign
 			if owes && !moved {
 				t.loan.Reword(v.Owner.wording(l), len(l.Points), t)
 			} else {
 				t.Settle()
 				t.loan.Unword()
 			}
-			if !owes && changed || moved || t.changes.Points {
+			if !owes && changed || moved {
 				t.loan.Forget()
+			} else if t.changes.Points {
+				t.loan.ForgetAttributes()
 			}
 			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, has, t.foreign && t.debt != nil
 			if moved {
 				t.record()
-			} else if t.changes.Points && (changed || anew) {
+			} else if t.changes.Points && (some || changed && anew) {
 				t.recordLists()
 			}
 			return t.metrics, t
@@ -272,7 +276,7 @@ func (t *Tree) chosen(metric int) choice {
 	return k
 }
 
-// ownResources sets the attributes of the resources for a target.
+// ownResources sets the attributes of the resources for a target. They have no schema, unless a consumer has set one.
 func (t *Tree) ownResources(o *Owner) {
 	l := t.Layout
 	done := make([]bool, len(l.Resources))
@@ -282,6 +286,7 @@ func (t *Tree) ownResources(o *Owner) {
 			return
 		}
 		done[r] = true
+		rm.SetSchemaUrl("")
 		rm.Resource().Attributes().Clear()
 		o.fill(rm.Resource().Attributes(), &l.Resources[r])
 	})
