@@ -138,7 +138,7 @@ func (d *destination) serverSettings() *server.Settings {
 			}
 		},
 		AllWell: func() bool {
-			return !slices.ContainsFunc(d.dests, func(other *destination) bool { return !other.server.Well() })
+			return !slices.ContainsFunc(d.dests, func(other *destination) bool { return !other.server.IsHealthy() })
 		},
 	}
 }
@@ -198,7 +198,7 @@ func (d *destination) shutdown(ctx context.Context) error {
 		defer t.Stop()
 		defer context.AfterFunc(ctx, d.giveUp)()
 		d.ending.Store(true)
-		if !d.server.Well() {
+		if !d.server.IsHealthy() {
 			d.rest()
 		}
 	} else {

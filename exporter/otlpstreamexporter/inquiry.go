@@ -18,6 +18,6 @@ func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
 	if i.AskedForAuth() {
 		advice = "what a client was authenticated as is known only with `mode: unary`"
 	}
-	s.server.Forgo(advice)
+	s.server.AvoidStreams(advice)
 	return s.cfg.Mode != server.Stream
 }

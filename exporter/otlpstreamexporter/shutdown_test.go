@@ -99,7 +99,7 @@ func TestShutdownWaitsForNoServerThatIsAway(t *testing.T) {
 						e := startExporter(t, set, storage, configure(freePort(t)))
 						e.export(0, n)
 						if known {
-							eventually(t, func() bool { return !e.dest.server.Well() }, "nobody is there")
+							eventually(t, func() bool { return !e.dest.server.IsHealthy() }, "nobody is there")
 						}
 						begun := time.Now()
 						require.NoError(t, e.Shutdown(context.Background()))

@@ -72,7 +72,7 @@ func (d *destination) snapshot() DestinationSnapshot {
 	b := d.account.Balance()
 	s := DestinationSnapshot{
 		Name: d.name, Endpoint: d.client.Endpoint,
-		Healthy: d.server.Well(), Streaming: d.server.Streaming(),
+		Healthy: d.server.IsHealthy(), Streaming: d.server.Streaming(),
 		MaxMessage:       d.server.Largest(),
 		Items:            Items{Received: b.Received, Queued: b.Queued, Pending: b.Pending, Acked: b.Acked, Dropped: map[string]int64{}},
 		InFlightRequests: b.Requests, InFlightBytes: b.Bytes,

@@ -57,7 +57,7 @@ func (f *follower) sync(update discover.Update) {
 			j.sync(found, update.At, update.Orphans)
 		}
 	}
-	f.findHeirs()
+	f.findSuccessors()
 }
 
 // reload applies the configuration in the files, unless it is applied already. After a failure it tries again each

@@ -108,7 +108,7 @@ func (j *job) arrive(hash uint64) *target {
 		return &target{job: j}
 	}
 	delete(j.leaving, hash) // its pending retirement now does nothing
-	t.heir = nil
+	t.successor = nil
 	j.owner.clock.Cancel(t.task)
 	t.interval = 0
 	return t
@@ -167,7 +167,7 @@ func (j *job) leave(hash uint64, t *target) {
 		if gone {
 			delete(j.leaving, hash)
 		}
-		heir := t.heir
+		successor := t.successor
 		j.mu.Unlock()
 		if !gone {
 			return
@@ -175,7 +175,7 @@ func (j *job) leave(hash uint64, t *target) {
 		if j.isGiven(hash, left) {
 			t.giveUp()
 		} else {
-			t.retire(missed, heir)
+			t.retire(missed, successor)
 		}
 		j.owner.forget(j)
 	})

@@ -65,9 +65,9 @@ func (t *jobTable) allJobs() []*job {
 	return out
 }
 
-// findHeirs finds, for targets that are leaving, others with the same public labels, as after a job was given another
+// findSuccessors finds, for targets that are leaving, others with the same public labels, as after a job was given another
 // name or path, or a pod was replaced. Series that these have, too, do not end.
-func (t *jobTable) findHeirs() {
+func (t *jobTable) findSuccessors() {
 	jobs := t.allJobs()
 	isLeaving := func(j *job) bool {
 		j.mu.Lock()
@@ -88,7 +88,7 @@ func (t *jobTable) findHeirs() {
 	for _, j := range jobs {
 		j.mu.Lock()
 		for _, one := range j.leaving {
-			one.heir = staying[one.assignment.Load().Public]
+			one.successor = staying[one.assignment.Load().Public]
 		}
 		j.mu.Unlock()
 	}

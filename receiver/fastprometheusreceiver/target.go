@@ -21,9 +21,9 @@ import (
 type target struct {
 	job        *job
 	assignment atomic.Pointer[assignment] // the wanted state, used by the next scrape that begins
-	task       *schedule.Task             // guarded by job.mu, like interval and heir
+	task       *schedule.Task             // guarded by job.mu, like interval and successor
 	interval   time.Duration
-	heir       *target // if it is leaving: one that stays, with the same public labels
+	successor  *target // if it is leaving: one that stays, with the same public labels
 
 	busy    sync.Mutex // held by the scrape in flight; guards the fields below
 	have    *assignment
@@ -240,9 +240,9 @@ func (t *target) replace(before *page.Target, at time.Time) {
 	t.job.owner.deliver(t, before.RetireBeside(at, t.page.Shown()), slot)
 }
 
-// retire ends the series of a target that is gone for good, except those that its heir, if any, continues.
-func (t *target) retire(at time.Time, heir *target) {
-	continued := heir.shown()
+// retire ends the series of a target that is gone for good, except those that its successor, if any, continues.
+func (t *target) retire(at time.Time, successor *target) {
+	continued := successor.shown()
 	t.busy.Lock()
 	if t.scraped {
 		t.enter(phaseWaiting)

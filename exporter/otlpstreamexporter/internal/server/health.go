@@ -54,8 +54,8 @@ func (s *Server) Answered(now time.Time) {
 	}
 }
 
-// Well reports whether the server answers, as far as is known.
-func (s *Server) Well() bool {
+// IsHealthy reports whether the server answers, as far as is known.
+func (s *Server) IsHealthy() bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return !s.health.sick

@@ -34,9 +34,9 @@ func (s *Server) KnowsNoStreams(now time.Time) {
 	}
 }
 
-// Forgo uses no streams from now on, if there is another way, and logs why the first time: a stream would be opened
+// AvoidStreams uses no streams from now on, if there is another way, and logs why the first time: a stream would be opened
 // with less about the client than was asked for.
-func (s *Server) Forgo(advice string) {
+func (s *Server) AvoidStreams(advice string) {
 	if !s.modes.forgo() {
 		return
 	}

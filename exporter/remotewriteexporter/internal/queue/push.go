@@ -128,7 +128,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		d.taken += e.items()
 		if over := int64(e.size) - d.room(e.tenant); over > 0 && d.blocks > 0 {
 			policy := d.policy.OnFull
-			if policy == DropOldest && d.standing.crowdedOut(e.tenant) {
+			if policy == DropOldest && d.standing.hasNoPlace(e.tenant) {
 				policy = DropNewest // one more tenant must not push out older data
 			}
 			switch policy {

@@ -109,7 +109,7 @@ func (d *destination) room(tenant uint32) int64 {
 	if _, served := s.served[tenant]; served {
 		return size - (d.bytes - s.unserved) - min(s.unserved, newcomers) - share
 	}
-	if s.crowdedOut(tenant) {
+	if s.hasNoPlace(tenant) {
 		return 0
 	}
 	most := newcomers

@@ -96,9 +96,9 @@ func (s *standing) refuse(tenant uint32, wait time.Duration) {
 	s.paused[tenant] = &pause{until: time.Now().Add(wait)}
 }
 
-// crowdedOut reports whether a tenant has no place: as many tenants as allowed have something queued, and it has
+// hasNoPlace reports whether a tenant has no place: as many tenants as allowed have something queued, and it has
 // nothing.
-func (s *standing) crowdedOut(tenant uint32) bool {
+func (s *standing) hasNoPlace(tenant uint32) bool {
 	if s.tenants == 0 || len(s.shares) < s.tenants {
 		return false
 	}

@@ -27,7 +27,7 @@ type Batch struct {
 	effects
 	lending
 	reading
-	thinning
+	removals
 	telling
 
 	g        *Gate
@@ -53,14 +53,14 @@ type reading struct {
 
 	recall ident.Recall
 	hinted ident.Hinted
-	page   acquaintance
+	page   currentPage
 	ahead  ahead
 	fps    []uint64 // of the points of the current metric
 	marks  []int    // of these points, those that are stale markers
 }
 
-// letGo removes references to the data.
-func (r *reading) letGo() {
+// dropReferences removes references to the data.
+func (r *reading) dropReferences() {
 	r.fps, r.marks = nil, nil
 	if cap(r.ahead.fps) > maxRetained {
 		r.ahead = ahead{}
@@ -97,11 +97,11 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// letGo removes references to the data, which others may change as soon as it is passed on. What remains is for the end
-// of the batch.
-func (b *Batch) letGo() {
-	b.reading.letGo()
-	b.telling.letGo()
+// dropReferences removes references to the data, which others may change as soon as it is passed on. What remains is for
+// the end of the batch.
+func (b *Batch) dropReferences() {
+	b.reading.dropReferences()
+	b.telling.dropReferences()
 	clear(b.exempt)
 	clear(b.Limits)
 	clear(b.Places)
@@ -121,7 +121,7 @@ func (b *Batch) reset() {
 	}
 	clear(b.Parted)
 	*b = Batch{
-		effects: b.effects.again(), lending: b.lending.again(), thinning: b.thinning.again(), telling: b.telling.again(),
+		effects: b.effects.again(), lending: b.lending.again(), removals: b.removals.again(), telling: b.telling.again(),
 		reading: reading{recall: b.recall, page: b.page, wording: b.wording, ahead: b.ahead},
 		exempt:  b.exempt[:0], candidates: b.candidates[:0],
 		Sighting: series.Sighting{
@@ -202,7 +202,7 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 		left := b.removePoints(m, b.drop) > 0
 		metrics.add(left, !left)
 	}
-	b.getToKnow()
+	b.learnPage()
 	if metrics.some() {
 		remove(&b.lending, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
 	}
@@ -325,7 +325,7 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 		return b.own(i, s)
 	default:
 		b.rests = s.Rests() && s.Generation == b.Policy.Generation
-		return b.tolled(i, s)
+		return b.payPointLimits(i, s)
 	}
 }
 
@@ -350,8 +350,8 @@ func (b *Batch) release(i int) {
 	b.g.Overflow.Release(b.fps[i])
 }
 
-// tolled makes a point pay for points limits, and reports whether it passes.
-func (b *Batch) tolled(i int, s *series.Set) bool {
+// payPointLimits counts a point towards points limits, and reports whether it passes.
+func (b *Batch) payPointLimits(i int, s *series.Set) bool {
 	if len(s.Tolls) == 0 || s.Generation != b.Policy.Generation {
 		return true
 	}

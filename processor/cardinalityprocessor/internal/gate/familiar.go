@@ -185,8 +185,8 @@ func (f *familiar) forget(now moment.Moment) {
 	}
 }
 
-// acquaintance is what a batch knows and finds out about the current page.
-type acquaintance struct {
+// currentPage is what a batch knows and finds out about the current page.
+type currentPage struct {
 	page    *page // nil if nothing must be recorded about it
 	known   knowledge
 	from    ident.Place // position in the hints
@@ -199,11 +199,11 @@ type acquaintance struct {
 }
 
 // kept returns the memory for the next page, if it is not too large.
-func (a *acquaintance) kept() acquaintance {
+func (a *currentPage) kept() currentPage {
 	if cap(a.plain) > maxRetained {
-		return acquaintance{}
+		return currentPage{}
 	}
-	return acquaintance{plain: a.plain[:0]}
+	return currentPage{plain: a.plain[:0]}
 }
 
 // isFamiliar reports whether the current page may pass as a whole.
@@ -237,7 +237,7 @@ func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 }
 
 // isShaped reports whether the current page has the known shape, and returns its number of points.
-func (b *Batch) isShaped(a *acquaintance, of pmetric.MetricSlice) (points int, ok bool) {
+func (b *Batch) isShaped(a *currentPage, of pmetric.MetricSlice) (points int, ok bool) {
 	if !b.sealed || !a.known.all {
 		return b.isOf(a.known.shape, of)
 	}
@@ -267,10 +267,10 @@ func (b *Batch) isOf(s *ident.Shape, metrics pmetric.MetricSlice) (points int, o
 }
 
 // isNextPlain reports whether nothing must be decided about the next metric.
-func (a *acquaintance) isNextPlain() bool { return a.known.shape != nil && a.known.isPlain(a.next) }
+func (a *currentPage) isNextPlain() bool { return a.known.shape != nil && a.known.isPlain(a.next) }
 
-// getToKnow records what was found out about the current page.
-func (b *Batch) getToKnow() {
+// learnPage records what was found out about the current page.
+func (b *Batch) learnPage() {
 	a := &b.page
 	if a.page == nil || b.hinted.Changes != a.changes && b.words == nil || !slices.Contains(a.plain, true) {
 		return
@@ -288,7 +288,7 @@ func (b *Batch) getToKnow() {
 	if s == nil || s.Metrics() != len(a.plain) {
 		return
 	}
-	b.spell(s)
+	b.recordShape(s)
 	b.g.Familiar.learn(a.page, knowledge{
 		shape: s, plain: slices.Clone(a.plain), generation: b.Policy.Generation, losses: a.losses,
 	}, a.endings, a.begun)

@@ -126,7 +126,7 @@ func (g *Gate) NewBatch(road string) *Batch {
 // Decide decides about a batch by the rules in force at its beginning, and releases them even if the data makes it
 // panic. It reports whether any resource was removed.
 func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *handback.Loan) (removed bool) {
-	defer b.letGo()
+	defer b.dropReferences()
 	g.Rules.RLock()
 	defer g.Rules.RUnlock()
 	b.begin(ctx, g)

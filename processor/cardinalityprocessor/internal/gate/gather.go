@@ -98,7 +98,7 @@ func (b *Batch) gatherNumbers(a *aggregate.Rule, points pmetric.NumberDataPointS
 			continue
 		}
 		if !aggregator.Knows(&in, epoch, &b.gathered.Trail) { // else fast path: nothing to look up
-			if in.Birth = b.bear(a, i, class, in, nil); in.Birth == 0 {
+			if in.Birth = b.startFeeding(a, i, class, in, nil); in.Birth == 0 {
 				continue
 			}
 		}
@@ -143,7 +143,7 @@ func (b *Batch) gatherHistograms(a *aggregate.Rule) {
 			}
 		}
 		if !known {
-			if in.Birth = b.bear(a, i, class, in, &v); in.Birth == 0 {
+			if in.Birth = b.startFeeding(a, i, class, in, &v); in.Birth == 0 {
 				continue
 			}
 		}
@@ -164,9 +164,9 @@ func (b *Batch) withhold(a *aggregate.Rule, i int) {
 	}
 }
 
-// bear is the slow path of a series that does not feed an aggregate yet. It finds the aggregate that it is to feed, and
-// returns the number of its birth. A point that is not taken has none; it passes, unless it is dropped here.
-func (b *Batch) bear(a *aggregate.Rule, i int, class amount.Class, in aggregate.Intake, v *amount.Bucketed) (number int32) {
+// startFeeding is the slow path of a series that does not feed an aggregate yet. It finds the aggregate that it is to
+// feed, and returns the number of its birth. A point that is not taken has none; it passes, unless it is dropped here.
+func (b *Batch) startFeeding(a *aggregate.Rule, i int, class amount.Class, in aggregate.Intake, v *amount.Bucketed) (number int32) {
 	m, fp := b.at.m, b.fps[i]
 	aggregator, overflow := b.g.Aggregator, b.g.Overflow
 	a.Limit.Alive.Match(b.Now)

@@ -13,32 +13,32 @@ import (
 // points is removed as a whole, a scope with all of its metrics, a resource with all of its scopes. If a rule
 // aggregates all that a sender has, that is one step for each batch instead of one for each metric.
 
-// thinning is what is to be removed from a batch.
-type thinning struct {
-	drop                       []bool   // points of the current metric
-	resources, scopes, metrics leavings // parts of the batch, of the current resource and of the current scope
+// removals is what is to be removed from a batch.
+type removals struct {
+	drop                       []bool    // points of the current metric
+	resources, scopes, metrics remainder // parts of the batch, of the current resource and of the current scope
 }
 
 // again returns the memory for the next batch, if it is not too large.
-func (t *thinning) again() thinning {
+func (t *removals) again() removals {
 	if cap(t.drop) > maxRetained {
 		t.drop = nil
 	}
-	return thinning{drop: t.drop[:0], resources: t.resources.kept(), scopes: t.scopes.kept(), metrics: t.metrics.kept()}
+	return removals{drop: t.drop[:0], resources: t.resources.kept(), scopes: t.scopes.kept(), metrics: t.metrics.kept()}
 }
 
-// leavings records what is left of the parts of a whole.
-type leavings struct {
+// remainder records what is left of the parts of a whole.
+type remainder struct {
 	gone []bool // by part: nothing is left
 	left int    // number of parts with something left
 	lost bool   // something was removed
 }
 
 // begin starts with the parts of another whole.
-func (l *leavings) begin() { *l = leavings{gone: l.gone[:0]} }
+func (l *remainder) begin() { *l = remainder{gone: l.gone[:0]} }
 
 // add adds a part: whether it has something left, and whether it lost its last, rather than being empty from the start.
-func (l *leavings) add(left, lost bool) {
+func (l *remainder) add(left, lost bool) {
 	l.gone = append(l.gone, !left)
 	if left {
 		l.left++
@@ -47,17 +47,17 @@ func (l *leavings) add(left, lost bool) {
 }
 
 // all reports whether nothing is left: the whole is removed at once.
-func (l *leavings) all() bool { return l.lost && l.left == 0 }
+func (l *remainder) all() bool { return l.lost && l.left == 0 }
 
 // some reports whether some parts are to be removed, and others stay.
-func (l *leavings) some() bool { return l.lost && l.left > 0 }
+func (l *remainder) some() bool { return l.lost && l.left > 0 }
 
 // kept returns the memory for the next batch, if it is not too large.
-func (l *leavings) kept() leavings {
+func (l *remainder) kept() remainder {
 	if cap(l.gone) > maxRetained {
-		return leavings{}
+		return remainder{}
 	}
-	return leavings{gone: l.gone[:0]}
+	return remainder{gone: l.gone[:0]}
 }
 
 // removePoints removes the points marked in drop, unless none would be left, and returns how many are.

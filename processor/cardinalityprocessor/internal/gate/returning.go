@@ -43,12 +43,12 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	case v.Member == nil: // it has restarted
 		b.match()
 		b.g.Limiter.Ordinary(fp, &b.Sighting)
-		return b.tolled(i, s)
+		return b.payPointLimits(i, s)
 	case anew && (b.NoValue || w.Start == since):
-		return b.tolled(i, s)
+		return b.payPointLimits(i, s)
 	case !b.NoValue && w.Anew(v.When(), pcommon.Timestamp(b.Now)): // it is no member any more once the batch is accepted: what it said before may come again with it
 		b.began(fp, w.Start)
-		return b.tolled(i, s)
+		return b.payPointLimits(i, s)
 	case v.Own == nil:
 		if !v.Exact { // it can never restart
 			b.g.Limiter.End(fp, 0, b.Moment)
@@ -57,7 +57,7 @@ func (b *Batch) own(i int, s *series.Set) (passes bool) {
 	case !v.Noted:
 		return b.exceed(i, b.present(ruling{Verdict: series.Verdict{Limit: v.Limit, Reason: v.Reason, Waits: true}}))
 	default:
-		return b.tolled(i, s) && b.restate(i, &v, false)
+		return b.payPointLimits(i, s) && b.restate(i, &v, false)
 	}
 }
 

@@ -22,8 +22,8 @@ type telling struct {
 	account  account
 }
 
-// letGo removes references to the data.
-func (t *telling) letGo() {
+// dropReferences removes references to the data.
+func (t *telling) dropReferences() {
 	labels := t.account.series.Labels
 	clear(labels[:cap(labels)])
 	t.account = account{series: stats.Series{Labels: labels[:0]}}

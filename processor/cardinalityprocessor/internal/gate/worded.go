@@ -130,8 +130,8 @@ func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
 	}
 }
 
-// spell records the shape of the current scope, if that may pass as a whole.
-func (b *Batch) spell(s *ident.Shape) {
+// recordShape records the shape of the current scope, if that may pass as a whole.
+func (b *Batch) recordShape(s *ident.Shape) {
 	if b.learns && !slices.Contains(b.page.plain, false) {
 		b.shapes = append(b.shapes, s)
 	}

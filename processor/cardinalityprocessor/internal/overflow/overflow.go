@@ -33,7 +33,7 @@ import (
 type Overflow struct {
 	Idle   time.Duration
 	Budget int64
-	All    purse // of all accounts
+	All    usage // of all accounts
 
 	Shards  []overflowShard
 	shift   uint          // the bits of a fingerprint above these choose its shard
@@ -46,7 +46,7 @@ type Overflow struct {
 	Mu       sync.Mutex // taken before the locks of shards
 	Outputs  map[uint64]*Output
 	Order    []*Output // the same, by age, so that the order of sending does not depend on a map
-	Accounts map[payer]*purse
+	Accounts map[accountKey]*usage
 	Begin    pcommon.Timestamp          // no new cumulative output may begin earlier
 	Certain  pcommon.Timestamp          // series that began before may have been counted by a process that was killed, or whose ledger is incomplete
 	ahead    map[pcommon.Timestamp]bool // beginnings in the future that another process may have counted
@@ -57,7 +57,7 @@ type Overflow struct {
 type overflowShard struct {
 	Mu      sync.Mutex
 	Members map[uint64]*Member
-	Silent  map[*purse]*silent
+	Silent  map[*usage]*silent
 	Rested  int64    // memory of resting members
 	Asleep  int      // and how many of them there are
 	granted []uint64 // members that were granted a place, and begin anew with the next flush
@@ -72,7 +72,7 @@ type Output struct {
 	FP        uint64
 	Tenant    ident.Tenant
 	Rule      string // the rule that had no room for the first point
-	account   *purse
+	account   *usage
 	Keys      ident.Keys
 	Class     amount.Class
 	form      amount.Shape // shape of its points
@@ -170,11 +170,11 @@ func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
 		Shards:   make([]overflowShard, n),
 		shift:    uint(64 - bits.TrailingZeros(uint(n))),
 		Outputs:  map[uint64]*Output{},
-		Accounts: map[payer]*purse{},
+		Accounts: map[accountKey]*usage{},
 	}
 	for i := range o.Shards {
 		o.Shards[i].Members = map[uint64]*Member{}
-		o.Shards[i].Silent = map[*purse]*silent{}
+		o.Shards[i].Silent = map[*usage]*silent{}
 	}
 	return o
 }
@@ -268,7 +268,7 @@ func (o *Overflow) found(out *Output, now int64) *Output {
 	out.account = o.accountOf(out.Rule, out.Tenant.Name)
 	if !o.reserve(out.account, out.Cost) {
 		if out.account.empty() {
-			delete(o.Accounts, payer{out.Rule, out.Tenant.Name})
+			delete(o.Accounts, accountKey{out.Rule, out.Tenant.Name})
 		}
 		return nil
 	}

@@ -338,7 +338,7 @@ func (m *Member) growth(v *amount.Value) int64 {
 }
 
 // afford takes the memory that a member grows by, if there is enough, and makes room for it.
-func (x *settling) afford(m *Member, of *purse, growth int64) bool {
+func (x *settling) afford(m *Member, of *usage, growth int64) bool {
 	o := x.overflow
 	if growth <= 0 {
 		o.shrink(of, -growth)

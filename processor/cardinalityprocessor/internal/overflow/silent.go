@@ -54,7 +54,7 @@ func (o *Overflow) rest(sh *overflowShard, fp uint64, m *Member) {
 	o.forgetOldest(sh, sh.Rested-o.Budget/int64(RestPart*len(o.Shards)))
 }
 
-func (o *Overflow) restMore(sh *overflowShard, of *purse, n int64) {
+func (o *Overflow) restMore(sh *overflowShard, of *usage, n int64) {
 	sh.Rested += n
 	if s := sh.Silent[of]; s != nil {
 		s.rested += n
@@ -79,7 +79,7 @@ func (o *Overflow) wake(sh *overflowShard, fp uint64, m *Member) {
 func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 	for n > 0 {
 		var most *silent
-		var of *purse
+		var of *usage
 		for p, s := range sh.Silent {
 			if most == nil || s.rested > most.rested {
 				most, of = s, p

@@ -9,24 +9,24 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/fair"
 )
 
-// purse is the memory of one account, or of all together.
-type purse struct {
+// usage is the memory that one account uses, or all together.
+type usage struct {
 	Used   atomic.Int64
 	Staged atomic.Int64 // for members that will exist when their batches are accepted
 	Rested atomic.Int64 // the part of Used that silent members take: others may have it
 }
 
 // active returns the memory that others cannot have.
-func (p *purse) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rested.Load() }
+func (p *usage) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rested.Load() }
 
-// payer is the account that an output and its members belong to: a rule, for one tenant.
-type payer struct{ rule, tenant string }
+// accountKey names the account that an output and its members belong to: a rule, for one tenant.
+type accountKey struct{ rule, tenant string }
 
-// accountOf returns the purse of a rule and a tenant. The overflow's lock is held.
-func (o *Overflow) accountOf(rule, tenant string) *purse {
-	key := payer{rule, tenant}
+// accountOf returns the usage of the account of a rule and a tenant. The overflow's lock is held.
+func (o *Overflow) accountOf(rule, tenant string) *usage {
+	key := accountKey{rule, tenant}
 	if o.Accounts[key] == nil {
-		o.Accounts[key] = &purse{}
+		o.Accounts[key] = &usage{}
 	}
 	return o.Accounts[key]
 }
@@ -40,11 +40,11 @@ func (o *Overflow) closeAccounts() {
 	}
 }
 
-func (p *purse) empty() bool { return p.Used.Load() == 0 && p.Staged.Load() == 0 }
+func (p *usage) empty() bool { return p.Used.Load() == 0 && p.Staged.Load() == 0 }
 
 // reserve promises memory to a batch, if there is some that is unused or held by silent members: they are forgotten for
 // it, but not before the batch is accepted. No account may take so much that others find none.
-func (o *Overflow) reserve(of *purse, n int64) bool {
+func (o *Overflow) reserve(of *usage, n int64) bool {
 	o.All.Staged.Add(n)
 	of.Staged.Add(n)
 	left := o.Budget - o.All.active()
@@ -55,7 +55,7 @@ func (o *Overflow) reserve(of *purse, n int64) bool {
 	return false
 }
 
-func (o *Overflow) unreserve(of *purse, n int64) {
+func (o *Overflow) unreserve(of *usage, n int64) {
 	if n == 0 { // the usual case, in which all cores would otherwise contend here
 		return
 	}
@@ -64,7 +64,7 @@ func (o *Overflow) unreserve(of *purse, n int64) {
 }
 
 // grow takes memory that is unused, or gives it back.
-func (o *Overflow) grow(of *purse, n int64) bool {
+func (o *Overflow) grow(of *usage, n int64) bool {
 	if o.All.Used.Add(n) > o.Budget && n > 0 {
 		o.All.Used.Add(-n)
 		return false
@@ -74,7 +74,7 @@ func (o *Overflow) grow(of *purse, n int64) bool {
 }
 
 // shrink gives memory back.
-func (o *Overflow) shrink(of *purse, n int64) {
+func (o *Overflow) shrink(of *usage, n int64) {
 	if n == 0 { // as above
 		return
 	}
@@ -82,7 +82,7 @@ func (o *Overflow) shrink(of *purse, n int64) {
 	of.Used.Add(-n)
 }
 
-func (o *Overflow) rests(of *purse, n int64) {
+func (o *Overflow) rests(of *usage, n int64) {
 	o.All.Rested.Add(n)
 	of.Rested.Add(n)
 }
