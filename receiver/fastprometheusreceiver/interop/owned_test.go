@@ -43,7 +43,8 @@ type street struct {
 
 	mu      sync.Mutex
 	pages   [ownedTargets]int
-	arrived map[string]*[ownedTargets]int // by the path of the request
+	arrived map[string]*[ownedTargets]int // samples, by the path of the request
+	scraped map[string]*[ownedTargets]int // pages that were scraped in time, as `up` says
 	wrong   []string
 }
 
@@ -98,6 +99,14 @@ func (s *street) take(r *http.Request) error {
 				labels = append(labels, l)
 			}
 		}
+		if of["__name__"] == "up" {
+			number, err := strconv.Atoi(strings.TrimPrefix(of["instance"], "target-"))
+			for _, v := range series.Samples {
+				if err == nil && v.Value == 1 {
+					s.scraped[r.URL.Path][number]++
+				}
+			}
+		}
 		if !strings.HasPrefix(of["__name__"], "owned_") {
 			return
 		}
@@ -128,9 +137,9 @@ func TestValuesOfTheirOwnArriveAsTheTargets(t *testing.T) {
 }
 
 func checkOwned(t *testing.T, isApart bool, processors, destinations string, paths ...string) {
-	s := &street{isApart: isApart, arrived: map[string]*[ownedTargets]int{}}
+	s := &street{isApart: isApart, arrived: map[string]*[ownedTargets]int{}, scraped: map[string]*[ownedTargets]int{}}
 	for _, path := range paths {
-		s.arrived[path] = &[ownedTargets]int{}
+		s.arrived[path], s.scraped[path] = &[ownedTargets]int{}, &[ownedTargets]int{}
 	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -158,7 +167,9 @@ func checkOwned(t *testing.T, isApart bool, processors, destinations string, pat
 	require.Empty(t, s.wrong[:min(len(s.wrong), 3)])
 	for path, arrived := range s.arrived {
 		for i, n := range arrived {
-			require.Greater(t, n, (ownedPages-5)*(ownedSeries-6), "target %d, %s", i, path)
+			pages := s.scraped[path][i]
+			require.Positive(t, pages, "target %d, %s", i, path)
+			require.GreaterOrEqual(t, n, pages*(ownedSeries-6), "target %d, %d pages, %s", i, pages, path)
 		}
 	}
 }
