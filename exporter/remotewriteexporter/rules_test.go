@@ -17,9 +17,11 @@ func TestRulesAreForWhatComesAfter(t *testing.T) {
 	d := newReceived(t, status(1<<30, http.StatusServiceUnavailable))
 	e := create(t, func(c *Config) {
 		c.Endpoint, c.Queue.Storage, c.ShutdownTimeout = d.URL, &storageID, time.Millisecond
+		c.Retry.InitialInterval, c.Retry.MaxInterval = time.Minute, time.Minute
 	})
 	require.NoError(t, e.Start(t.Context(), newFiles(t, directory, nil)))
 	require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 0)))
+	eventually(t, func() bool { return len(d.headers()) > 0 }, "the only request is refused")
 	require.NoError(t, e.Shutdown(t.Context()))
 
 	d.recover()

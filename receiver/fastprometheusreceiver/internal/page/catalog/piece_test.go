@@ -15,7 +15,7 @@ func TestPiecesHaveTheirTexts(t *testing.T) {
 	for _, n := range []int{0, 1, 2, longPiece - 1, longPiece, longPiece + 1, 1<<14 - 1, 1 << 14, 1<<14 + 1, 1 << 21} {
 		text := strings.Repeat("x", max(n-1, 0)) + "yz"[:min(n, 1)]
 		for _, p := range []*piece{newPiece(text), newPiece([]byte(text))} {
-			require.True(t, p.text() == text, n)
+			require.Equal(t, text, p.text(), n)
 			require.Equal(t, n == 0, p.isEmpty())
 			require.Equal(t, maphash.String(seed, text), p.hash())
 		}
