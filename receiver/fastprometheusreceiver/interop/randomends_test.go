@@ -41,6 +41,18 @@ func (w *witness) add(end, series string, at int64, what string) {
 	w.ends[end][series] = append(w.ends[end][series], said{at, what})
 }
 
+// samples returns how many have arrived at all destinations.
+func (w *witness) samples() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, all := range w.ends {
+		for _, list := range all {
+			n += len(list)
+		}
+	}
+	return n
+}
+
 // depends reports whether the samples of a series depend on when they were taken: sums of several series are sent from
 // time to time.
 func depends(series, varies string) bool {
