@@ -15,23 +15,23 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
-// standing is a slot's state that the choice of a slot depends on.
-type standing struct {
+// slotState is a slot's state that the choice of a slot depends on.
+type slotState struct {
 	// unanswered is the bytes that were sent without an answer yet.
 	unanswered atomic.Int64
 	// full is set while the slot waits for room, failing if its last stream broke before anything was answered.
 	full, failing atomic.Bool
 }
 
-func (s *standing) away() bool { return s.full.Load() || s.failing.Load() }
+func (s *slotState) away() bool { return s.full.Load() || s.failing.Load() }
 
-// loyalty is how long a request waits for the stream that knows its resource, before any other may take it.
-const loyalty = 100 * time.Millisecond
+// homeWait is how long a request waits for the stream that knows its resource, before any other may take it.
+const homeWait = 100 * time.Millisecond
 
 // choose returns the slot for a delivery, and whether another one would be worse: for metrics, each stream would have
 // to learn what it is sent. Otherwise it is the slot with the least to do; equal ones take turns, since behind a
 // balancer each may lead to another server.
-func (l *lane) choose(p *delivery) (best *slot, loyal bool) {
+func (l *lane) choose(p *delivery) (best *slot, atHome bool) {
 	if len(l.slots) == 0 {
 		return nil, false
 	}
@@ -68,7 +68,7 @@ func (d *destination) homeOf(data []byte) uint64 {
 // hand gives a delivery to a slot with room, which includes waiting for the gate and for a connection.
 func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
 	var own chan *delivery
-	best, loyal := l.choose(p)
+	best, atHome := l.choose(p)
 	if best != nil {
 		own = best.own
 	}
@@ -78,8 +78,8 @@ func (l *lane) hand(ctx context.Context, p *delivery) (outcome, bool) {
 	default:
 	}
 	ready, waited := l.ready, (<-chan time.Time)(nil)
-	if loyal {
-		t := time.NewTimer(loyalty)
+	if atHome {
+		t := time.NewTimer(homeWait)
 		defer t.Stop()
 		ready, waited = nil, t.C
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheStreamWithTheLeastToDoIsNext(t *testing.T) {
-	f := func(want int, loyal bool, home uint64, slots ...string) {
+	f := func(want int, atHome bool, home uint64, slots ...string) {
 		t.Helper()
 		l := &lane{}
 		for i, is := range slots {
@@ -22,7 +22,7 @@ func TestTheStreamWithTheLeastToDoIsNext(t *testing.T) {
 		}
 		got, sure := l.choose(&delivery{home: home})
 		require.Equal(t, want, got.number)
-		require.Equal(t, loyal, sure)
+		require.Equal(t, atHome, sure)
 	}
 	f(0, false, 0, "")
 	f(0, false, 0, "", "", "")

@@ -8,9 +8,9 @@ import (
 	"github.com/godwit-otel/godwit/internal/inquiry"
 )
 
-// inVain reports whether a stream has been opened with less data about the client than was asked for, and logs that the
+// lacksClientData reports whether a stream has been opened with less data about the client than was asked for, and logs that the
 // first time. Its requests can then be sent one by one, each with its own client.
-func (s *slot) inVain(i *inquiry.Context) (forgone bool) {
+func (s *slot) lacksClientData(i *inquiry.Context) (avoids bool) {
 	if !i.AskedForAuth() && (!i.Asked() || len(s.cfg.MetadataKeys) > 0) {
 		return false
 	}

@@ -18,7 +18,7 @@ type entry = otlpstream.Entry[*delivery]
 // reads its answers, even after the slot uses another stream.
 type slot struct {
 	*lane
-	standing
+	slotState
 
 	number int
 	// own hands deliveries to this slot, as the lane's ready does to any.

@@ -62,7 +62,7 @@ func (s *slot) open(e *entry, p *delivery) (l *link, ok bool) {
 		ctx, cancel := context.WithCancel(s.cut)
 		asked := s.opening(ctx)
 		c, err := s.transport.Open(asked, s.number, s.server.Compression())
-		if s.inVain(asked) {
+		if s.lacksClientData(asked) {
 			cancel()
 			if err == nil {
 				s.running.Go(func() { s.hangUp(c) })

@@ -44,7 +44,7 @@ var errMalformed = errors.New("malformed request")
 // session is one stream. Three kinds of goroutines work for it: receive reads requests, take handles one request each,
 // and serve, which is the transport's own goroutine, sends everything.
 type session struct {
-	standing
+	streamState
 
 	r         *otlpReceiver
 	conn      conn
@@ -88,8 +88,8 @@ type session struct {
 	maxMessage int
 }
 
-// standing is the part of a stream that others use: those that show it, and those that need its place.
-type standing struct {
+// streamState is the part of a stream that others use: those that show it, and those that need its place.
+type streamState struct {
 	since    time.Time
 	client   net.Addr
 	host     string       // of the client
@@ -124,15 +124,15 @@ type answer struct {
 func (r *otlpReceiver) newSession(c conn, signal otlpstream.Signal, caps otlpstream.Caps, t transport, limits otlpstream.Limits) *session {
 	s := &session{
 		r: r, conn: c, signal: signal, caps: caps, transport: t, obs: r.counts.obs[t], parented: r.counts.parented[t],
-		slots:    make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
-		answers:  newOutbox(),
-		quit:     make(chan struct{}),
-		received: make(chan struct{}),
-		full:     make(chan struct{}),
-		standing: standing{retire: make(chan struct{})},
-		stuck:    make(chan struct{}),
-		unpacker: limits.Keep.NewUnpacker(limits.MaxMessage),
-		keep:     limits.Keep,
+		slots:       make(chan struct{}, r.cfg.InFlight.RequestsPerStream),
+		answers:     newOutbox(),
+		quit:        make(chan struct{}),
+		received:    make(chan struct{}),
+		full:        make(chan struct{}),
+		streamState: streamState{retire: make(chan struct{})},
+		stuck:       make(chan struct{}),
+		unpacker:    limits.Keep.NewUnpacker(limits.MaxMessage),
+		keep:        limits.Keep,
 
 		maxMessage: limits.MaxMessage,
 	}

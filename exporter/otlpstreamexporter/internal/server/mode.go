@@ -58,8 +58,8 @@ type modes struct {
 	// streamed says that some stream has worked, and refusals how many in a row were refused since.
 	streamed bool
 	refusals int
-	// forgone says that streams cannot carry what requests need.
-	forgone bool
+	// avoids says that streams cannot carry what requests need.
+	avoids bool
 }
 
 // A destination that has streamed may be several servers, some of them older. A single refusal means nothing then; this
@@ -77,7 +77,7 @@ func (m *modes) stream(now time.Time) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.forgone {
+	if m.avoids {
 		return false
 	}
 	if m.unaryUntil.IsZero() {
@@ -114,8 +114,8 @@ func (m *modes) refused(now time.Time) (news bool) {
 func (m *modes) forgo() (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news = !m.forgone
-	m.forgone = true
+	news = !m.avoids
+	m.avoids = true
 	return news
 }
 
@@ -123,5 +123,5 @@ func (m *modes) forgo() (news bool) {
 func (m *modes) streaming() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.mode == Stream || m.mode == Auto && m.unaryUntil.IsZero() && !m.forgone
+	return m.mode == Stream || m.mode == Auto && m.unaryUntil.IsZero() && !m.avoids
 }

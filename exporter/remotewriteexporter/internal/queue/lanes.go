@@ -12,9 +12,9 @@ import (
 
 // A destination is the queue of one endpoint. Queue.mu guards it.
 type destination struct {
-	wake     *sync.Cond
-	policy   Policy
-	standing standing
+	wake         *sync.Cond
+	policy       Policy
+	tenantStates tenantStates
 	fresh,
 	late row // blocks that have waited so long that fresh ones go first
 	bytes  int64
@@ -58,8 +58,8 @@ type lane struct {
 	until  time.Time // when that is tried again
 }
 
-func newDestination(wake *sync.Cond, policy Policy, standing standing) *destination {
-	return &destination{wake: wake, policy: policy, standing: standing}
+func newDestination(wake *sync.Cond, policy Policy, states tenantStates) *destination {
+	return &destination{wake: wake, policy: policy, tenantStates: states}
 }
 
 func (d *destination) push(e *entry) {
@@ -67,7 +67,7 @@ func (d *destination) push(e *entry) {
 	l.entries = append(l.entries, e)
 	d.bytes += int64(e.size)
 	d.items += e.items()
-	d.standing.charge(e.tenant, int64(e.size))
+	d.tenantStates.charge(e.tenant, int64(e.size))
 	d.blocks++
 	d.wake.Signal()
 }
@@ -111,9 +111,9 @@ func (g *group) leave(l *lane) {
 func (d *destination) lease(most Bound) (*lane, []*entry) {
 	now := time.Now()
 	d.age(now)
-	mayProbe := d.standing.mayProbe()
+	mayProbe := d.tenantStates.mayProbe()
 	free := func(l *lane) *entry {
-		if l.held > 0 || now.Before(l.until) || d.standing.waits(l.key.tenant, now, mayProbe) {
+		if l.held > 0 || now.Before(l.until) || d.tenantStates.waits(l.key.tenant, now, mayProbe) {
 			return nil
 		}
 		return l.entry(0)
@@ -125,7 +125,7 @@ func (d *destination) lease(most Bound) (*lane, []*entry) {
 	if best == nil {
 		return nil, nil
 	}
-	d.standing.probe(best.key.tenant, true)
+	d.tenantStates.probe(best.key.tenant, true)
 	best.held = best.within(most)
 	d.leased++
 	d.held += best.held
@@ -194,7 +194,7 @@ func (d *destination) release(l *lane, entries []*entry, done bool) {
 	} else {
 		d.shorten(l, entries, 0)
 	}
-	d.standing.probe(l.key.tenant, false)
+	d.tenantStates.probe(l.key.tenant, false)
 	// A finished epoch may free every lane of the next.
 	d.wake.Broadcast()
 }
@@ -274,7 +274,7 @@ func (d *destination) removed(e *entry) {
 	d.bytes -= int64(e.size)
 	d.items -= e.items()
 	d.blocks--
-	d.standing.charge(e.tenant, -int64(e.size))
+	d.tenantStates.charge(e.tenant, -int64(e.size))
 }
 
 // oldest returns the lane whose candidate is the oldest, nil if there is none.

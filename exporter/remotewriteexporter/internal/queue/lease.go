@@ -193,10 +193,10 @@ func (l *Lease) done(lost []error, answered bool) {
 	d := q.destinations[l.destination]
 	d.release(l.lane, l.entries, true)
 	if answered {
-		d.standing.answered(l.lane.key.tenant)
+		d.tenantStates.answered(l.lane.key.tenant)
 	}
 	if delivered {
-		d.standing.serve(l.lane.key.tenant)
+		d.tenantStates.serve(l.lane.key.tenant)
 	}
 	q.roomChanged()
 }
@@ -231,7 +231,7 @@ func (l *Lease) Later(done int, lost []error, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.destinations[l.destination]
-	d.standing.refuse(rest[0].tenant, wait)
+	d.tenantStates.refuse(rest[0].tenant, wait)
 	if done == 0 {
 		d.release(l.lane, l.entries, false)
 	}

@@ -72,11 +72,11 @@ func (q *Queue) PushTo(ctx context.Context, epoch uint32, blocks []block.Block, 
 // forgetTenants forgets the names of tenants that have nothing queued, and were not served lately; the caller holds mu.
 func (q *Queue) forgetTenants() {
 	q.tenants.forget(func(n uint32, before time.Time) bool {
-		if slices.ContainsFunc(q.destinations, func(d *destination) bool { return !d.standing.isIdle(n, before) }) {
+		if slices.ContainsFunc(q.destinations, func(d *destination) bool { return !d.tenantStates.isIdle(n, before) }) {
 			return false
 		}
 		for _, d := range q.destinations {
-			delete(d.standing.served, n)
+			delete(d.tenantStates.served, n)
 		}
 		return true
 	})
@@ -128,7 +128,7 @@ func (q *Queue) insert(e *entry, finished []*entry) []*entry {
 		d.taken += e.items()
 		if over := int64(e.size) - d.room(e.tenant); over > 0 && d.blocks > 0 {
 			policy := d.policy.OnFull
-			if policy == DropOldest && d.standing.hasNoPlace(e.tenant) {
+			if policy == DropOldest && d.tenantStates.hasNoPlace(e.tenant) {
 				policy = DropNewest // one more tenant must not push out older data
 			}
 			switch policy {

@@ -144,7 +144,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		if cfg.Own != nil {
 			policy = cfg.Own[i]
 		}
-		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, newStanding(cfg.Tenants, cfg.Senders)))
+		q.destinations = append(q.destinations, newDestination(sync.NewCond(&q.mu), policy, newTenantStates(cfg.Tenants, cfg.Senders)))
 	}
 	if cfg.Storage != nil {
 		q.disk = &disk{client: cfg.Storage}

@@ -101,7 +101,7 @@ func (q *Queue) Drain(ctx context.Context) {
 // part for the served; nor does it keep out those of whom nothing is known yet, as after a start: a sixteenth beyond
 // the size is for one request of each.
 func (d *destination) room(tenant uint32) int64 {
-	s, size := &d.standing, d.policy.Size
+	s, size := &d.tenantStates, d.policy.Size
 	if s.tenants == 0 {
 		return size - d.bytes
 	}

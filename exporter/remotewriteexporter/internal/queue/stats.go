@@ -32,12 +32,12 @@ func (q *Queue) Stats(destination int) Stats {
 // waiting counts blocks that are not leased. Those of tenants that are not served do not wait for senders.
 func (d *destination) waiting() int {
 	n := d.blocks - d.held
-	if d.standing.tenants == 0 || len(d.standing.paused) == 0 {
+	if d.tenantStates.tenants == 0 || len(d.tenantStates.paused) == 0 {
 		return n
 	}
 	for g := range d.groups() {
 		for _, l := range g.lanes {
-			if d.standing.paused[l.key.tenant] != nil {
+			if d.tenantStates.paused[l.key.tenant] != nil {
 				n -= len(l.entries) - l.held
 			}
 		}

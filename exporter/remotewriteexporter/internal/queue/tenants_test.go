@@ -34,7 +34,7 @@ func TestTenantsOfAShardHaveLanesOfTheirOwn(t *testing.T) {
 	idle(t, q)
 	a.Done(nil)
 	next(t, q, 0, 3).Done(nil)
-	require.Empty(t, q.destinations[0].standing.shares)
+	require.Empty(t, q.destinations[0].tenantStates.shares)
 }
 
 func TestPausedTenantIsProbedByOneLane(t *testing.T) {
@@ -165,7 +165,7 @@ func TestTenantThatDropsDropsItsOwn(t *testing.T) {
 			push(t, q, 0, tenantBlock(n, "a"))
 		}
 		push(t, q, 0, tenantBlock(1001, "b"))
-		require.Equal(t, int64(2*(bodySize+entryOverhead)), q.destinations[0].standing.shares[q.tenants.numbers["b"]])
+		require.Equal(t, int64(2*(bodySize+entryOverhead)), q.destinations[0].tenantStates.shares[q.tenants.numbers["b"]])
 		require.InDelta(t, 441, dropped[ReasonFull], 2)
 	}
 }
@@ -221,10 +221,10 @@ func TestTenantsThatAreMadeUpLeaveRoom(t *testing.T) {
 				}
 				attack(10, true)
 				attack(100, false)
-				require.LessOrEqual(t, len(q.destinations[0].standing.shares), most)
+				require.LessOrEqual(t, len(q.destinations[0].tenantStates.shares), most)
 				time.Sleep(2 * servedLately) // room of the served tenants is now available to others, but they get it back
 				attack(100, true)
-				require.LessOrEqual(t, len(q.destinations[0].standing.shares), most)
+				require.LessOrEqual(t, len(q.destinations[0].tenantStates.shares), most)
 				require.LessOrEqual(t, q.Stats(0).Bytes, q.Stats(0).Capacity*9/8)
 				q.Stop()
 			})
@@ -309,23 +309,23 @@ func TestARefusedTenantIsNoLongerServed(t *testing.T) {
 		push(t, q, 0, tenantBlock(1, "a"), tenantBlock(2, "b"))
 		next(t, q, 0, 1).Done(nil)
 		next(t, q, 0, 2).Done([]error{errFull})
-		require.Len(t, d.standing.served, 1, "what was lost was not served")
+		require.Len(t, d.tenantStates.served, 1, "what was lost was not served")
 		require.Equal(t, 40, fill(t, q, "a"))
-		require.Zero(t, d.standing.unserved)
+		require.Zero(t, d.tenantStates.unserved)
 		next(t, q, 0, 0).Later(0, nil, time.Minute)
-		require.Equal(t, d.bytes, d.standing.unserved)
+		require.Equal(t, d.bytes, d.tenantStates.unserved)
 		require.Equal(t, 15, fill(t, q, "b"), "of seven eighths")
 		require.Zero(t, fill(t, q, "a"))
 		time.Sleep(time.Minute)
 		next(t, q, 0, 0).Done(nil)
-		require.Equal(t, d.bytes-d.standing.shares[q.tenants.numbers["a"]], d.standing.unserved)
+		require.Equal(t, d.bytes-d.tenantStates.shares[q.tenants.numbers["a"]], d.tenantStates.unserved)
 		for q.Stats(0).Blocks > 0 {
 			l, err := q.Next(t.Context(), 0, Bound{})
 			require.NoError(t, err)
 			l.Done(nil)
 		}
-		require.Zero(t, d.standing.unserved)
-		require.Empty(t, d.standing.shares)
+		require.Zero(t, d.tenantStates.unserved)
+		require.Empty(t, d.tenantStates.shares)
 	})
 }
 
@@ -339,7 +339,7 @@ func TestTenantsThatWereAreForgotten(t *testing.T) {
 		next(t, q, 0, n).Done(nil)
 	}
 	require.LessOrEqual(t, len(q.tenants.numbers), 2*minTenants)
-	require.LessOrEqual(t, len(q.destinations[0].standing.served), 2*minTenants)
+	require.LessOrEqual(t, len(q.destinations[0].tenantStates.served), 2*minTenants)
 	push(t, q, 0, tenantBlock(-1, "stays"))
 	idle(t, q) // it is still the one whose lane is leased
 	held.Done(nil)

@@ -38,6 +38,6 @@ func (d *Destination) mayEnd(b block.Block, a answer, since *time.Time) bool {
 	if now.Sub(*since) < pageTime {
 		return true
 	}
-	pages.inVain()
+	pages.endRepeats()
 	return false
 }

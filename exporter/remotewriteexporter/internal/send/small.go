@@ -22,19 +22,19 @@ const (
 	smallTime = 5 * time.Minute
 	// fewSmall is how many refusals are enough when the destination accepts others in between.
 	fewSmall = 6
-	// soonAfter is how soon after such a request was given up another must be accepted, for the content to have been
+	// soonAfter is how soon after such a request was last repeated another must be accepted, for the content to have been
 	// the reason.
 	soonAfter = time.Minute
 )
 
 // taken is what a destination accepted lately, of all data or of a tenant's.
 type taken struct {
-	mu       sync.Mutex
-	raw      int       // of the largest request, before compression
-	at       time.Time // when that was
-	last     time.Time // of any request
-	gaveUp   time.Time // when a small one was last repeated to no effect
-	contents time.Time // when it turned out that some are refused for their content
+	mu           sync.Mutex
+	raw          int       // of the largest request, before compression
+	at           time.Time // when that was
+	last         time.Time // of any request
+	repeatsEnded time.Time // when a small one was last repeated to no effect
+	contents     time.Time // when it turned out that some are refused for their content
 }
 
 func (t *taken) delivered(raw int) {
@@ -44,11 +44,11 @@ func (t *taken) delivered(raw int) {
 	if raw >= t.raw || now.Sub(t.at) > largestHolds {
 		t.raw, t.at = raw, now
 	}
-	if t.last = now; !t.gaveUp.IsZero() {
-		if now.Sub(t.gaveUp) < soonAfter {
+	if t.last = now; !t.repeatsEnded.IsZero() {
+		if now.Sub(t.repeatsEnded) < soonAfter {
 			t.contents = now
 		}
-		t.gaveUp = time.Time{}
+		t.repeatsEnded = time.Time{}
 	}
 }
 
@@ -73,18 +73,18 @@ func (t *taken) refuses(within time.Duration) bool {
 	return !t.contents.IsZero() && time.Since(t.contents) < within
 }
 
-// isContent records that they are.
-func (t *taken) isContent() {
+// blameContent records that some requests were refused for their content.
+func (t *taken) blameContent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contents = time.Now()
 }
 
-// inVain records that one was repeated for long enough.
-func (t *taken) inVain() {
+// endRepeats records that one was repeated for long enough.
+func (t *taken) endRepeats() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.gaveUp = time.Now()
+	t.repeatsEnded = time.Now()
 }
 
 var errSmall = errors.New("a part of a request is refused as too large that is too small to be split")
@@ -124,10 +124,10 @@ func (d *Destination) mayPass(b block.Block, s *small, started time.Time) bool {
 	case limit > 0 && now.Sub(started) >= limit:
 		return false
 	case s.against >= fewSmall:
-		t.isContent()
+		t.blameContent()
 		return false
 	case now.Sub(s.since) >= smallTime:
-		t.inVain()
+		t.endRepeats()
 		return false
 	}
 	return true

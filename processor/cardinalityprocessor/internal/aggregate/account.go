@@ -15,7 +15,7 @@ type account struct {
 	used       atomic.Int64
 	aggregates int         // how many the tenant has; under the aggregator's lock. An account without any is forgotten
 	short      atomic.Bool // memory has run short since feeders were last looked over
-	hurried    bool        // the value of short when that began; belongs to the flush
+	wasShort   bool        // the value of short when that began; belongs to the flush
 }
 
 // reserve takes memory for a tenant, if there is enough. Where there are several tenants, none may take so much that
@@ -60,13 +60,13 @@ func (a *Aggregator) close(g *Aggregate) {
 	}
 }
 
-// hurry records for which tenants feeders are to be forgotten early: a tenant whose memory is short gets none of the
+// noteShortages records for which tenants feeders are to be forgotten early: a tenant whose memory is short gets none of the
 // others'.
-func (a *Aggregator) hurry() {
+func (a *Aggregator) noteShortages() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, of := range a.accounts {
-		of.hurried = of.short.Swap(false)
+		of.wasShort = of.short.Swap(false)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 
 // age lets feeders rest, or forgets them.
 func (a *Aggregator) age(epoch uint32) {
-	a.hurry()
+	a.noteShortages()
 	for i := range a.Shards {
 		for a.ageShard(&a.Shards[i], epoch) {
 		}
@@ -49,7 +49,7 @@ func (a *Aggregator) ageShard(s *feederShard, epoch uint32) (more bool) {
 		p := &s.portions[f.portion]
 		p.rest(&f)
 		rows.put(row, f)
-		if silent > ForgetsAfter || p.of.account.hurried {
+		if silent > ForgetsAfter || p.of.account.wasShort {
 			if len(gone) == forgottenAtOnce {
 				more = true
 				break

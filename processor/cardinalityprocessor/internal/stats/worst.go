@@ -84,9 +84,9 @@ func (b *Book) rankWorst(m *metric, labels []string) {
 	m.worst = m.worst[:0]
 	for i, w := range all[:min(len(all), maxWorst)] {
 		first := &all[0]
-		inVain := first.of.without.estimate() > first.of.series.estimate()/2
+		hardlyFewer := first.of.without.estimate() > first.of.series.estimate()/2
 		together := i == 1 || i > 1 && m.worst[i-1].together // they are adjacent
-		w.together = together && (w.together || inVain && 2*w.values >= first.values)
+		w.together = together && (w.together || hardlyFewer && 2*w.values >= first.values)
 		m.worst = append(m.worst, worst{short(w.name), w.together})
 	}
 }

@@ -55,7 +55,7 @@ func (c *cohort) adopt(t *Target, p *plan.Plan) {
 
 // sweep forgets what neither a plan nor a scrape in progress uses, once that may be much.
 func (c *cohort) sweep() {
-	if c.IsLitter() {
+	if c.NeedsSweep() {
 		c.Sweep(c.inUse())
 	}
 	c.Slim()

@@ -40,7 +40,7 @@ type Catalog struct {
 	LinesEpoch uint32 // the epoch of the last call of MarkLines
 	LastID     uint32 // of the last line
 	size       int64  // of lines in bytes, without their pieces and what they refer to; an estimate
-	litter     litter
+	unused     unused
 
 	// Memory for later calls.
 	reread    reread

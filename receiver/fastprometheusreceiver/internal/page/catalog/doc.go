@@ -26,7 +26,7 @@
 //	unplaced  labels of lines that no metadata has placed yet
 //	asked     questions, and conditions by their answers
 //	Own       slots for values of single targets, and what is being learned about these
-//	litter    how much may be out of use
+//	unused    how much may be out of use
 //
 // It knows neither pages nor scrapes: PageMetadata is told, line by line, what a page has said of its metrics so far. Callers
 // hold a lock, and mark what they have met (Mark, MarkLines).

@@ -18,21 +18,21 @@ const (
 	discardedTimes = 8
 )
 
-// litter estimates what has gone out of use since the last sweep.
-type litter struct {
+// unused estimates what has gone out of use since the last sweep.
+type unused struct {
 	lost      int // lines that pages lost
 	discarded int // lines that were discarded
 	swept     int // lines left by the last sweep
 	sweptSize int64
 }
 
-// isMuch reports whether more may be out of use than the last sweep left, given the number of lines and bytes.
-func (t *litter) isMuch(lines int, held int64) bool {
+// needsSweep reports whether more may be out of use than the last sweep left, given the number of lines and bytes.
+func (t *unused) needsSweep(lines int, held int64) bool {
 	return t.lost > lines/lostPart+fewLost || t.discarded > discardedTimes*lines+fewLost || lines > 2*t.swept+1000 || held > 2*t.sweptSize+sweepBytes
 }
 
 // Lose records that pages have lost the given number of lines, which may now be out of use.
-func (c *Catalog) Lose(lines int) { c.litter.lost += lines }
+func (c *Catalog) Lose(lines int) { c.unused.lost += lines }
 
 // share records that other pages than the one which a line came with may have it. l may be nil.
 func (l *Line) share() *Line {
@@ -54,7 +54,7 @@ func Share(lines []*Line) {
 func (c *Catalog) Discard(lines []*Line) {
 	for _, l := range lines {
 		if !c.discard(l) {
-			c.litter.lost++
+			c.unused.lost++
 		}
 	}
 }
@@ -68,12 +68,12 @@ func (c *Catalog) discard(l *Line) bool {
 	if p.Family.shape == nil { // it was placed
 		c.points.remove(p)
 	}
-	c.litter.discarded++
+	c.unused.discarded++
 	return true
 }
 
-// IsLitter reports whether more may be out of use than the last sweep left.
-func (c *Catalog) IsLitter() bool { return c.litter.isMuch(c.Lines.count, c.Held()) }
+// NeedsSweep reports whether more may be out of use than the last sweep left.
+func (c *Catalog) NeedsSweep() bool { return c.unused.needsSweep(c.Lines.count, c.Held()) }
 
 // Sweep forgets all but the lines and points that are in use, and those of the report.
 func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
@@ -99,7 +99,7 @@ func (c *Catalog) Sweep(lines iter.Seq[[]*Line], points iter.Seq[[]*Point]) {
 	c.points.sweep(mark, stays)
 	c.metrics.sweep(mark)
 	c.sweepConditions(mark)
-	c.litter = litter{swept: c.Lines.count, sweptSize: c.Held()}
+	c.unused = unused{swept: c.Lines.count, sweptSize: c.Held()}
 }
 
 // sweepLines forgets lines without a mark, and returns the part that stays.

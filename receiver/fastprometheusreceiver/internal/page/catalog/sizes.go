@@ -68,7 +68,7 @@ type Counts struct {
 func (c *Catalog) Counts() Counts {
 	return Counts{
 		Lines: c.Lines.count, Points: c.points.known.count, Pieces: c.pieces.known.count, Shapes: len(c.shapes.known), RareBounds: len(c.Bounds.rare),
-		Swept: c.litter.swept,
+		Swept: c.unused.swept,
 	}
 }
 

@@ -8,8 +8,8 @@ import "time"
 // servedLately is how long after its last success a destination counts as one that serves some tenants.
 const servedLately = time.Minute
 
-// standing is what a destination's queue knows about tenants: how much each has queued, and whether it is served.
-type standing struct {
+// tenantStates is what a destination's queue knows about tenants: how much each has queued, and whether it is served.
+type tenantStates struct {
 	tenants int // how many may have something queued without being served; 0 if there are no tenants
 	senders int // half of which may be used for tenants that are not served; 0 is no limit
 
@@ -29,15 +29,15 @@ type pause struct {
 	probing bool
 }
 
-func newStanding(tenants, senders int) standing {
-	return standing{
+func newTenantStates(tenants, senders int) tenantStates {
+	return tenantStates{
 		tenants: tenants, senders: senders,
 		shares: map[uint32]int64{}, paused: map[uint32]*pause{}, served: map[uint32]time.Time{},
 	}
 }
 
 // charge adds bytes to what a tenant has queued. A tenant with nothing left has no pause either.
-func (s *standing) charge(tenant uint32, bytes int64) {
+func (s *tenantStates) charge(tenant uint32, bytes int64) {
 	s.shares[tenant] += bytes
 	if _, ok := s.served[tenant]; !ok {
 		s.unserved += bytes
@@ -49,7 +49,7 @@ func (s *standing) charge(tenant uint32, bytes int64) {
 }
 
 // mayProbe reports whether another sender may try a tenant that the destination refused the last time.
-func (s *standing) mayProbe() bool {
+func (s *tenantStates) mayProbe() bool {
 	if s.senders == 0 {
 		return true
 	}
@@ -63,23 +63,23 @@ func (s *standing) mayProbe() bool {
 }
 
 // waits reports whether no block of a tenant may be sent now.
-func (s *standing) waits(tenant uint32, now time.Time, mayProbe bool) bool {
+func (s *tenantStates) waits(tenant uint32, now time.Time, mayProbe bool) bool {
 	p := s.paused[tenant]
 	return p != nil && (!mayProbe || p.probing || now.Before(p.until))
 }
 
 // probe records whether a sender tries a tenant that was refused.
-func (s *standing) probe(tenant uint32, probing bool) {
+func (s *tenantStates) probe(tenant uint32, probing bool) {
 	if p := s.paused[tenant]; p != nil {
 		p.probing = probing
 	}
 }
 
 // answered records that the destination has examined data of a tenant.
-func (s *standing) answered(tenant uint32) { delete(s.paused, tenant) }
+func (s *tenantStates) answered(tenant uint32) { delete(s.paused, tenant) }
 
 // serve records that the destination accepted data of a tenant.
-func (s *standing) serve(tenant uint32) {
+func (s *tenantStates) serve(tenant uint32) {
 	if _, ok := s.served[tenant]; !ok {
 		s.unserved -= s.shares[tenant]
 	}
@@ -88,7 +88,7 @@ func (s *standing) serve(tenant uint32) {
 }
 
 // refuse records that it refused a tenant, for so long.
-func (s *standing) refuse(tenant uint32, wait time.Duration) {
+func (s *tenantStates) refuse(tenant uint32, wait time.Duration) {
 	if _, ok := s.served[tenant]; ok {
 		delete(s.served, tenant)
 		s.unserved += s.shares[tenant]
@@ -98,7 +98,7 @@ func (s *standing) refuse(tenant uint32, wait time.Duration) {
 
 // hasNoPlace reports whether a tenant has no place: as many tenants as allowed have something queued, and it has
 // nothing.
-func (s *standing) hasNoPlace(tenant uint32) bool {
+func (s *tenantStates) hasNoPlace(tenant uint32) bool {
 	if s.tenants == 0 || len(s.shares) < s.tenants {
 		return false
 	}
@@ -108,6 +108,6 @@ func (s *standing) hasNoPlace(tenant uint32) bool {
 }
 
 // isIdle reports whether a tenant has nothing queued, and was not served since.
-func (s *standing) isIdle(tenant uint32, since time.Time) bool {
+func (s *tenantStates) isIdle(tenant uint32, since time.Time) bool {
 	return s.shares[tenant] == 0 && !s.served[tenant].After(since)
 }
