@@ -57,82 +57,97 @@ var (
 
 // Validate reports all faults of the configuration.
 func (c *Config) Validate() error {
-	var errs []error
-	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	return errors.Join(c.validateEndpoints(), c.validateFormat(), c.Queue.validate(), c.validateNumbers(), c.Shards.validate(),
+		c.Retry.validate(), c.CircuitBreaker.validate(), c.Tenant.validate())
+}
 
+// faults of a configuration. All of them are reported at once.
+type faults []error
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
+
+// addAll adds errors, of which some may be nil.
+func (f *faults) addAll(errs ...error) { *f = append(*f, errs...) }
+
+func (f *faults) join() error { return errors.Join(*f...) }
+
+func (c *Config) validateEndpoints() error {
+	var f faults
 	switch {
 	case len(c.Endpoints) > 0 && (c.Endpoint != "" || c.HTTP.Endpoint != ""):
-		fault("`endpoints` excludes `endpoint` and `http.endpoint`: move that one into the list")
+		f.add("`endpoints` excludes `endpoint` and `http.endpoint`: move that one into the list")
 	case c.Endpoint != "" && c.HTTP.Endpoint != "":
-		fault("`endpoint` and `http.endpoint` mean the same: remove one")
+		f.add("`endpoint` and `http.endpoint` mean the same: remove one")
 	case len(c.Endpoints) == 0 && c.Endpoint == "" && c.HTTP.Endpoint == "":
-		fault("`endpoint` must be set, for example to http://localhost:9090/api/v1/write, or `endpoints`")
+		f.add("`endpoint` must be set, for example to http://localhost:9090/api/v1/write, or `endpoints`")
 	}
 	for _, d := range c.clients() {
-		errs = append(errs, c.validateClient(d.key, d.endpointKey, &d.client), buffers.Check(d.key, d.client.ReadBufferSize, d.client.WriteBufferSize),
+		f.addAll(c.validateClient(d.key, d.endpointKey, &d.client), buffers.Check(d.key, d.client.ReadBufferSize, d.client.WriteBufferSize),
 			d.validateCloud())
 		if d.rate.BytesPerSecond < 0 || d.rate.SamplesPerSecond < 0 {
-			fault("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
+			f.add("`rate_limit` of `%s` must not be negative, got %d bytes and %d samples a second; 0 is none", d.endpointKey,
 				d.rate.BytesPerSecond, d.rate.SamplesPerSecond)
 		}
 	}
-
 	if len(c.Endpoints) > 0 && (c.AzureAD != nil || c.GoogleIAM != nil) {
-		fault("`azuread` and `google_iam` are for `endpoint`: move them into the elements of `endpoints`")
+		f.add("`azuread` and `google_iam` are for `endpoint`: move them into the elements of `endpoints`")
 	}
-	errs = append(errs, c.validateSharding())
+	f.addAll(c.validateSharding())
+
 	first := map[string]int{}
 	for i := range c.Endpoints {
-		errs = append(errs, c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
+		f.addAll(c.validateOwn(&c.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)))
 		// By its URL a reload or a restart finds a destination's queue: equal ones that change places would send each other's data.
 		switch j, ok := first[c.Endpoints[i].HTTP.Endpoint]; {
 		case ok:
-			fault("`endpoints[%d].endpoint` must not be the same as `endpoints[%d].endpoint`: append #a to one and #b to the other, or any names, "+
+			f.add("`endpoints[%d].endpoint` must not be the same as `endpoints[%d].endpoint`: append #a to one and #b to the other, or any names, "+
 				"which tell their queues apart and are not sent", i, j)
 		default:
 			first[c.Endpoints[i].HTTP.Endpoint] = i
 		}
 	}
+	return f.join()
+}
 
-	if _, ok := versions[c.ProtobufMessage]; !ok && c.ProtobufMessage != auto {
-		fault("`protobuf_message` must be auto, 2.0, 1.0 or one of their full names, got %q", c.ProtobufMessage)
+// validateFormat checks the protocol, and what names and labels become in it.
+func (c *Config) validateFormat() error {
+	var f faults
+	version, ok := versions[c.ProtobufMessage]
+	if !ok && c.ProtobufMessage != auto {
+		f.add("`protobuf_message` must be auto, 2.0, 1.0 or one of their full names, got %q", c.ProtobufMessage)
 	}
+	onlyOne := ok && version == promwrite.V1
 	if _, ok := encodings[c.Compression]; !ok && c.Compression != auto {
-		fault("`compression` must be auto, zstd or snappy, got %q", c.Compression)
+		f.add("`compression` must be auto, zstd or snappy, got %q", c.Compression)
 	}
 	if c.CompressionLevel < 1 || c.CompressionLevel > 4 {
-		fault("`compression_level` must be from 1 to 4, got %d", c.CompressionLevel)
-	}
-	if _, ok := onFull[c.Queue.OnFull]; !ok {
-		fault("`queue.on_full` must be block, drop_oldest or drop_newest, got %q", c.Queue.OnFull)
-	}
-	if key := c.Queue.stored(); key != "" && c.Queue.WaitForResult {
-		fault("`queue.wait_for_result` must not be set along with `%s`, which answers once data is stored: choose one", key)
-	}
-	if key := c.Queue.stored(); key != "" && c.Queue.MaxBatches > 0 {
-		fault("`queue.max_batches` must not be set along with `%s`, which `queue.size` bounds: remove one", key)
+		f.add("`compression_level` must be from 1 to 4, got %d", c.CompressionLevel)
 	}
 	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
-		fault("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
+		f.add("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
 	}
 	strategy := otlptranslator.TranslationStrategyOption(c.TranslationStrategy)
 	if !slices.Contains(strategies, strategy) {
-		fault("`translation_strategy` must be one of %v, got %q", strategies, c.TranslationStrategy)
-	} else if !strategy.ShouldEscape() && versions[c.ProtobufMessage] == promwrite.V1 {
-		fault("`translation_strategy` %s needs UTF-8 names, which `protobuf_message: 1.0` does not have: choose 2.0 or auto", strategy)
+		f.add("`translation_strategy` must be one of %v, got %q", strategies, c.TranslationStrategy)
+	} else if !strategy.ShouldEscape() && onlyOne {
+		f.add("`translation_strategy` %s needs UTF-8 names, which `protobuf_message: 1.0` does not have: choose 2.0 or auto", strategy)
 	}
-	if c.ConvertExplicitHistogramsToNHCB && versions[c.ProtobufMessage] == promwrite.V1 && !c.KeepClassicHistograms {
-		fault("`convert_explicit_histograms_to_nhcb` needs 2.0: choose `protobuf_message: 2.0` or auto, or set `keep_classic_histograms`")
+	if c.ConvertExplicitHistogramsToNHCB && onlyOne && !c.KeepClassicHistograms {
+		f.add("`convert_explicit_histograms_to_nhcb` needs 2.0: choose `protobuf_message: 2.0` or auto, or set `keep_classic_histograms`")
 	}
-
 	encoding := c.encoding(1)
 	if err := encoding.Names.CheckExternalLabels(); err != nil {
-		fault("`external_labels`: %w", err)
+		f.add("`external_labels`: %w", err)
 	}
 	_, err := relabelling(c.WriteRelabelConfigs, c.scheme(), "")
-	errs = append(errs, err)
+	f.addAll(err)
+	return f.join()
+}
 
-	for _, f := range []struct {
+// validateNumbers checks what must be positive, or not negative.
+func (c *Config) validateNumbers() error {
+	var f faults
+	for _, n := range []struct {
 		key       string
 		value     int64
 		allowZero bool
@@ -162,91 +177,118 @@ func (c *Config) Validate() error {
 		{"target_info.interval", int64(c.TargetInfo.Interval), true},
 		{"delta.max_series", int64(c.Delta.MaxSeries), false},
 	} {
-		if f.value < 0 || f.value == 0 && !f.allowZero {
-			fault("`%s` must be positive, got %d", f.key, f.value)
+		if n.value < 0 || n.value == 0 && !n.allowZero {
+			f.add("`%s` must be positive, got %d", n.key, n.value)
 		}
 	}
-	if c.Shards.Max < c.Shards.Min || c.Shards.Max > MaxShards {
-		fault("`shards.max` must be from `shards.min`, %d, to %d, got %d", c.Shards.Min, MaxShards, c.Shards.Max)
+	return f.join()
+}
+
+func (c *ShardsConfig) validate() error {
+	if c.Max < c.Min || c.Max > MaxShards {
+		return fmt.Errorf("`shards.max` must be from `shards.min`, %d, to %d, got %d", c.Min, MaxShards, c.Max)
 	}
-	if c.Retry.MaxInterval < c.Retry.InitialInterval {
-		fault("`retry.max_interval` must not be less than `retry.initial_interval`")
+	return nil
+}
+
+func (c *RetryConfig) validate() error {
+	var f faults
+	if c.MaxInterval < c.InitialInterval {
+		f.add("`retry.max_interval` must not be less than `retry.initial_interval`")
 	}
-	if c.Retry.Multiplier < 1 {
-		fault("`retry.multiplier` must be at least 1, got %v", c.Retry.Multiplier)
+	if c.Multiplier < 1 {
+		f.add("`retry.multiplier` must be at least 1, got %v", c.Multiplier)
 	}
-	if c.Retry.RandomizationFactor < 0 || c.Retry.RandomizationFactor > 1 {
-		fault("`retry.randomization_factor` must be from 0 to 1, got %v", c.Retry.RandomizationFactor)
+	if c.RandomizationFactor < 0 || c.RandomizationFactor > 1 {
+		f.add("`retry.randomization_factor` must be from 0 to 1, got %v", c.RandomizationFactor)
 	}
-	for _, code := range c.Retry.StatusCodes {
+	for _, code := range c.StatusCodes {
 		if code < 400 || code > 499 || code == 413 {
-			fault("`retry.status_codes` must be 4xx, but for 413, which splits the request, got %d", code)
+			f.add("`retry.status_codes` must be 4xx, but for 413, which splits the request, got %d", code)
 		}
 	}
-	if c.CircuitBreaker.ConsecutiveFailures > 0 && c.CircuitBreaker.OpenFor <= 0 {
-		fault("`circuit_breaker.open_for` must be positive, got %s; `consecutive_failures: 0` turns the breaker off", c.CircuitBreaker.OpenFor)
+	return f.join()
+}
+
+func (c *BreakerConfig) validate() error {
+	if c.ConsecutiveFailures > 0 && c.OpenFor <= 0 {
+		return fmt.Errorf("`circuit_breaker.open_for` must be positive, got %s; `consecutive_failures: 0` turns the breaker off", c.OpenFor)
 	}
-	errs = append(errs, c.Tenant.validate())
-	return errors.Join(errs...)
+	return nil
+}
+
+func (c *QueueConfig) validate() error {
+	var f faults
+	if _, ok := onFull[c.OnFull]; !ok {
+		f.add("`queue.on_full` must be block, drop_oldest or drop_newest, got %q", c.OnFull)
+	}
+	key := c.stored()
+	if key != "" && c.WaitForResult {
+		f.add("`queue.wait_for_result` must not be set along with `%s`, which answers once data is stored: choose one", key)
+	}
+	if key != "" && c.MaxBatches > 0 {
+		f.add("`queue.max_batches` must not be set along with `%s`, which `queue.size` bounds: remove one", key)
+	}
+	return f.join()
 }
 
 func (c *Config) validateClient(key, endpointKey string, client *confighttp.ClientConfig) error {
-	var errs []error
+	var f faults
 	if u, err := url.Parse(client.Endpoint); client.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		errs = append(errs, fmt.Errorf("`%s` must be an http or https URL, got %q", endpointKey, client.Endpoint))
+		f.add("`%s` must be an http or https URL, got %q", endpointKey, client.Endpoint)
 	} else if client.Endpoint == "" && len(c.Endpoints) > 0 {
-		errs = append(errs, fmt.Errorf("`%s` must be set", endpointKey))
+		f.add("`%s` must be set", endpointKey)
 	}
 	if u, err := url.Parse(client.Endpoint); err == nil && strings.HasPrefix(u.Host, byService) && u.Port() != "" {
-		errs = append(errs, fmt.Errorf("`%s` must have no port after `%s`, whose records have it, got %q", endpointKey, byService, client.Endpoint))
+		f.add("`%s` must have no port after `%s`, whose records have it, got %q", endpointKey, byService, client.Endpoint)
 	}
 	if client.Compression != "" {
-		errs = append(errs, fmt.Errorf("`%scompression` must not be set: use `compression`, of the exporter or in `endpoints`", key))
+		f.add("`%scompression` must not be set: use `compression`, of the exporter or in `endpoints`", key)
 	}
 	for name := range client.Headers.Iter {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if slices.Contains(reserved, canonical) {
-			errs = append(errs, fmt.Errorf("`%sheaders` must not have %q: the protocol says what it is", key, name))
+			f.add("`%sheaders` must not have %q: the protocol says what it is", key, name)
 		}
 		for _, key := range c.Tenant.MetadataKeys {
 			if canonical == textproto.CanonicalMIMEHeaderKey(key) {
-				errs = append(errs, fmt.Errorf("`%sheaders` must not have %q, which is of `tenant.metadata_keys`", key, name))
+				f.add("`%sheaders` must not have %q, which is of `tenant.metadata_keys`", key, name)
 			}
 		}
 		if c.Tenant.Header != "" && canonical == textproto.CanonicalMIMEHeaderKey(c.Tenant.Header) {
-			errs = append(errs, fmt.Errorf("`%sheaders` must not have %q, which is `tenant.header`: use `tenant.default`", key, name))
+			f.add("`%sheaders` must not have %q, which is `tenant.header`: use `tenant.default`", key, name)
 		}
 	}
-	return errors.Join(errs...)
+	return f.join()
 }
 
 func (c *TenantConfig) validate() error {
-	var errs []error
+	var f faults
 	for _, key := range c.MetadataKeys {
 		switch {
 		case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(key)):
-			errs = append(errs, fmt.Errorf("`tenant.metadata_keys` must not have %q: the protocol says what that header is", key))
+			f.add("`tenant.metadata_keys` must not have %q: the protocol says what that header is", key)
 		case !isHeaderName(key):
-			errs = append(errs, fmt.Errorf("`tenant.metadata_keys` must be names of headers, got %q", key))
+			f.add("`tenant.metadata_keys` must be names of headers, got %q", key)
 		}
 	}
 	switch {
 	case len(c.MetadataKeys) > 0:
 		if c.Header != "" || c.FromMetadata != "" || c.FromResourceAttribute != "" || c.Default != "" {
-			errs = append(errs, errors.New("`tenant.metadata_keys` must not be set along with `header`, `from_metadata`, `from_resource_attribute` or `default`"))
+			f.add("`tenant.metadata_keys` must not be set along with `header`, `from_metadata`, `from_resource_attribute` or `default`")
 		}
 	case c.Header == "":
 		if c.FromMetadata != "" || c.FromResourceAttribute != "" || c.Default != "" {
-			errs = append(errs, errors.New("`tenant.header` must be set, for example to X-Scope-OrgID"))
+			f.add("`tenant.header` must be set, for example to X-Scope-OrgID")
 		}
 	case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(c.Header)):
-		errs = append(errs, fmt.Errorf("`tenant.header` must not be %q: the protocol says what it is", c.Header))
+		f.add("`tenant.header` must not be %q: the protocol says what it is", c.Header)
 	case !isHeaderName(c.Header):
-		errs = append(errs, fmt.Errorf("`tenant.header` must be a header's name, got %q", c.Header))
+		f.add("`tenant.header` must be a header's name, got %q", c.Header)
 	case (c.FromMetadata == "") == (c.FromResourceAttribute == ""):
-		errs = append(errs, errors.New("one of `tenant.from_metadata` and `tenant.from_resource_attribute` must be set"))
+		f.add("one of `tenant.from_metadata` and `tenant.from_resource_attribute` must be set")
 	}
-	return errors.Join(errs...)
+	return f.join()
 }
 
 // stored is the key that puts the queue on disk; empty if it is in memory.
