@@ -160,8 +160,7 @@ func (s *slot) isWanted(e *entry) bool {
 
 // send sends a new delivery, or an entry once more. It returns false if the slot must end.
 func (s *slot) send(e *entry, p *delivery) bool {
-	again := e != nil
-	if again {
+	if e != nil {
 		p = e.Value
 	}
 	for {
@@ -175,65 +174,88 @@ func (s *slot) send(e *entry, p *delivery) bool {
 		if l == nil {
 			return true
 		}
-		s.mu.Lock()
-		if l.ended || l.retiring {
-			s.mu.Unlock()
-			s.retire()
-			continue
-		}
-		if again && !s.isWanted(e) {
-			s.mu.Unlock()
+		message, is := s.assign(l, e, p)
+		switch is {
+		case assigned:
+			s.write(l, p, &message)
 			return true
-		}
-		if !s.fits(l, len(p.data)) {
-			s.mu.Unlock()
+		case unwanted:
+			return true
+		case closed:
+			return false
+		case streamEnds:
+			s.retire()
+		case streamIsFull:
 			s.flush()
 			select {
 			case <-s.wake:
-				continue
 			case <-s.quit:
 				return false
 			}
 		}
-		if !s.account.Send(&p.Parcel) {
-			s.mu.Unlock()
-			return false
-		}
-		now := time.Now()
-		if again {
-			s.pending.Resent(e, now)
-		} else {
-			e = s.pending.Add(p, now)
-		}
-		message := otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.Items), Attempt: p.sent}
-		if s.propagates {
-			message.Trace = p.traceContext()
-		}
-		p.memory.Retain() // a server may answer before it has read the request
-		p.sent++
-		p.link, p.overtaken = l, overtakings{}
-		l.sent++
-		l.bytes += int64(len(p.data))
-		s.spend(l, len(p.data))
-		s.mu.Unlock()
-
-		if message.Attempt > 0 {
-			s.tally.Resent.Add(1)
-		}
-		p.noteStreamed(s.number, message.ID, message.Attempt)
-		if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
-			if l.packer == nil {
-				l.packer = l.keep.NewPacker()
-				l.learned.Store(l.keep.History > 0)
-			}
-			l.packer.Pack(&message)
-		}
-		// An error means that the stream is over; its reader gets the reason.
-		_ = l.conn.Send(&message)
-		p.memory.Release()
-		s.held, _ = l.conn.(transport.Holding)
-		return true
 	}
+}
+
+// assignment is whether a request may be sent on a stream.
+type assignment int
+
+const (
+	assigned     assignment = iota
+	unwanted                // it need not be sent any more
+	closed                  // nothing is sent any more
+	streamEnds              // another stream is needed
+	streamIsFull            // requests sent before must be answered first
+)
+
+// assign gives a request a number on a stream, and takes room there.
+func (s *slot) assign(l *link, e *entry, p *delivery) (message otlpstream.Request, is assignment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case l.ended || l.retiring:
+		return message, streamEnds
+	case e != nil && !s.isWanted(e):
+		return message, unwanted
+	case !s.fits(l, len(p.data)):
+		return message, streamIsFull
+	case !s.account.Send(&p.Parcel):
+		return message, closed
+	}
+	if now := time.Now(); e != nil {
+		s.pending.Resent(e, now)
+	} else {
+		e = s.pending.Add(p, now)
+	}
+	message = otlpstream.Request{ID: e.ID, Data: p.data, Memory: p.memory, Items: uint64(p.Items), Attempt: p.sent}
+	if s.propagates {
+		message.Trace = p.traceContext()
+	}
+	p.memory.Retain() // a server may answer before it has read the request
+	p.sent++
+	p.link, p.overtaken = l, overtakings{}
+	l.sent++
+	l.bytes += int64(len(p.data))
+	s.spend(l, len(p.data))
+	return message, assigned
+}
+
+// write writes a request that was assigned to a stream.
+func (s *slot) write(l *link, p *delivery, message *otlpstream.Request) {
+	if message.Attempt > 0 {
+		s.tally.Resent.Add(1)
+	}
+	p.noteStreamed(s.number, message.ID, message.Attempt)
+	if l.packs.Load() && worthPacking(s.signal, len(p.data)) {
+		if l.packer == nil {
+			l.packer = l.keep.NewPacker()
+			l.learned.Store(l.keep.History > 0)
+		}
+		l.packer.Pack(message)
+	}
+	// An error means that the stream is over; its reader gets the reason.
+	_ = l.conn.Send(message)
+	p.memory.Release()
+	s.held, _ = l.conn.(transport.Holding)
 }
 
 // worthPacking reports whether packing a payload is worthwhile. A large batch of spans or log records has nearly all

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 
@@ -107,7 +108,8 @@ func TestAStreamGoesThroughAProxyAsATunnel(t *testing.T) {
 	e := newTestExporter(t, transport.WebSocket, far)
 	e.export(0, 20)
 	require.Equal(t, int64(20), e.settled().Acked)
-	require.Equal(t, []string{"CONNECT gateway.example:4318"}, f.seen())
+	// On a slow machine a stream may be opened more than once.
+	require.Equal(t, []string{"CONNECT gateway.example:4318"}, slices.Compact(f.seen()))
 	require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte("goose:honk")), f.passwords[0])
 }
 

@@ -229,7 +229,12 @@ func (s *session) serve(ctx context.Context) (end *status.Status, reason string)
 	}
 
 	close(s.quit)
-	if err := s.answerRest(notices.C, reason == endBroken); err != nil {
+	return s.finish(end, reason, notices.C)
+}
+
+// finish answers what was received on a stream that ends, and returns the status that the client gets.
+func (s *session) finish(end *status.Status, reason string, notices <-chan time.Time) (*status.Status, string) {
+	if err := s.answerRest(notices, reason == endBroken); err != nil {
 		end, reason = status.Convert(err), endBroken
 	}
 	if end == nil && !s.clientIsDone() {
