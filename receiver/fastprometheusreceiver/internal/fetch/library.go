@@ -71,6 +71,9 @@ func (t *Target) throughLibrary(ctx context.Context, buf []byte, part func(Respo
 		return r, err
 	}
 	defer response.Body.Close()
+	if t.redirected && response.Request.Response == nil {
+		t.road, t.redirected = Plain, false
+	}
 	if response.StatusCode != http.StatusOK {
 		status := &StatusError{Code: response.StatusCode, Status: response.Status[:min(len(response.Status), maxQuoted)]}
 		if !t.any {

@@ -159,7 +159,7 @@ func (t *Target) once(ctx context.Context, w *wire, deadline time.Time, part fun
 		}
 		return err
 	}
-	if h.redirects() && t.client.config.FollowRedirects {
+	if t.redirected = h.redirects() && t.client.config.FollowRedirects; t.redirected {
 		return errRedirected
 	}
 	if h.code != 200 {

@@ -172,6 +172,35 @@ func TestFollowsRedirectsThroughNetHTTP(t *testing.T) {
 	require.Equal(t, Plain, target.Road())
 }
 
+// After a redirect for a while, as by a login page or a server that starts, a target has its own connection again.
+func TestReturnsFromRedirects(t *testing.T) {
+	var isElsewhere atomic.Bool
+	answer := func(conn net.Conn, _ int) {
+		requests(conn, func(r *http.Request) bool {
+			response := page200
+			if r.URL.Path == "/metrics" && isElsewhere.Load() {
+				response = "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+			}
+			_, err := io.WriteString(conn, response)
+			return err == nil
+		})
+	}
+	secured, trust := throughTLS(t, answer)
+	for url, edit := range map[string]func(*promconfig.ScrapeConfig){serveRaw(t, answer): func(*promconfig.ScrapeConfig) {}, secured: trust} {
+		target := newTarget(t, Plain, url, patient, edit)
+		for _, f := range []struct {
+			elsewhere bool
+			next      Road
+		}{{false, Plain}, {true, NetHTTP}, {true, NetHTTP}, {false, Plain}, {false, Plain}, {true, NetHTTP}, {false, Plain}} {
+			isElsewhere.Store(f.elsewhere)
+			page, err := get(target)
+			require.NoError(t, err)
+			require.Equal(t, "up 1\n", page)
+			require.Equal(t, f.next, target.Road())
+		}
+	}
+}
+
 func TestReachesUnixSockets(t *testing.T) {
 	dir := t.TempDir()
 	closed := make(chan struct{}, 10)

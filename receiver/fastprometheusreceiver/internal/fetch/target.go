@@ -62,6 +62,7 @@ type Target struct {
 	local       bool   // asked for uncompressed pages, since it is on this host
 	any         bool   // pages of errors count, too
 	road        Road
+	redirected  bool // which is why net/http makes the requests
 	encoding    Encoding
 
 	mu   sync.Mutex // guards conn, against interrupt
@@ -185,7 +186,7 @@ func (t *Target) Get(ctx context.Context, buf []byte, part func(Response) error)
 		if !errors.Is(err, errRedirected) {
 			return t.done(r, err)
 		}
-		// A server that redirects once will do so again: a second request need not try.
+		// A server that redirects once is likely to do so again: a second request need not try, until one is not redirected.
 		t.road = NetHTTP
 		t.drop()
 		buf = r.Body
@@ -206,7 +207,7 @@ func (t *Target) Show(ctx context.Context, take func(r Response, last bool) erro
 	return err
 }
 
-// errRedirected leaves an exchange to net/http.
+// errRedirected leaves an exchange, and those after it, to net/http.
 var errRedirected = errors.New("redirected")
 
 func (t *Target) done(r Response, err error) (Response, error) {
