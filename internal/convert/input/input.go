@@ -41,7 +41,7 @@ type Input struct {
 	// Text is the content of the first file. extra maps the base names of the others to their names.
 	Text  []byte
 	extra map[string]string
-	// Mounts are the files of the host that a container of Docker Compose sees.
+	// Mounts are the files of the host that a container of Docker sees.
 	Mounts []Mount
 	// Packed are files in a Kubernetes manifest besides the configuration.
 	Packed map[string]PackedFile
@@ -106,6 +106,11 @@ func (in *Input) Open(name string) (text []byte, at string, err error) {
 		return file.Text, in.Name(), nil
 	}
 	if there := outside(in.Mounts, name); there != name {
+		if given, ok := in.extra[filepath.Base(there)]; ok {
+			in.Opened[filepath.Base(there)] = true
+			text, err = in.Read(given)
+			return text, given, err
+		}
 		if !filepath.IsAbs(there) {
 			there = filepath.Join(in.Dir, there)
 		}

@@ -57,7 +57,7 @@ func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []
 		if path == "" {
 			return [3]string{}
 		}
-		return [3]string{path, strconv.FormatBool(document.Truth(f.of("remoteWrite.streamAggr.keepInput", url))), f.of("remoteWrite.streamAggr.dropInputLabels", url)}
+		return [3]string{path, strconv.FormatBool(f.on("remoteWrite.streamAggr.keepInput", url)), f.of("remoteWrite.streamAggr.dropInputLabels", url)}
 	}
 	same := !slices.ContainsFunc(urls, func(url int) bool { return said(url) != said(urls[0]) })
 	if !same && !apart {
@@ -79,12 +79,12 @@ func aggregations(f *flags, urls []int, apart bool) (shared *aggregation, own []
 // load adds the rules of the file that a flag names for a destination.
 func (a *aggregation) load(f *flags, name string, url int) {
 	prefix := strings.TrimSuffix(name, "config")
-	a.keep = document.Truth(f.of(prefix+"keepInput", url))
+	a.keep = f.on(prefix+"keepInput", url)
 	labels := []string{f.of(prefix+"dropInputLabels", url)}
 	if name == sharedAggregation {
 		labels = f.list(prefix + "dropInputLabels")
 	}
-	drop := document.Truth(f.of(prefix+"dropInput", url))
+	drop := f.on(prefix+"dropInput", url)
 	path := f.of(name, url)
 	if path == "" {
 		return
@@ -108,6 +108,9 @@ func (a *aggregation) load(f *flags, name string, url int) {
 	}
 	a.dropped = nil
 	for _, value := range labels {
+		if f.isElsewhere(prefix+"dropInputLabels", value) {
+			continue
+		}
 		a.dropped = append(a.dropped, strings.FieldsFunc(value, func(r rune) bool { return r == '^' })...)
 	}
 	if !document.IsNull(root) && root.Kind != yaml.SequenceNode {
@@ -126,7 +129,8 @@ func thinned(f *flags, name string, url int) {
 		return
 	}
 	prefix := strings.TrimSuffix(name, "config")
-	if d, err := promconfig.Duration(f.of(prefix+"dedupInterval", url)); err != nil || d <= 0 {
+	interval := f.of(prefix+"dedupInterval", url)
+	if d, err := promconfig.Duration(interval); f.isElsewhere(prefix+"dedupInterval", interval) || err != nil || d <= 0 {
 		return
 	}
 	f.say(report.Lost, prefix+"dedupInterval", "every sample is sent: a longer `scrape_interval` makes fewer, and what replicas send twice is for the store to remove, "+

@@ -24,7 +24,7 @@ func clientOf(f *flags, out *output.Output, carry *promconfig.Carrier, client do
 	promconfig.SetText(tls, "cert_file", file("tlsCertFile"))
 	promconfig.SetText(tls, "key_file", file("tlsKeyFile"))
 	promconfig.SetText(tls, "server_name_override", of("tlsServerName"))
-	if document.Truth(f.of("remoteWrite.tlsInsecureSkipVerify", i)) {
+	if f.on("remoteWrite.tlsInsecureSkipVerify", i) {
 		tls.Set("insecure_skip_verify", true)
 	}
 	if !tls.Empty() {
@@ -58,7 +58,7 @@ func clientOf(f *flags, out *output.Output, carry *promconfig.Carrier, client do
 		auth = out.Extend("bearertokenauth", name, bearer)
 	case f.of("remoteWrite.oauth2.clientID", i) != "":
 		auth = out.Extend("oauth2client", name, oauth2Of(f, of, file, i))
-	case document.Truth(f.of("remoteWrite.aws.useSigv4", i)):
+	case f.on("remoteWrite.aws.useSigv4", i):
 		service := of("aws.service")
 		if service == "" {
 			service = "aps"
@@ -93,7 +93,7 @@ func oauth2Of(f *flags, of, file func(string) string, i int) document.Table {
 			return made
 		}
 		for k := 0; k+1 < len(root.Content); k += 2 {
-			lists.Set(root.Content[k].Value, []string{strings.ReplaceAll(root.Content[k+1].Value, "$", "$$")})
+			lists.Set(root.Content[k].Value, []string{carrierOf(f).Text(root.Content[k+1].Value)})
 		}
 		made.Set("endpoint_params", lists)
 	}

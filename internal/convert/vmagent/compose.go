@@ -4,6 +4,7 @@
 package vmagent
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -170,19 +171,80 @@ func composeVariables(service *yaml.Node) (variables []envVariable, elsewhere st
 	return variables, elsewhere
 }
 
-// composeMounts returns the mounts of a service, except named volumes.
-func composeMounts(service *yaml.Node) (mounts []input.Mount) {
+// composeMounts returns the mounts of a service, except named volumes, and the files of its configs and secrets.
+func composeMounts(root, service *yaml.Node) (mounts []input.Mount) {
 	for _, volume := range document.Contents(document.Find(service, "volumes")) {
-		outside, inside, _ := strings.Cut(volume.Value, ":")
-		if volume.Kind == yaml.MappingNode {
-			outside, inside = "", ""
-			if source, target := document.Find(volume, "source"), document.Find(volume, "target"); source != nil && target != nil {
-				outside, inside = source.Value, target.Value
-			}
+		if volume.Kind != yaml.MappingNode {
+			mounts = append(mounts, volumeMount(composeValue(volume.Value))...)
+		} else if source, target := document.Find(volume, "source"), document.Find(volume, "target"); source != nil && target != nil {
+			mounts = append(mounts, volumeMount(composeValue(source.Value)+":"+target.Value)...)
 		}
-		inside, _, _ = strings.Cut(inside, ":") // :ro
-		if inside != "" && strings.ContainsAny(outside, "./~") {
-			mounts = append(mounts, input.Mount{Inside: path.Clean(inside), Outside: outside})
+	}
+	for _, kind := range [][2]string{{"configs", "/"}, {"secrets", "/run/secrets/"}} {
+		key, folder := kind[0], kind[1]
+		for _, used := range document.Contents(document.Find(service, key)) {
+			source, inside := used, ""
+			if used.Kind == yaml.MappingNode {
+				if source = document.Find(used, "source"); source == nil {
+					continue
+				}
+				if target := document.Find(used, "target"); target != nil {
+					inside = target.Value
+				}
+			}
+			file := document.Find(document.Find(document.Find(root, key), source.Value), "file")
+			if file == nil {
+				continue
+			}
+			if inside = cmp.Or(inside, source.Value); !path.IsAbs(inside) {
+				inside = folder + inside
+			}
+			mounts = append(mounts, input.Mount{Inside: path.Clean(inside), Outside: composeValue(file.Value)})
+		}
+	}
+	return mounts
+}
+
+// volumeMount returns the mount that host:container stands for, none for a named volume.
+func volumeMount(volume string) []input.Mount {
+	at := strings.LastIndex(volume, ":/") // the host's path may contain a default after a colon
+	if at < 0 {
+		return nil
+	}
+	outside, inside := volume[:at], volume[at+1:]
+	inside, _, _ = strings.Cut(inside, ":") // :ro
+	for _, here := range []string{"%{PWD}/", "$(pwd)/"} {
+		if rest, found := strings.CutPrefix(outside, here); found {
+			outside = "./" + rest
+		}
+	}
+	if !strings.ContainsAny(outside, "./~") {
+		return nil
+	}
+	return []input.Mount{{Inside: path.Clean(inside), Outside: outside}}
+}
+
+// commandMounts returns the mounts of a command that runs a container.
+func commandMounts(args []string) (mounts []input.Mount) {
+	for i, arg := range args {
+		name, value, given := strings.Cut(arg, "=")
+		if !given && i+1 < len(args) {
+			value = args[i+1]
+		}
+		switch name {
+		case "-v", "--volume":
+			mounts = append(mounts, volumeMount(value)...)
+		case "--mount":
+			var outside, inside string
+			for part := range strings.SplitSeq(value, ",") {
+				switch key, said, _ := strings.Cut(part, "="); key {
+				case "source", "src":
+					outside = said
+				case "target", "dst", "destination":
+					inside = said
+				}
+			}
+			mounts = append(mounts, volumeMount(outside+":"+inside)...)
 		}
 	}
 	return mounts

@@ -66,7 +66,7 @@ func readFlags(in *input.Input) (*flags, error) {
 		case service != nil:
 			seen(composeVariables(service))
 			f.command(command, lines)
-			in.Mounts = composeMounts(service)
+			in.Mounts = composeMounts(root, service)
 			for _, other := range composedBeside(root, service) {
 				in.Report.Add(report.Finding{Kind: report.Lost, File: f.file, Line: other.Line, Path: "services." + other.Value, Text: "it has flags of vmagent, too, and the first service that has is converted: convert a file with this one alone"})
 			}
@@ -161,6 +161,7 @@ func (f *flags) readText(text string, first int) {
 			if unit && from == len(args) { // all flags may be in variables
 				from = min(1, from)
 			}
+			f.in.Mounts = append(f.in.Mounts, commandMounts(args[:from])...)
 			args, lines = args[from:], lines[from:]
 		}
 		f.add(args, lines)

@@ -32,7 +32,25 @@ func (f *flags) has(name string) bool {
 	return slices.ContainsFunc(f.all, func(given flagValue) bool { return given.name == name })
 }
 
-func (f *flags) yes(name string) bool { return document.Truth(f.text(name)) }
+func (f *flags) yes(name string) bool {
+	value := f.text(name)
+	return !f.isElsewhere(name, value) && document.Truth(value)
+}
+
+// on is yes for a flag with a value for each destination.
+func (f *flags) on(name string, i int) bool {
+	value := f.of(name, i)
+	return !f.isElsewhere(name, value) && document.Truth(value)
+}
+
+// isElsewhere reports a flag whose value is in an environment variable, where the result depends on what the value is.
+func (f *flags) isElsewhere(name, value string) bool {
+	is := document.Variable().MatchString(value)
+	if is {
+		f.say(report.Lost, name, "its value is in an environment variable, and the result depends on it: convert with the value itself in its place")
+	}
+	return is
+}
 
 // list claims a flag with several values, and returns those of all its uses.
 func (f *flags) list(name string) []string {
@@ -97,7 +115,7 @@ func unquote(text string) string {
 // duration converts the duration that a flag has for a destination, if it is set.
 func (f *flags) duration(name string, i int, to document.Table, key string) {
 	text := f.of(name, i)
-	if text == "" {
+	if text == "" || f.isElsewhere(name, text) {
 		return
 	}
 	d, err := promconfig.Duration(text)
@@ -116,7 +134,7 @@ func (f *flags) duration(name string, i int, to document.Table, key string) {
 // number returns a flag's number or size in bytes for a destination, 0 if it is not set.
 func (f *flags) number(name string, i int) int64 {
 	text := f.of(name, i)
-	if text == "" {
+	if text == "" || f.isElsewhere(name, text) {
 		return 0
 	}
 	n, err := bytesOf(text)

@@ -66,11 +66,14 @@ func dividedAmong(f *flags, all []document.Table, global []*yaml.Node) document.
 	if n := f.number("remoteWrite.shardByURLReplicas", 0); n > 0 {
 		shards.Set("replicas", n)
 	}
-	if labels := f.list("remoteWrite.shardByURL.labels"); len(labels) > 0 {
-		shards.Set("labels", labels)
-	}
-	if labels := f.list("remoteWrite.shardByURL.ignoreLabels"); len(labels) > 0 {
-		shards.Set("ignore_labels", labels)
+	for _, key := range [][2]string{{"labels", "labels"}, {"ignore_labels", "ignoreLabels"}} {
+		labels := f.list("remoteWrite.shardByURL." + key[1])
+		for i, label := range labels {
+			labels[i] = carrierOf(f).Text(label)
+		}
+		if len(labels) > 0 {
+			shards.Set(key[0], labels)
+		}
 	}
 	made.Set("shard_by_url", shards)
 	made.Node.Content = append(made.Node.Content, common.Node.Content...)

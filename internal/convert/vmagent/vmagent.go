@@ -52,6 +52,13 @@ func Convert(in *input.Input) ([]byte, error) {
 	return out.Write(in, in.Name())
 }
 
+// carrierOf returns what copies values of flags.
+func carrierOf(f *flags) *promconfig.Carrier {
+	carry := promconfig.NewCarrier(f.in, f.file)
+	carry.Templates = true
+	return carry
+}
+
 // listen makes a relay if nothing is scraped.
 func listen(f *flags, out *output.Output) {
 	address := ":8429"
@@ -62,6 +69,7 @@ func listen(f *flags, out *output.Output) {
 	if host == "" {
 		address = "0.0.0.0" + address
 	}
+	address = carrierOf(f).Text(address)
 	f.in.Report.Add(report.Finding{Kind: report.Changed, File: f.file, Path: "-httpListenAddr", Text: "nothing is scraped: the result takes remote write at " + address +
 		"/api/v1/write; add receivers for what else was pushed, such as `otlp`"})
 	out.Receive("remotewrite", document.NewTable().Set("endpoint", address))
@@ -102,8 +110,7 @@ func sharding(f *flags, out *output.Output) {
 // destinations makes an exporter for each -remoteWrite.url that it can write to, and returns the indices of these. If
 // series are divided among them, they are the endpoints of one exporter.
 func destinations(in *input.Input, f *flags, out *output.Output) (made []int) {
-	carry := promconfig.NewCarrier(in, f.file)
-	carry.Templates = true
+	carry := carrierOf(f)
 	rulesOf := func(flag, path string) []*yaml.Node {
 		rules := relabelFile(in, f, flag, path)
 		promconfig.SentLabels(in, f.file, "-"+flag, rules)
@@ -198,7 +205,7 @@ func labelRules(f *flags, carry *promconfig.Carrier) []*yaml.Node {
 		name = promconfig.Label(f.in, f.file, "-remoteWrite.label", name)
 		// A dollar sign is text, not a reference to a group of the expression.
 		value = carry.Text(strings.ReplaceAll(value, "$", "$$"))
-		rules = append(rules, document.NewTable().Set("target_label", name).Set("replacement", value).Node)
+		rules = append(rules, document.NewTable().Set("target_label", carry.Text(name)).Set("replacement", value).Node)
 	}
 	return rules
 }
@@ -206,9 +213,9 @@ func labelRules(f *flags, carry *promconfig.Carrier) []*yaml.Node {
 // formatOf converts flags of requests, retries and metadata.
 func formatOf(f *flags, settings document.Table, i int) {
 	switch {
-	case document.Truth(f.of("remoteWrite.forcePromProto", i)):
+	case f.on("remoteWrite.forcePromProto", i):
 		settings.Set("protobuf_message", "1.0").Set("compression", "snappy")
-	case document.Truth(f.of("remoteWrite.forceVMProto", i)):
+	case f.on("remoteWrite.forceVMProto", i):
 		settings.Set("protobuf_message", "1.0").Set("compression", "zstd")
 	}
 	f.duration("remoteWrite.sendTimeout", i, settings, "timeout")
@@ -240,10 +247,10 @@ func formatOf(f *flags, settings document.Table, i int) {
 	if !retry.Empty() {
 		settings.Set("retry", retry)
 	}
-	if document.Truth(f.of("remoteWrite.disableMetadata", i)) || f.has("enableMetadata") && !f.yes("enableMetadata") {
+	enabled := f.text("enableMetadata")
+	if f.on("remoteWrite.disableMetadata", i) || enabled != "" && !f.isElsewhere("enableMetadata", enabled) && !document.Truth(enabled) {
 		settings.Set("send_metadata", false)
 	}
-	f.claimed["enableMetadata"] = true
 }
 
 // queueOf makes the queue, on disk as vmagent's is unless a flag disables that.
@@ -253,7 +260,7 @@ func queueOf(f *flags, settings document.Table, i int, reported *bool) {
 	dropped := f.yes("remoteWrite.dropSamplesOnOverload") || len(f.list("remoteWrite.url")) > 1
 	path := f.text("remoteWrite.tmpDataPath")
 	size := f.number("remoteWrite.maxDiskUsagePerURL", i)
-	if document.Truth(f.of("remoteWrite.disableOnDiskQueue", i)) {
+	if f.on("remoteWrite.disableOnDiskQueue", i) {
 		queue.Set("on_full", "block")
 		if dropped {
 			queue = document.NewTable().Set("on_full", "drop_newest")
@@ -267,7 +274,7 @@ func queueOf(f *flags, settings document.Table, i int, reported *bool) {
 		f.say(report.Changed, "remoteWrite.tmpDataPath", "the queue has a folder of its own in the directory: what vmagent has left there is not read, let vmagent send it first")
 	}
 	*reported = true
-	queue.Set("directory", promconfig.NewCarrier(f.in, f.file).Text(cmp.Or(path, "godwit-remotewrite-data")))
+	queue.Set("directory", carrierOf(f).Text(cmp.Or(path, "godwit-remotewrite-data")))
 	if size == 0 {
 		size = 1 << 30
 		if !f.has("remoteWrite.maxDiskUsagePerURL") {
@@ -318,10 +325,13 @@ func limits(f *flags, out *output.Output, urls []int) {
 
 func logs(f *flags, out *output.Output) {
 	made := document.NewTable()
-	if level := strings.ToLower(f.text("loggerLevel")); level == "warn" || level == "error" {
+	level, format := strings.ToLower(f.text("loggerLevel")), f.text("loggerFormat")
+	f.isElsewhere("loggerLevel", level)
+	f.isElsewhere("loggerFormat", format)
+	if level == "warn" || level == "error" {
 		made.Set("level", level)
 	}
-	if f.text("loggerFormat") == "json" {
+	if format == "json" {
 		made.Set("encoding", "json")
 	}
 	if !made.Empty() {
