@@ -334,18 +334,24 @@ func TestAllocatorReadsMonitors(t *testing.T) {
 		k.Create(t, monitorKind(kind))
 	}
 	k.Create(t, roleObjects+"---"+pod("web-a", "node-1", "10.2.0.1")+"---"+memberPod("collector-0"))
-	for _, o := range cluster.Objects(t, monitors(target.Addr())) {
-		wait.Until(t, firstWords, func() (bool, string) { // the API server serves a new kind only after a moment
-			err := k.Put(o)
-			return err == nil, fmt.Sprint(err)
-		})
-	}
+	createMonitors(t, k, target.Addr())
 	a := startAllocator(t, k, "allocation_strategy: consistent-hashing\nfilter_strategy: relabel-config\n"+
 		"prometheus_cr: {enabled: true, scrape_interval: 1s, service_monitor_selector: {}, pod_monitor_selector: {}}\n")
 	server := rwserver.New(t, rwserver.Options{})
 	c := a.member(t, "collector-0", server)
 	scrapesMonitored(t, server)
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// createMonitors creates the objects of monitors. The API server serves their new kinds only after a moment.
+func createMonitors(t *testing.T, k *cluster.Cluster, addr string) {
+	t.Helper()
+	for _, o := range cluster.Objects(t, monitors(addr)) {
+		wait.Until(t, firstWords, func() (bool, string) {
+			err := k.Put(o)
+			return err == nil, fmt.Sprint(err)
+		})
+	}
 }
 
 // monitors returns a ServiceMonitor and a PodMonitor of the pods of roleObjects, with the target at addr instead.

@@ -56,7 +56,7 @@ type helmValues struct {
 // Each file of values runs the image's distribution with a configuration that is valid for it, and mounts a volume
 // where it writes.
 func TestHelmValues(t *testing.T) {
-	files := filesOf(t, helmFolder)
+	files := collectorValues(t)
 	require.Len(t, files, 3)
 	for _, name := range files {
 		t.Run(name, func(t *testing.T) {
@@ -113,19 +113,25 @@ func newRenderer(t *testing.T) *renderer {
 	return r
 }
 
-// render returns how many objects of each kind helm renders from files of values. The API accepts them, and the
-// configuration is valid for the distribution. The pods meet the `restricted` standard, unless they use the host's
-// network.
-func (r *renderer) render(t *testing.T, distribution string, files ...string) map[string]int {
+// template returns what helm makes of a chart and files of values.
+func (r *renderer) template(t *testing.T, release, chart string, files ...string) []cluster.Object {
 	t.Helper()
-	args := []string{"template", "godwit", r.chart, "--namespace", "default", "--kube-version", "1.34.1", "--api-versions", "monitoring.coreos.com/v1"}
+	args := []string{"template", release, chart, "--namespace", "default", "--kube-version", "1.34.1", "--api-versions", "monitoring.coreos.com/v1"}
 	for _, file := range files {
 		args = append(args, "--values", file)
 	}
 	out, err := exec.Command(r.helm, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	return cluster.Objects(t, string(out))
+}
+
+// render returns how many objects of each kind helm renders from files of values. The API accepts them, and the
+// configuration is valid for the distribution. The pods meet the `restricted` standard, unless they use the host's
+// network.
+func (r *renderer) render(t *testing.T, distribution string, files ...string) map[string]int {
+	t.Helper()
 	kinds := map[string]int{}
-	for _, o := range cluster.Objects(t, string(out)) {
+	for _, o := range r.template(t, "godwit", r.chart, files...) {
 		kinds[o.Kind()]++
 		require.NoError(t, r.cluster.Check(o))
 		switch o.Kind() {
@@ -152,7 +158,7 @@ func (r *renderer) render(t *testing.T, distribution string, files ...string) ma
 func TestHelmRendersOurValues(t *testing.T) {
 	t.Parallel()
 	r := newRenderer(t)
-	for _, name := range filesOf(t, helmFolder) {
+	for _, name := range collectorValues(t) {
 		t.Run(name, func(t *testing.T) {
 			kinds := r.render(t, distributionOf(t, name), filepath.Join(repository.Root(t), name))
 			t.Logf("%s: %v", name, kinds)

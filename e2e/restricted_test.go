@@ -31,7 +31,7 @@ func TestPodsKeepTheRestrictedStandard(t *testing.T) {
 		checkRestricted(t, name, pod, pod["securityContext"], container["securityContext"], pod["volumes"], len(w.claims) > 0)
 		seen++
 	}
-	for _, name := range filesOf(t, helmFolder) {
+	for _, name := range collectorValues(t) {
 		values := cluster.Objects(t, repository.Read(t, name))[0]
 		checkRestricted(t, name, values, values["podSecurityContext"], values["securityContext"], values["extraVolumes"], values["mode"] == "statefulset")
 		seen++
