@@ -116,7 +116,9 @@ func (in *Input) Open(name string) (text []byte, at string, err error) {
 		}
 		name = there
 	}
+	moved := in.moved
 	text, err = in.Read(in.Join(name))
+	in.moved = moved // the path is read here, and not in the result
 	return text, name, err
 }
 
