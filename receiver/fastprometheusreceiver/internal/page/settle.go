@@ -19,10 +19,11 @@ func (e *ending) settle(lines []*catalog.Line) {
 	t := e.target
 	c := t.cohort
 	c.mu.Lock()
-	delete(c.reading, e.Scrape)
 	if e.isGood() {
 		c.looked.Store(e.at)
+		c.BringTables() // with the lines of this page, which nothing else holds until it has a plan
 	}
+	delete(c.reading, e.Scrape)
 	p := &c.Scratch
 	ahead := latest(time.Now())
 	own, version := t.Own, t.Version

@@ -214,7 +214,18 @@ func (c *Catalog) PutTablesAside(lines iter.Seq[[]*Line], points iter.Seq[[]*Poi
 				}
 			}
 		}
+		for _, l := range c.ReportLines {
+			if l.Point != nil && !yield(l.Point) {
+				return
+			}
+		}
 	})
+}
+
+// BringTables makes tables again that were put aside, while all that is in use can still be found.
+func (c *Catalog) BringTables() {
+	c.Lines.fill()
+	c.points.known.fill()
 }
 
 // Slim frees the memory that a page of new lines took.
