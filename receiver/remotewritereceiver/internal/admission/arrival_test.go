@@ -171,6 +171,31 @@ func TestWhoHadToWaitDoesNotStall(t *testing.T) {
 	})
 }
 
+// TestWhoSendsIsNotCutOffAtOnce: memory that is short for a moment, after there was enough for long, costs no sender its
+// request, however slow.
+func TestWhoSendsIsNotCutOffAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newArrivals(16 * firstRoom)
+		var all sync.WaitGroup
+		read := func(size int, pause time.Duration) {
+			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom / 2, pause: pause}
+			_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
+			done()
+			assert.NoError(t, err)
+		}
+		all.Go(func() { read(4*firstRoom, 500*time.Millisecond) })
+		time.Sleep(2*patience + patience/10)
+		taken, _ := a.memory.usage()
+		rest := a.memory.size - taken
+		require.NoError(t, a.memory.take(t.Context(), rest, nil)) // for others, for less than a second
+		all.Go(func() { read(2*firstRoom, 0) })
+		time.Sleep(patience / 2)
+		a.memory.give(rest)
+		all.Wait()
+		require.Equal(t, a.memory.size, a.memory.free)
+	})
+}
+
 // TestABodyThatCanNeverFitIsTooLarge: it grows into memory twice as large, and keeps its present memory until then. A
 // body for which both never fit is refused for good, because a retry would not help. All of the memory is used.
 func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {

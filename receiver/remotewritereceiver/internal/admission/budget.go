@@ -24,7 +24,7 @@ type budget struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*turn
-	granted time.Time // when a waiting request was last served
+	granted time.Time // when a waiting request was last served, or began to wait when no other did
 }
 
 // turn is a wait for n bytes; granted is closed when they are free.
@@ -61,6 +61,9 @@ func (b *budget) take(ctx context.Context, n int, nudge func(missing, all int, i
 		b.free -= n
 		b.mu.Unlock()
 		return nil
+	}
+	if len(b.waiting) == 0 { // until now there was memory for everybody
+		b.granted = time.Now()
 	}
 	t := &turn{n, make(chan struct{})}
 	b.waiting = append(b.waiting, t)
