@@ -247,3 +247,13 @@ func TestTargetsAlikeShareWhatIsKnown(t *testing.T) {
 	families, _, _ := k.families.Stats()
 	require.Equal(t, []int{200, 50, 20, 0}, []int{sets, targets, families, int(unkept)})
 }
+
+// TestAgingGoesOnWhenTheClockIsSetBack: what was known last when the clock was ahead is aged all the same.
+func TestAgingGoesOnWhenTheClockIsSetBack(t *testing.T) {
+	r := &remoteWriteReceiver{}
+	r.known.Store(newKnown(1<<20, false))
+	ahead := time.Now().Add(time.Hour).UnixNano()
+	r.aged.Store(ahead)
+	r.age()
+	require.Less(t, r.aged.Load(), ahead)
+}

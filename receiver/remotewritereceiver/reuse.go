@@ -107,8 +107,10 @@ const ageEvery = 10 * time.Second
 
 // age drops, now and then, what was not received for a while.
 func (r *remoteWriteReceiver) age() {
+	last := r.aged.Load() // before the time, so that this is not earlier
 	now := time.Now()
-	if last := r.aged.Load(); now.UnixNano()-last > int64(ageEvery) && r.aged.CompareAndSwap(last, now.UnixNano()) {
+	since := now.UnixNano() - last // less than 0 if the clock was set back
+	if (since > int64(ageEvery) || since < 0) && r.aged.CompareAndSwap(last, now.UnixNano()) {
 		r.known.Load().age(now)
 	}
 }
