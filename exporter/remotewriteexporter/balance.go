@@ -186,7 +186,8 @@ func (b *balanced) avoid(address string) {
 // CloseIdleConnections closes those of the transport.
 func (b *balanced) CloseIdleConnections() { closeIdle(b.RoundTripper) }
 
-// next returns the address whose turn it is, a few that follow it, and a few backups; of these, dead ones last.
+// next returns the address whose turn it is, a few that follow it, and a few backups. Dead ones are only among them if there
+// are not enough others, and come last.
 func (b *balanced) next(ctx context.Context) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,26 +197,29 @@ func (b *balanced) next(ctx context.Context) ([]string, error) {
 		}
 	}
 	b.turn++
-	all := append(few(b.addresses.first, b.turn), few(b.addresses.backup, b.turn)...)
+	dead := b.dead
 	if time.Now().After(b.deadUntil) {
-		return all, nil
+		dead = nil
 	}
-	for i, n := 0, len(all); i < n; {
-		if address := all[i]; slices.Contains(b.dead, address) {
-			all, n = append(slices.Delete(all, i, i+1), address), n-1
-		} else {
-			i++
-		}
-	}
-	return all, nil
+	all, last := few(b.addresses.first, b.turn, dead)
+	backup, lastBackup := few(b.addresses.backup, b.turn, dead)
+	return slices.Concat(all, backup, last, lastBackup), nil
 }
 
-// few returns the address whose turn it is and those that follow it.
-func few(all []string, turn int) (out []string) {
-	for i := range min(len(all), maxDials) {
-		out = append(out, all[(turn+i)%len(all)])
+// few returns the address whose turn it is and those that follow it. If fewer than it takes are alive, they are followed
+// by dead ones.
+func few(all []string, turn int, dead []string) (out, last []string) {
+	for i := range all {
+		switch address := all[(turn+i)%len(all)]; {
+		case len(out) == maxDials:
+			return out, nil
+		case !slices.Contains(dead, address):
+			out = append(out, address)
+		case len(last) < maxDials:
+			last = append(last, address)
+		}
 	}
-	return out
+	return out, last[:min(len(last), maxDials-len(out))]
 }
 
 // refresh looks the addresses up, while other requests use the known ones. If it fails, they stay. The caller holds mu,

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -176,6 +177,52 @@ func TestSilentAddressDelaysLittle(t *testing.T) {
 				require.Positive(t, waited, "the silent one is tried")
 				require.LessOrEqual(t, silent, 2)
 			})
+		})
+	}
+}
+
+// TestSilentNeighboursAreAvoided: if a zone is gone, the addresses that follow each other are silent, more of them than a
+// request tries. Requests go to others of the first priority value, and to a backup only if there are none.
+func TestSilentNeighboursAreAvoided(t *testing.T) {
+	for _, backup := range [][]string{nil, {"10.0.1.1:80"}} {
+		synctest.Test(t, func(t *testing.T) {
+			const zone = maxDials + 1
+			var all []string
+			for i := range 3 * zone {
+				all = append(all, fmt.Sprintf("10.0.0.%d:80", i+1))
+			}
+			b := &balanced{lookup: func(context.Context) (found, error) { return found{all, backup}, nil }}
+			next := func() []string {
+				addresses, err := b.next(t.Context())
+				require.NoError(t, err)
+				require.Len(t, addresses, maxDials+len(backup))
+				return addresses
+			}
+			begins := func() map[string]bool {
+				begin := map[string]bool{}
+				for range all {
+					begin[next()[0]] = true
+				}
+				return begin
+			}
+			for _, address := range all[:zone] {
+				b.avoid(address)
+			}
+			begin := begins()
+			require.Len(t, begin, 2*zone, "requests go to all others")
+			for _, address := range append(all[:zone:zone], backup...) {
+				require.NotContains(t, begin, address)
+			}
+			for _, address := range all[zone:] {
+				b.avoid(address)
+			}
+			for _, address := range backup {
+				require.Equal(t, address, next()[0])
+				b.avoid(address)
+			}
+			next() // there is nothing else to try
+			time.Sleep(deadWait + 1)
+			require.Len(t, begins(), len(all))
 		})
 	}
 }
