@@ -52,8 +52,8 @@ const reading = `(() => {
 	return {answers: window.answers ?? {}, stats, tables, chips, heading: words(document.querySelector("#view .heading"))};
 })()`
 
-// written matches a formatted number with its unit.
-var written = regexp.MustCompile(`^([\d,]+(?:\.\d+)?) ?(T|G|M|k|TiB|GiB|MiB|KiB|B|%|µs|ms|s)?(?:/s)?(?: requests?| items?)?$`)
+// written matches a formatted number with its unit and perhaps its error.
+var written = regexp.MustCompile(`^~?([\d,]+(?:\.\d+)?) ?(T|G|M|k|TiB|GiB|MiB|KiB|B|%|µs|ms|s)?(?:/s)?(?: requests?| items?)?(?: ± [\d,.]+k?)?$`)
 
 var units = map[string]float64{
 	"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
@@ -98,6 +98,9 @@ func TestSaysWhatIsWritten(t *testing.T) {
 	f("<0.1%", 0, false)
 	f("1,234", 1234, true)
 	f("3 requests", 3, true)
+	f("~26", 26, true)
+	f("1.8k ± 59", 1804, true)
+	f("1.8k ± 59", 1850, false)
 	f("measuring", 3, false)
 	assert.Empty(t, says("measuring", nil, nil))
 	over := 1.0

@@ -23,7 +23,8 @@ type CardinalityOverview struct {
 	Mode        string    `json:"mode"` // enforce, dry_run
 	Series      int64     `json:"series"`
 	MaxSeries   int64     `json:"max_series"`
-	Metrics     int       `json:"metrics"` // distinct names
+	Metrics     int       `json:"metrics"`       // distinct names, an estimate
+	NamesError  float64   `json:"metrics_error"` // its standard error
 	Rejected    Estimate  `json:"rejected_series"`
 	Admitted    int64     `json:"admitted_total"` // series ever admitted, and expired since
 	Expired     int64     `json:"expired_total"`

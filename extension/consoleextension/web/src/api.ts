@@ -297,6 +297,7 @@ export interface Cardinality {
   series: number;
   max_series: number;
   metrics: number;
+  metrics_error: number;
   rejected_series: Estimate;
   admitted_total: number;
   expired_total: number;

@@ -113,9 +113,10 @@ func (i inspection) sampled() labelsOfMetrics {
 
 func (i inspection) metric(m *stats.Metric, s *stats.Snapshot, sampled labelsOfMetrics) inspect.Row {
 	row := inspect.Row{
-		Name: m.Name, Unit: m.Unit, Series: estimated(m.Series, stats.StandardError),
-		Rejected: estimated(m.Rejected, stats.StandardError), NewPerMinute: i.perMinute(float64(m.Births), s.Since),
+		Name: m.Name, Unit: m.Unit, Series: give(m.Series, m.SeriesError),
+		Rejected: give(m.Rejected, m.RejectedError), NewPerMinute: i.perMinute(float64(m.Births), s.Since),
 	}
+	row.NewPerMinute.Error = i.perMinute(m.BirthsError, s.Since).Value
 	row.Type, row.Temporality = nameOfKind(m.Kind)
 	if minutes := s.Window.Minutes(); minutes > 0 {
 		row.GonePerMinute = inspect.Estimate{Value: m.Gone / minutes, Error: m.GoneError / minutes}
@@ -244,7 +245,7 @@ const idLike = 0.5
 
 func label(l stats.WithoutLabel) inspect.Row {
 	return inspect.Row{
-		Name: l.Name, Series: estimated(l.Series, l.Error), Values: estimated(l.Values, l.Error),
+		Name: l.Name, Series: give(l.Series, l.Series*l.Error+l.Missing), Values: give(l.Values, l.Values*l.Error+l.Missing),
 		IDLike: l.Values > 50 && l.Values > idLike*l.Series,
 	}
 }

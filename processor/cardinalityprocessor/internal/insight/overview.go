@@ -64,7 +64,8 @@ func (i inspection) snapshot() stats.Snapshot {
 func (i inspection) Overview() inspect.CardinalityOverview {
 	g, s := i.g, i.snapshot()
 	o := inspect.CardinalityOverview{
-		Mode: g.Cfg.Mode, MaxSeries: int64(g.Cfg.Memory.MaxSeries), Metrics: int(s.Names + 0.5),
+		Mode: g.Cfg.Mode, MaxSeries: int64(g.Cfg.Memory.MaxSeries),
+		Metrics: int(s.Names + 0.5), NamesError: estimated(s.Names, stats.StandardError).Error,
 		Admitted: g.Limiter.Admitted.Load(), Expired: g.Limiter.Expired.Load(),
 		Memory:     g.Memory(),
 		SampleSize: s.Sampled, SampleSince: s.Since, Events: g.Events.List(), IdleTimeout: g.Cfg.IdleTimeout,
@@ -162,8 +163,16 @@ func labelsOf(e stats.Example) (all []inspect.Label) {
 	return all
 }
 
-func estimated(n, relative float64) inspect.Estimate {
-	return inspect.Estimate{Value: math.Round(n), Error: math.Round(n * relative)}
+func estimated(n, relative float64) inspect.Estimate { return give(n, n*relative) }
+
+// give rounds a number, and the larger of its errors: 0 means that it is exact.
+func give(n, deviation float64) inspect.Estimate {
+	if deviation >= 1 {
+		deviation = math.Round(deviation)
+	} else {
+		deviation = math.Round(100*deviation) / 100
+	}
+	return inspect.Estimate{Value: math.Round(n), Error: deviation}
 }
 
 func exactly(n int64) inspect.Estimate { return inspect.Estimate{Value: float64(n)} }

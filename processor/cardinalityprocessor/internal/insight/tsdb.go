@@ -46,13 +46,13 @@ func (i inspection) TSDBStatus(limit int) ([]byte, error) {
 	status := tsdbStatus{Status: "success", Data: tsdbData{
 		Head: tsdbHead{Series: int64(i.total(&s) + 0.5), Min: s.Since.UnixMilli(), Max: i.g.Now().UnixMilli()},
 		Metrics: counts(limit, s.Metrics, func(m stats.Metric) (string, inspect.Estimate) {
-			return m.Name, estimated(m.Series, stats.StandardError)
+			return m.Name, give(m.Series, m.SeriesError)
 		}),
 		LabelValues: counts(limit, s.Labels, func(l stats.LabelCount) (string, inspect.Estimate) {
-			return l.Name, estimated(l.Values, l.Error)
+			return l.Name, give(l.Values, l.Values*l.Error+l.Missing)
 		}),
 		LabelMemory: counts(limit, s.Labels, func(l stats.LabelCount) (string, inspect.Estimate) {
-			return l.Name, estimated(l.ValueBytes, l.Error)
+			return l.Name, give(l.ValueBytes, l.ValueBytes*(l.Error+l.Missing/max(l.Values, 1)))
 		}),
 		SeriesByPair: counts(limit, s.Pairs, func(p stats.Pair) (string, inspect.Estimate) {
 			return p.Key + "=" + p.Value, sampled(p.Series, s.Factor)

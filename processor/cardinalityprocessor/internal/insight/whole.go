@@ -36,7 +36,7 @@ func fit(s *stats.Snapshot, whole float64) {
 		}
 		m := &s.Metrics[j]
 		n := math.Round(m.Series)
-		less := min(excess, math.Floor(n*stats.StandardError))
+		less := min(excess, math.Floor(m.SeriesError))
 		m.Series, excess = n-less, excess-less
 	}
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/moment"
 )
 
-// MaxBytes is an upper bound on a Book's memory.
-const MaxBytes = 3 << 20
-
 // MaxLabels is the number of a series' labels that are counted.
 const MaxLabels = 40
 
@@ -83,7 +80,9 @@ type Book struct {
 	sample  sample
 	refused examples
 	noted   int
-	series  [2]int // number of observed series, in this window and the one before
+	series  [2]int    // number of observed series, in this window and the one before
+	passed  uint64    // points of all metrics, as reported
+	before  [2]uint64 // the same at the beginning of this window and the one before
 	without [MaxLabels]uint64
 	rows    [MaxLabels]*ranked[label] // of the last series: the next one's labels are mostly the same
 }
@@ -98,7 +97,9 @@ type metric struct {
 	limited          [2]bool  // whether series were rejected, in this window and the one before
 	births           [2]int
 	gone, goneError  float64 // series of the window before last that were not in the last
+	lost             uint64  // as in its row at the end of the last window
 	points, counts   [2]int  // points, and the number of reports of them
+	began            uint64  // points of all metrics up to its first report, and one
 	detailed         bool
 	chosen           moment.Moment // in this window, if it had series
 	marked           moment.Moment // the same, in any window
@@ -223,6 +224,7 @@ func (b *Book) refuseSome(metric string, fingerprints []uint64, begin int, obser
 		b.metrics.last = row
 	}
 	m := &row.of
+	row.held = windows
 	if !m.limited[0] {
 		m.limited[0] = true
 		b.choose()
@@ -249,9 +251,13 @@ func (b *Book) Passed(metric string, points int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if row := b.metrics.byName[b.hash(metric)]; row != nil {
+		if row.of.began == 0 {
+			row.of.began = b.passed + 1
+		}
 		row.of.points[0] += points
 		row.of.counts[0]++
 	}
+	b.passed += uint64(points)
 }
 
 // detailed returns where the labels of a metric are counted.
@@ -425,6 +431,10 @@ func (b *Book) Turn(now time.Time) {
 			l.turn()
 			l.births = [2]int{0, l.births[0]}
 		}
+		b.before = [2]uint64{b.passed, b.before[0]}
+		for _, r := range b.metrics.rows {
+			r.of.lost = r.lost
+		}
 		metrics = append(b.metrics.turn(), &b.rest)
 	})
 	b.locked(b.sample.turn)
@@ -441,6 +451,7 @@ func (b *Book) locked(do func()) {
 
 func (m *metric) turn() {
 	m.gone, m.goneError = m.series.gone()
+	m.goneError += float64(m.lost)
 	m.points, m.counts = [2]int{0, m.points[0]}, [2]int{0, m.counts[0]}
 	m.series.turn()
 	m.rejected.turn()
@@ -458,36 +469,6 @@ func (m *metric) turn() {
 	clear(m.labels[len(kept):])
 	m.labels = kept
 }
-
-// Bytes returns the memory taken, including names.
-func (b *Book) Bytes() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := b.names.bytes() + b.sample.bytes + b.refused.bytes() + b.metrics.bytes() + b.labels.bytes()
-	of := func(all ...*distinct) {
-		for _, d := range all {
-			n += d.bytes()
-		}
-	}
-	metrics := []*metric{&b.rest}
-	for _, r := range b.metrics.rows {
-		metrics = append(metrics, &r.of)
-	}
-	for _, m := range metrics {
-		of(&m.series, &m.rejected, &m.observed)
-		n += cap(m.labels) * countedBytes
-		for i := range m.labels {
-			l := &m.labels[i]
-			of(&l.series, &l.values, &l.without)
-		}
-	}
-	for _, r := range b.labels.rows {
-		of(&r.of.series, &r.of.values, &r.of.without)
-	}
-	return n
-}
-
-const countedBytes = 24 + 2*8 + 3*24
 
 // short returns a copy of a name or value, which it shortens if it is too long.
 func short(s string) string {

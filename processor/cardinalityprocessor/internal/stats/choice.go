@@ -22,7 +22,7 @@ const maxChoices = 2 * maxDetailed
 func (b *Book) detail(r *ranked[metric]) {
 	m := &r.of
 	m.detailed, m.noted, m.seen, m.labels = true, [2]int{}, [2]int{m.seen[0] + m.seen[1], 0}, nil
-	if b.OnChoice == nil || m.seen[0] == 0 || b.recount(r) {
+	if b.OnChoice == nil || m.seen[0] == 0 && r.late == 0 || b.recount(r) {
 		return
 	}
 	at := max(b.Now(), 1)
@@ -53,6 +53,9 @@ const apart moment.Moment = 1 << 32
 // recount counts the labels of a metric in all of its reported series, if they are known.
 func (b *Book) recount(r *ranked[metric]) bool {
 	m, all := &r.of, b.sample.all(r.hash)
+	if r.late > 0 && b.sample.mask == 0 { // what came before it was ranked, too
+		m.seen[0] = len(all)
+	}
 	if len(all) != m.seen[0] { // not all are known, or some were reported twice
 		return false
 	}
@@ -62,6 +65,7 @@ func (b *Book) recount(r *ranked[metric]) bool {
 			s.Labels[i] = Label{Name: l.name, Hash: l.hash}
 		}
 		id, twice := b.identify(&s)
+		m.series.add(id)
 		for i, l := range t.labels {
 			row := b.labels.byName[l.name]
 			if row == nil { // it was replaced by another

@@ -4,19 +4,24 @@
 package stats
 
 // A ranking keeps the most frequent names (Space-Saving): a new name replaces the one with the least weight, and
-// inherits its weight. So each name with a frequency above one in max is in it, whatever else comes.
+// inherits its weight. So each name with a frequency above one in max is in it, whatever else comes. Names that are
+// held are replaced last.
 type ranking[T any] struct {
-	max    int
-	rows   []*ranked[T]
-	byName map[uint64]*ranked[T]
-	last   *ranked[T]
+	max     int
+	rows    []*ranked[T]
+	byName  map[uint64]*ranked[T]
+	last    *ranked[T]
+	floor   uint64 // the greatest weight that was replaced, so that no name that is not ranked has more
+	crowded uint8  // for how many windows held names may be missing
 }
 
 type ranked[T any] struct {
 	name   string
 	hash   uint64
 	weight uint64
-	late   uint8 // for how many windows it may lack what came before it was ranked: this one, and the one before
+	late   uint8  // for how many windows it may lack what came before it was ranked: this one, and the one before
+	lost   uint64 // how many occurrences in these windows that is at most
+	held   uint8  // for how many windows
 	of     T
 }
 
@@ -54,22 +59,32 @@ func (r *ranking[T]) admit() *ranked[T] {
 	}
 	least := r.rows[0]
 	for _, row := range r.rows[1:] {
-		if row.weight < least.weight {
+		if held := row.held > 0; held == (least.held > 0) && row.weight < least.weight || !held && least.held > 0 {
 			least = row
 		}
 	}
+	if least.held > 0 {
+		r.crowded = windows
+	}
 	delete(r.byName, least.hash)
 	var none T
-	least.of, least.late = none, 2 // it may have been ranked before, and forgotten
+	r.floor = max(r.floor, least.weight)
+	least.of, least.weight, least.held = none, r.floor, 0
+	least.late, least.lost = windows, 2*r.floor+2 // it may have been ranked before, and forgotten; weights were halved
 	return least
 }
 
 // turn halves all weights, and returns what is ranked.
 func (r *ranking[T]) turn() []*T {
 	all := make([]*T, 0, len(r.rows))
+	r.floor /= 2
+	r.crowded -= min(r.crowded, 1)
 	for _, row := range r.rows {
 		row.weight /= 2
-		row.late -= min(row.late, 1)
+		row.held -= min(row.held, 1)
+		if row.late -= min(row.late, 1); row.late == 0 {
+			row.lost = 0
+		}
 		all = append(all, &row.of)
 	}
 	return all
@@ -81,6 +96,9 @@ func (r *ranking[T]) bytes() (n int) {
 	}
 	return n
 }
+
+// windows is the number of windows that are counted together.
+const windows = 2
 
 // rowBytes is an upper bound on the size of a row and its place in the map.
 const rowBytes = 256

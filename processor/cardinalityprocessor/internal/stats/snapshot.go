@@ -5,7 +5,6 @@ package stats
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // Snapshot is the content of a Book. Counts cover the last one to two windows.
 type Snapshot struct {
-	Names      float64  // distinct names of metrics
+	Names      float64  // distinct names of metrics, with StandardError
 	Metrics    []Metric // sorted by series and rejected series in descending order, like all below
 	Labels     []LabelCount
 	Pairs      []Pair
@@ -36,9 +35,11 @@ type Metric struct {
 	Kind             uint64
 	Series, Rejected float64
 	Births           int     // series that got a place since Since
-	Gone, GoneError  float64 // series that disappeared in the last whole window, and the standard error
-	Points, Counts   int     // points since Since, and how often they were counted
-	Labels           []WithoutLabel
+	Gone             float64 // series that disappeared in the last whole window
+	// Standard errors. What the numbers do not contain because the metric was not ranked is in them.
+	SeriesError, RejectedError, BirthsError, GoneError float64
+	Points, Counts                                     int // points since Since, and how often they were counted
+	Labels                                             []WithoutLabel
 }
 
 // WithoutLabel is a label, of one metric or of all, and the effect of removing it. It includes rejected series.
@@ -48,6 +49,7 @@ type WithoutLabel struct {
 	Values  float64 // distinct values
 	Without float64 // series that these would become
 	Error   float64 // relative standard error of each
+	Missing float64 // at most so many series may not be in these numbers
 	All     bool    // all series certainly have the label
 }
 
@@ -88,15 +90,13 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Snapshot{Since: b.began[1], Window: b.began[0].Sub(b.began[1]), Bytes: bytes, Names: b.names.estimate()}
-	missing := unseen{}
-	missing.of(&b.rest, true)
+	missing, sampled := unseen{}, b.pairs(&s)
+	missing.of(&b.rest, true, 0)
+	rejected := b.rest.rejected.estimate()
 	for _, r := range b.metrics.rows {
-		m := Metric{
-			Name: r.name, Unit: r.of.unit, Kind: r.of.kind, Series: r.of.series.estimate(), Rejected: r.of.rejected.estimate(),
-			Births: r.of.births[0] + r.of.births[1], Gone: r.of.gone, GoneError: r.of.goneError,
-			Points: r.of.points[0] + r.of.points[1], Counts: r.of.counts[0] + r.of.counts[1],
-		}
-		m.Labels = missing.of(&r.of, r.late == 0)
+		m := b.metric(r, &sampled)
+		rejected += m.Rejected + m.RejectedError
+		m.Labels = missing.of(&r.of, r.late == 0, sampled.missing(r.name, r.late, r.lost, r.of.series.estimate()))
 		sortBy(m.Labels, func(l WithoutLabel) (float64, string) { return l.Series - l.Without, l.Name })
 		if m.Series+m.Rejected > 0 {
 			s.Metrics = append(s.Metrics, m)
@@ -107,13 +107,13 @@ func (b *Book) Snapshot(limit int) Snapshot {
 		l := LabelCount{
 			WithoutLabel: missing.and(r.of.hash, r.of.snapshot(b.series, true)), FreshValues: r.of.values.fresh(), Births: r.of.births[0] + r.of.births[1],
 		}
+		l.Missing += sampled.missingLabel(r, rejected)
 		l.ValueBytes = l.Values * r.of.length
 		if l.Series > 0 {
 			s.Labels = append(s.Labels, l)
 		}
 	}
 	sortBy(s.Labels, func(l LabelCount) (float64, string) { return l.Values, l.Name })
-	b.pairs(&s)
 	for key, last := range b.refused.of {
 		r := Rejection{Rule: key[0], Reason: key[1]}
 		for _, t := range last {
@@ -132,18 +132,54 @@ func (b *Book) Snapshot(limit int) Snapshot {
 	return s
 }
 
-func (b *Book) pairs(s *Snapshot) {
-	counts := map[[2]string]int{}
+// metric returns what is known of a metric.
+func (b *Book) metric(r *ranked[metric], sampled *sampled) Metric {
+	of := &r.of
+	m := Metric{
+		Name: r.name, Unit: of.unit, Kind: of.kind, Series: of.series.estimate(), Rejected: of.rejected.estimate(),
+		Births: of.births[0] + of.births[1], Gone: of.gone, GoneError: of.goneError,
+		Points: of.points[0] + of.points[1], Counts: of.counts[0] + of.counts[1],
+	}
+	m.SeriesError, m.RejectedError = StandardError*m.Series, StandardError*m.Rejected
+	if r.late == 0 {
+		return m
+	}
+	missing := sampled.missing(r.name, r.late, r.lost, m.Series)
+	if n, e := sampled.of(sampled.metrics[clean(r.name)]); n > m.Series && !isCut(r.name) {
+		m.Series = min(n, m.Series+float64(r.lost))
+		m.SeriesError = max(StandardError*m.Series, min(e, missing))
+	} else {
+		m.SeriesError += missing
+	}
+	m.BirthsError = missing
+	if b.metrics.crowded > 0 { // a metric is held while series of it are rejected
+		m.RejectedError += float64(r.lost)
+	}
+	if r.late == windows {
+		m.GoneError = float64(r.lost)
+	}
+	if of.began > 0 && b.passed >= of.began {
+		m.Points = max(m.Points, int(float64(m.Points)*float64(b.passed-b.before[1])/float64(b.passed-of.began+1)))
+	}
+	return m
+}
+
+// pairs counts the labels with their values, and returns what else the sample has.
+func (b *Book) pairs(s *Snapshot) sampled {
+	counts, in := map[[2]string]int{}, sampled{metrics: map[string]int{}, labels: map[string]int{}, whole: true}
 	s.Factor = b.sample.each(func(t text) {
 		s.Sampled++
+		in.add(t)
 		t.labels(func(key, value string) { counts[[2]string{key, value}]++ })
 	})
+	in.factor = s.Factor
 	for pair, n := range counts {
 		s.Pairs = append(s.Pairs, Pair{Key: pair[0], Value: pair[1], Series: float64(n) * s.Factor})
 	}
 	slices.SortStableFunc(s.Pairs, func(x, y Pair) int { // there are thousands: avoid a string for each comparison
 		return cmp.Or(cmp.Compare(y.Series, x.Series), strings.Compare(x.Key, y.Key), strings.Compare(x.Value, y.Value))
 	})
+	return in
 }
 
 // snapshot returns the counts of a label in the given number of observed series. all reports whether these are all
@@ -183,32 +219,4 @@ func (b *Book) Sample() (all []Example, factor float64) {
 		return cmp.Or(cmp.Compare(x.Metric, y.Metric), slices.Compare(x.Labels, y.Labels))
 	})
 	return all, factor
-}
-
-// Estimate is a number with its standard error.
-type Estimate struct{ Value, Error float64 }
-
-// Distinct estimates the number of distinct things from how often each was met in a sample of one in factor (Chao's
-// estimator): those met once indicate how many were not met. It is exact for a factor of 1, and otherwise rather too
-// low than too high.
-func Distinct(met map[string]int, factor float64) Estimate {
-	var all, once, twice float64
-	for _, n := range met {
-		all += float64(n)
-		switch n {
-		case 1:
-			once++
-		case 2:
-			twice++
-		}
-	}
-	d := float64(len(met))
-	if factor <= 1 {
-		return Estimate{Value: d}
-	}
-	r := once / max(twice, 1)
-	return Estimate{
-		Value: min(d+once*max(once-1, 0)/(2*(twice+1)), all*factor),
-		Error: math.Sqrt(max(twice, 1) * (r*r/2 + r*r*r + r*r*r*r/4)),
-	}
 }

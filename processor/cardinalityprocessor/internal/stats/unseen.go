@@ -41,13 +41,16 @@ func extrapolate(found, in, series float64) float64 {
 // unseen is the difference between labels in all series of their metrics and in the examined ones.
 type unseen map[uint64]WithoutLabel
 
-// of returns the labels of a metric. All reports whether all of its series are known to have been counted.
-func (u unseen) of(m *metric, all bool) (labels []WithoutLabel) {
+// of returns the labels of a metric. All reports whether all of its series are known to have been counted; otherwise
+// missing is how many may not have been, because the metric was not ranked.
+func (u unseen) of(m *metric, all bool, missing float64) (labels []WithoutLabel) {
+	missing += max(0, float64(m.seen[0]+m.seen[1]-m.noted[0]-m.noted[1]))
 	series := m.series.estimate()
 	factor := (series + m.rejected.estimate()) / max(series+m.observed.estimate(), 1)
 	for i := range m.labels {
 		seen, label := m.labels[i].snapshot(m.noted, all && m.noted == m.seen), m.labels[i].hash
 		times := seen.times(factor)
+		times.Missing = missing
 		more := u[label]
 		more.Series += times.Series - seen.Series
 		more.Without += times.Without - seen.Without

@@ -134,7 +134,7 @@ function summary(now: api.Cardinality): Child {
   const share = now.max_series ? now.series / now.max_series : null;
   return stats(
     { label: "Active series", value: short(now.series), note: now.max_series ? `${percent(share)} of ${short(now.max_series)} allowed` : "no limit on the total", tone: share !== null && share >= 1 ? "bad" : share !== null && share >= 0.8 ? "warn" : undefined },
-    { label: "Metrics", value: count(now.metrics), note: plural(now.groups, "group") },
+    { label: "Metrics", value: estimate({ value: now.metrics, error: now.metrics_error }), note: plural(now.groups, "group") },
     { label: "Rejected series", value: estimate(now.rejected_series), tone: now.rejected_series.value > 0 ? "warn" : undefined, note: now.rejected_series.value > 0 ? (now.mode === "dry_run" ? "would be kept out" : "kept out by limits") : "no limit has bitten" },
     { label: "New per minute", value: measured(now.new_per_minute, now.over_seconds, short), note: `${lately(now)}${short(now.admitted_total)} ever admitted` },
     { label: "Gone per minute", value: measured(now.gone_per_minute, now.over_seconds, short), note: `${lately(now)}${short(now.expired_total)} since the start` },

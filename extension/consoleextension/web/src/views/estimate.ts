@@ -17,5 +17,5 @@ export function estimate(e: api.Estimate | undefined): string {
   if (!e) return unknown;
   if (e.at_most !== undefined) return `up to ${short(e.at_most)}`;
   const value = short(e.value);
-  return e.error > 0 && e.error >= e.value * 0.01 ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;
+  return e.error >= Math.max(1, e.value * 0.01) ? `${value} ± ${short(e.error)}` : e.error > 0 ? `~${value}` : value;
 }
