@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	rand "math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,8 +101,8 @@ func showing(t *testing.T, seed uint64) (checked, far int) {
 			require.LessOrEqual(t, l.Series.Value, top.Total+i.Overview().Rejected.Value+3*row.Rejected.Error+3*l.Series.Error)
 		}
 		if len(w.series[row.Name]) > w.placed[row.Name] {
-			for _, drop := range []string{"a", "b", "c"} {
-				p, err := i.WhatIf(inspect.Change{Metric: row.Name, Drop: []string{drop}})
+			for _, drop := range []string{"a", "b", "c", "ab", "ac", "bc", "abc"} {
+				p, err := i.WhatIf(inspect.Change{Metric: row.Name, Drop: strings.Split(drop, "")})
 				require.NoError(t, err)
 				check(row.Name+" without "+drop, float64(w.without(row.Name, drop)), p.After)
 				merged, err := json.Marshal(p.Merged)
@@ -158,12 +159,14 @@ func (w *world) status(t *testing.T, i interface {
 	}
 }
 
-// without returns how many series a metric would have without a label.
-func (w *world) without(metric, label string) int {
+// without returns how many series a metric would have without some labels.
+func (w *world) without(metric, labels string) int {
 	left := map[string]bool{}
 	for _, values := range w.series[metric] {
 		rest := append([]string{}, values...)
-		rest[label[0]-'a'] = ""
+		for _, label := range labels {
+			rest[label-'a'] = ""
+		}
 		left[fmt.Sprint(rest)] = true
 	}
 	return len(left)
