@@ -6,6 +6,7 @@ package handback
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -109,10 +110,13 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 		return []Obstacle{{What: "the receiver", Why: why}}
 	}
 	r := roads[0]
-	batch := batchOf(host, r)
+	batch, borrows := batchOf(host, r), slices.ContainsFunc(r.Processors, borrowsMetrics)
 	for i, n := range r.Processors {
 		if o, ok := processorObstacle(host, n); ok {
 			o.Batch = i == batch
+			if o.Changes.Removes && borrows {
+				o.Changes, o.Why = Changes{}, "removes metrics, beside a processor that borrows them"
+			}
 			found = append(found, o)
 		}
 	}
@@ -134,7 +138,10 @@ func judge(host component.Host, roads []hostgraph.Pipeline) (found []Obstacle) {
 // it are only processors that change attributes, since others may lose metrics, and no component before it takes loans.
 func batchOf(host component.Host, r hostgraph.Pipeline) int {
 	last := len(r.Processors) - 1
-	for last >= 0 && changing[configsOf(host, r.Processors[last])] != (Changes{}) {
+	for last >= 0 {
+		if c := changing[configsOf(host, r.Processors[last])]; c == (Changes{}) || c.Removes {
+			break
+		}
 		last--
 	}
 	if last < 0 || !knowsScopes || len(r.Exporters) != 1 || r.Exporters[0].Kind == component.KindConnector {
@@ -152,6 +159,17 @@ func batchOf(host component.Host, r hostgraph.Pipeline) int {
 	return last
 }
 
+// borrowsMetrics reports whether a processor takes points out for the next consumer: it may put back what that has
+// removed.
+func borrowsMetrics(n hostgraph.Node) bool {
+	known, ok := registered.Load(n.Address)
+	if !ok || n.Address == 0 {
+		return false
+	}
+	_, borrows := known.(registration).answers.(WordSettler)
+	return borrows
+}
+
 func processorObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {
 	if known, ok := registered.Load(n.Address); ok && n.Address != 0 {
 		return answer(n, known.(registration).answers)
@@ -160,7 +178,10 @@ func processorObstacle(host component.Host, n hostgraph.Node) (Obstacle, bool) {
 	if configs == limiterConfigs {
 		return Obstacle{}, false
 	}
-	if c := changing[configs]; c != (Changes{}) {
+	switch c := changing[configs]; {
+	case c.Removes:
+		return Obstacle{What: n.String(), Why: "removes metrics", Changes: c}, true
+	case c != Changes{}:
 		return Obstacle{What: n.String(), Why: "changes " + c.String(), Changes: c}, true
 	}
 	return silent(n), true

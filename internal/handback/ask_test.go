@@ -97,6 +97,46 @@ func TestTheNearestObstacleComesFirst(t *testing.T) {
 	}
 }
 
+// Where a processor borrows points, others must not remove any: it would put back what they have removed.
+func TestWhoRemovesAndWhoBorrows(t *testing.T) {
+	exporter := &releasing{}
+	host := filteringHost{exportingHost{nopHost{}, map[component.ID]component.Component{component.MustNewID("yes"): exporter}}}
+	node := func(kind component.Kind, name string, instance component.Component) hostgraph.Node {
+		return hostgraph.Node{Kind: kind, ID: name, Type: name, Address: hostgraph.AddressOf(reflect.ValueOf(instance))}
+	}
+	here := packageOf(&filterConfig{})
+	changing[here] = Changes{Removes: true}
+	t.Cleanup(func() { delete(changing, here) })
+	filter, words, other := node(component.KindProcessor, "filter", &quiet{}), &wordy{}, &releasing{}
+	t.Cleanup(Register(words, words))
+	t.Cleanup(Register(other, other))
+	ask := func(processors ...hostgraph.Node) []Obstacle {
+		return judge(host, []hostgraph.Pipeline{{Name: "metrics", Processors: processors, Exporters: []hostgraph.Node{node(component.KindExporter, "yes", exporter)}}})
+	}
+	may := []Obstacle{{What: `processor "filter"`, Why: "removes metrics", Changes: Changes{Removes: true}}}
+	require.Equal(t, may, ask(filter))
+	require.Equal(t, may, ask(node(component.KindProcessor, "p", other), filter))
+	must := []Obstacle{{What: `processor "filter"`, Why: "removes metrics, beside a processor that borrows them"}}
+	require.Equal(t, must, ask(node(component.KindProcessor, "p", words), filter))
+	require.Equal(t, must, ask(filter, node(component.KindProcessor, "p", words)))
+}
+
+// filteringHost has a processor that is known to remove metrics, by the type of its configuration.
+type filteringHost struct{ exportingHost }
+
+func (filteringHost) GetFactory(_ component.Kind, of component.Type) component.Factory {
+	if of.String() != "filter" {
+		return nil
+	}
+	return filters{}
+}
+
+type filters struct{ component.Factory }
+
+func (filters) CreateDefaultConfig() component.Config { return &filterConfig{} }
+
+type filterConfig struct{}
+
 // wordy has unwritten attributes of points written before it reads them, and settler unwritten points.
 type (
 	wordy   struct{ releasing }

@@ -33,6 +33,13 @@
 // change, such a receiver leaves only notes about places in its loans ([Loan.Places]): with another target's resources a processor may do something
 // else to the same points, so whoever uses such a note compares their attributes.
 //
+// # Who removes metrics
+//
+// Contrib's filter keeps nothing, and removes resources, scopes, metrics and points. A receiver that puts them back says so by
+// looking at [Obstacle].Changes, too. Its loans reach the exporter with fewer points than were lent, and others each time, so a note
+// about places is used after looking at the address of each point. Processors that borrow points, and put back what
+// they have borrowed, must not be beside it.
+//
 // # Who is asked
 //
 // [Ask] looks at the graph of the host: the receiver must be in one pipeline, with one exporter, and each component on

@@ -5,6 +5,7 @@ package handback
 
 import (
 	"reflect"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
 
@@ -22,8 +23,8 @@ const (
 	batchConfigs = "go.opentelemetry.io/collector/processor/batchprocessor"
 )
 
-// The processors that are known to change attributes and to keep no metrics. All visit the metrics once, change one
-// list of attributes after the other, and return the same metrics for the helper to pass on (v0.159.0,
+// The processors that are known to change attributes, or to remove metrics, and to keep none. Those of attributes
+// visit the metrics once, change one list of attributes after the other, and return the same metrics for the helper to pass on (v0.159.0,
 // attributes_metric.go, resource_processor.go, processor.go of k8sattributes and resourcedetection_processor.go). They
 // add to the list, remove from it or replace the content of a value, which in pdata is a separate object;
 // resourcedetection sets the schema of resources, too.
@@ -32,31 +33,42 @@ var changing = map[string]Changes{
 	contrib + "resourceprocessor":          {Resources: true},
 	contrib + "k8sattributesprocessor":     {Resources: true},
 	contrib + "resourcedetectionprocessor": {Resources: true},
+	// filter removes what its conditions match, resources to points, with RemoveIf, and what is then empty. Conditions
+	// change nothing (v0.159.0, metrics.go and internal/condition/metrics.go).
+	contrib + "filterprocessor": {Removes: true},
 }
 
 const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
 
-// Changes are the lists of attributes that a component which keeps no metrics may change.
+// Changes are what a component that keeps no metrics may change: lists of attributes, and which metrics there are.
 type Changes struct {
-	Points    bool // of data points
-	Resources bool // and their schema URLs
+	Points    bool // attributes of data points
+	Resources bool // attributes of resources, and their schema URLs
+	Removes   bool // resources, scopes, metrics and points are removed, by pdata's RemoveIf, which empties them
 }
 
 // With returns the changes of two components together.
 func (c Changes) With(more Changes) Changes {
-	return Changes{Points: c.Points || more.Points, Resources: c.Resources || more.Resources}
+	return Changes{c.Points || more.Points, c.Resources || more.Resources, c.Removes || more.Removes}
 }
 
 func (c Changes) String() string {
+	var all []string
 	switch {
 	case c.Points && c.Resources:
-		return "attributes of points and resources"
+		all = append(all, "attributes of points and resources")
 	case c.Points:
-		return "attributes of points"
+		all = append(all, "attributes of points")
 	case c.Resources:
-		return "attributes of resources"
+		all = append(all, "attributes of resources")
 	}
-	return "nothing"
+	if c.Removes {
+		all = append(all, "removed metrics")
+	}
+	if all == nil {
+		return "nothing"
+	}
+	return strings.Join(all, ", ")
 }
 
 // factories is implemented by the Collector's host.

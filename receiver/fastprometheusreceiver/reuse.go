@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
 )
 
 // reuseKey is the name of the setting in errors and in the log.
@@ -29,7 +30,8 @@ func (r *scraper) decideReuse(host component.Host) {
 
 // obstacle returns the first reason, if any, why the receiver must not use the memory of its metrics again. With
 // `reuse: always` the user vouches for components that are not known, but not against known facts: a gate, an exporter
-// that keeps metrics, a pipeline that changes them. Changes of attributes alone are no obstacle: they are restored.
+// that keeps metrics, a pipeline that changes them. Changes of attributes alone are no obstacle, and neither is
+// removing metrics: both are restored.
 func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 	if r.cfg.Reuse == reuseNever {
 		return &handback.Obstacle{What: reuseKey, Why: "is never"}
@@ -38,7 +40,7 @@ func (r *scraper) obstacle(host component.Host) *handback.Obstacle {
 		switch {
 		case o.Batch:
 			r.later = true
-		case o.Changes != handback.Changes{}:
+		case o.Changes != handback.Changes{} && (slab.PutsBack() || !o.Changes.Removes):
 			r.changes = r.changes.With(o.Changes)
 		case r.cfg.Reuse == reuseAuto || !o.Silent:
 			return &o

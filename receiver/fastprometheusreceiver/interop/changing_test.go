@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,10 @@ const changers = `
   batch: {timeout: 5ms, send_batch_size: 100}
   batch/cut: {timeout: 5ms, send_batch_size: 30, send_batch_max_size: 37}
   transform: {metric_statements: [{context: datapoint, statements: ['set(attributes["path"], Concat([attributes["path"], "x"], ""))', 'delete_key(attributes, "user")']}]}
+  filter/names: {metrics: {exclude: {match_type: regexp, metric_names: ["birds", "took", "up", "scrape_.*"]}}}
+  filter/points: {error_mode: ignore, metric_conditions: ['datapoint.attributes["path"] == "/page3"', 'IsMatch(datapoint.attributes["path"], "/(bird[0-4]|took1|size1)")']}
+  filter/values: {error_mode: ignore, metrics: {datapoint: ['IsMatch(String(value_double), "[147]$")', 'IsMatch(String(value_double), "[258][.]5$")']}}
+  filter/target: {metrics: {metric: ['resource.attributes["service.instance.id"] != nil and IsMatch(resource.attributes["service.instance.id"], "localhost.*")']}}
   resource/insert: {attributes: [{key: cluster, value: north, action: insert}]}
   resource/edit: {attributes: [{key: service.name, value: renamed, action: upsert}, {key: service.instance.id, action: hash}, {key: server.port, action: delete}]}
   resource/rename: {attributes: [{key: host, from_attribute: server.address, action: insert}, {key: server.address, action: delete}, {key: service.name, value: other, action: update}]}
@@ -66,6 +71,14 @@ var changingRoads = []string{
 	"cardinality/labels, attributes/rename",
 	"resource/edit, cardinality/few",
 	"cardinality/few, attributes/convert, resource/insert",
+	"filter/names",
+	"filter/points, resource/insert",
+	"attributes/edit, filter/points",
+	"filter/values, attributes/rename, filter/names",
+	"filter/target, batch",
+	"filter/values, resource/edit, batch/cut",
+	"batch, filter/names",
+	"cardinality, filter/names",
 	"attributes/rename, cardinality, resource/rename",
 	"batch",
 	"batch/cut",
@@ -85,7 +98,7 @@ var withoutUser = []string{"attributes/edit", "attributes/exclude", "transform"}
 var somePieces = []string{
 	"attributes/insert", "attributes/edit", "attributes/convert", "attributes/extract", "attributes/rename", "attributes/include", "attributes/exclude",
 	"attributes/resources", "attributes/upsert", "batch", "batch/cut", "transform", "resource/insert", "resource/edit", "resource/rename", "cardinality",
-	"cardinality/labels",
+	"cardinality/labels", "filter/names", "filter/points", "filter/values",
 }
 
 // roadsToGo returns the pipelines, and additional random ones if there is a seed.
@@ -116,7 +129,8 @@ func roadsToGo(t *testing.T) []string {
 // borrows them.
 func keeps(road string) bool {
 	before, behind, batched := strings.Cut(road, "batch")
-	return strings.Contains(road, "transform") || batched && (strings.Contains(before, "cardinality") || strings.Contains(behind, "cardinality") || strings.Contains(behind, "batch"))
+	return strings.Contains(road, "transform") || strings.Contains(road, "filter") && strings.Contains(road, "cardinality") ||
+		batched && strings.Contains(behind, "filter") || batched && (strings.Contains(before, "cardinality") || strings.Contains(behind, "cardinality") || strings.Contains(behind, "batch"))
 }
 
 // Pages change from one scrape to the next. From pageOfLabels on, the target has other labels, and it stays at the last
@@ -293,7 +307,7 @@ func TestWhatChangesAttributesIsPutBack(t *testing.T) {
 		}
 	}
 	c := start(t, fmt.Sprintf("receivers:\n%sprocessors:%sexporters:\n%sservice:\n  telemetry: {metrics: {level: none}, logs: {sampling: {enabled: false}}}\n  pipelines:\n%s",
-		receivers.String(), changers, exporters.String(), between.String()), attributesprocessor.NewFactory(), resourceprocessor.NewFactory(), transformprocessor.NewFactory())
+		receivers.String(), changers, exporters.String(), between.String()), attributesprocessor.NewFactory(), resourceprocessor.NewFactory(), transformprocessor.NewFactory(), filterprocessor.NewFactory())
 
 	for i, processors := range all {
 		t.Run(processors, func(t *testing.T) {

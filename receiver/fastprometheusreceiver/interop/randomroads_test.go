@@ -35,6 +35,7 @@ const (
 	opens            // releases metrics
 	points           // changes attributes of points
 	resources        // changes those of resources
+	removes          // removes metrics and points
 	silence          // says nothing
 	retains          // says that it keeps metrics
 )
@@ -84,7 +85,10 @@ var randomPieces = []piece{
 	{id: "batch/small", config: `{timeout: 5ms, send_batch_size: 7, send_batch_max_size: 11}`, is: silence, rare: true},
 	{id: "transform", config: `{metric_statements: [{context: datapoint, statements: ['set(attributes["path"], Concat([attributes["path"], "x"], "")) where attributes["path"] != nil', 'delete_key(attributes, "user")']}]}`, is: silence, rare: true},
 	{id: "transform/metric", config: `{metric_statements: [{context: metric, statements: ['set(description, "said") where type == METRIC_DATA_TYPE_GAUGE']}]}`, is: silence, rare: true},
-	{id: "filter", config: `{metrics: {metric: ['name == "random_7"'], datapoint: ['attributes["path"] == "/path3"']}}`, is: silence, rare: true},
+	{id: "filter", config: `{metrics: {metric: ['name == "random_7"'], datapoint: ['attributes["path"] == "/path3"']}}`, is: removes},
+	{id: "filter/names", config: `{metrics: {exclude: {match_type: regexp, metric_names: ["random_[123].*", "scrape_samples.*"]}}}`, is: removes},
+	{id: "filter/values", config: `{error_mode: ignore, metric_conditions: ['IsMatch(metric.name, "random_.*") and IsMatch(String(datapoint.value_double), "[0369]$")']}`, is: removes, rare: true},
+	{id: "filter/target", config: `{metric_conditions: ['resource.attributes["service.instance.id"] == "target-b:1"']}`, is: removes, rare: true},
 	{id: "groupbyattrs", config: `{keys: [code]}`, is: silence, rare: true},
 	{id: "groupbyattrs/compact", config: `{}`, is: silence, rare: true},
 	{id: "cumulativetodelta", config: `{include: {match_type: regexp, metrics: [".*"]}}`, is: silence, rare: true, alone: true},
@@ -231,6 +235,10 @@ func (w way) expect(pipeline, connector string, putsBack bool) (e expectation) {
 			return expectation{what: name, why: "does not say whether it keeps metrics"}
 		case p.is == retains:
 			return expectation{what: name, why: errKeeps.Error()}
+		case p.is == removes && !putsBack:
+			return expectation{what: name, why: "removes metrics"}
+		case p.is == removes && slices.ContainsFunc(w.pieces, func(p piece) bool { return p.kind() == "cardinality" }):
+			return expectation{what: name, why: "removes metrics, beside a processor that borrows them"}
 		case p.is == points && !putsBack:
 			return expectation{what: name, why: "changes attributes of points"}
 		case p.is == resources && !putsBack:
@@ -244,7 +252,7 @@ func (w way) expect(pipeline, connector string, putsBack bool) (e expectation) {
 	case toConnector:
 		return expectation{what: fmt.Sprintf("connector %q", connector), why: "may hand metrics to any pipeline, or keep them"}
 	}
-	e.used, e.restored = true, "nothing"
+	e.used = true
 	switch {
 	case changes[points] && changes[resources]:
 		e.restored = "attributes of points and resources"
@@ -252,6 +260,14 @@ func (w way) expect(pipeline, connector string, putsBack bool) (e expectation) {
 		e.restored = "attributes of points"
 	case changes[resources]:
 		e.restored = "attributes of resources"
+	}
+	switch {
+	case changes[removes] && e.restored != "":
+		e.restored += ", removed metrics"
+	case changes[removes]:
+		e.restored = "removed metrics"
+	case e.restored == "":
+		e.restored = "nothing"
 	}
 	return e
 }

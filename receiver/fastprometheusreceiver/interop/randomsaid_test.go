@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,11 @@ func (run *randomRun) expects(i int, twin string, changed bool) expectation {
 	if twin == "slow" {
 		w.pieces = append([]piece{{id: "passing/slow", is: silence}}, w.pieces...)
 	}
-	return run.poisonedRelay(i, w.expect("metrics/"+name, "forward/"+name, !run.relaying))
+	e := run.poisonedRelay(i, w.expect("metrics/"+name, "forward/"+name, !run.relaying))
+	if !run.relaying && (run.shows[i].kind == "large" || run.shows[i].kind == "medium") && slices.ContainsFunc(w.pieces, func(p piece) bool { return p.is == removes }) {
+		e.mayBeAgain = false // only trees are
+	}
+	return e
 }
 
 func (e expectation) matches(t *testing.T, said observer.LoggedEntry, of string) {

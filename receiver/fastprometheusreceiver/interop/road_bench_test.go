@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	"github.com/stretchr/testify/require"
 )
@@ -35,7 +36,7 @@ const (
 // road is the configuration of an agent that scrapes, with processors to fill in.
 const road = `
 receivers:
-  fastprometheus: {config: {scrape_configs: [{job_name: node, scrape_interval: 1s, scrape_timeout: 1s, metrics_path: /page, static_configs: [{targets: [%[1]s]}]}]}}
+  fastprometheus: {reuse: %[4]s, config: {scrape_configs: [{job_name: node, scrape_interval: 1s, scrape_timeout: 1s, metrics_path: /page, static_configs: [{targets: [%[1]s]}]}]}}
 processors:
   memory_limiter: {check_interval: 1s, limit_mib: 4000}
   cardinality: {}
@@ -47,6 +48,8 @@ processors:
   batch: {}
   attributes: {actions: [{key: region, value: north, action: insert}]}
   resource: {attributes: [{key: region, value: north, action: insert}]}
+  filter: {metrics: {metric: ['name == "node_family_3_total"', 'name == "node_family_40_total"']}}
+  filter/points: {metrics: {datapoint: ['attributes["device"] == "eth3"']}}
 exporters:
   remotewrite: {endpoint: "http://%[2]s/write"}
 service:
@@ -57,13 +60,19 @@ service:
 // BenchmarkRoad measures the CPU time of an agent per sample that is scraped and written. Targets and destination are
 // another process. Run it with -benchtime=1x, several times in turn.
 func BenchmarkRoad(b *testing.B) {
-	for _, c := range []struct{ name, processors string }{
-		{"limits=no", "memory_limiter"},
-		{"limits=enforcing", "memory_limiter, cardinality/enforcing"},
-		{"limits=rejecting", "memory_limiter, cardinality/rejecting"},
-		{"batch", "memory_limiter, batch"},
-		{"attributes", "memory_limiter, attributes"},
-		{"resource", "memory_limiter, resource"},
+	for _, c := range []struct{ name, processors, reuse string }{
+		{"limits=no", "memory_limiter", "auto"},
+		{"limits=enforcing", "memory_limiter, cardinality/enforcing", "auto"},
+		{"limits=rejecting", "memory_limiter, cardinality/rejecting", "auto"},
+		{"batch", "memory_limiter, batch", "auto"},
+		{"attributes", "memory_limiter, attributes", "auto"},
+		{"resource", "memory_limiter, resource", "auto"},
+		{"filter=names", "memory_limiter, filter", "auto"},
+		{"filter=names,reuse=never", "memory_limiter, filter", "never"},
+		{"filter=points", "memory_limiter, filter/points", "auto"},
+		{"filter=points,reuse=never", "memory_limiter, filter/points", "never"},
+		{"filter=names,batch", "memory_limiter, filter, batch", "auto"},
+		{"filter=names,batch,reuse=never", "memory_limiter, filter, batch", "never"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			address := startFarSide(b)
@@ -71,7 +80,8 @@ func BenchmarkRoad(b *testing.B) {
 			for i := range targets {
 				targets[i] = fmt.Sprintf("127.0.%d.%d:%s", 1+i/200, 1+i%200, address[strings.LastIndex(address, ":")+1:])
 			}
-			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors), attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
+			start(b, fmt.Sprintf(road, strings.Join(targets, ","), "127.0.0.1"+address[strings.LastIndex(address, ":"):], c.processors, c.reuse),
+				attributesprocessor.NewFactory(), resourceprocessor.NewFactory(), filterprocessor.NewFactory())
 			time.Sleep(roadWarmUp)
 			for b.Loop() {
 				pages, used := pagesOf(b, address), processorTime(b)

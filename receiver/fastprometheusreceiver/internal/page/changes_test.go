@@ -18,8 +18,59 @@ import (
 	"github.com/godwit-otel/godwit/internal/racetest"
 )
 
-// both are all changes that can be undone.
-var both = handback.Changes{Points: true, Resources: true}
+// both are all changes of attributes, all these and removals: what can be undone.
+var (
+	both       = handback.Changes{Points: true, Resources: true}
+	everything = handback.Changes{Points: true, Resources: true, Removes: true}
+)
+
+// change removes some metrics and changes some lists of attributes, in either order, as processors do.
+func change(r *rand.Rand, what handback.Changes, md pmetric.Metrics) {
+	first := r.IntN(2) == 0
+	if what.Removes && first {
+		removeSome(r, md)
+	}
+	changeAttributes(r, what, md)
+	if what.Removes && !first {
+		removeSome(r, md)
+	}
+}
+
+// removeSome removes points, metrics, scopes and resources, and what is empty then, like filter.
+func removeSome(r *rand.Rand, md pmetric.Metrics) {
+	of := 2 + r.IntN(20)
+	some := func() bool { return r.IntN(of) == 0 }
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return removePoints(m, some) == 0 || some() })
+			return sm.Metrics().Len() == 0 || some()
+		})
+		return rm.ScopeMetrics().Len() == 0 || some()
+	})
+}
+
+// removePoints returns how many points are left.
+func removePoints(m pmetric.Metric, some func() bool) (left int) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		m.Gauge().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return some() })
+		left = m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		m.Sum().DataPoints().RemoveIf(func(pmetric.NumberDataPoint) bool { return some() })
+		left = m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		m.Histogram().DataPoints().RemoveIf(func(pmetric.HistogramDataPoint) bool { return some() })
+		left = m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		m.ExponentialHistogram().DataPoints().RemoveIf(func(pmetric.ExponentialHistogramDataPoint) bool { return some() })
+		left = m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		m.Summary().DataPoints().RemoveIf(func(pmetric.SummaryDataPoint) bool { return some() })
+		left = m.Summary().DataPoints().Len()
+	default:
+	}
+	return left
+}
 
 // changeAttributes changes some lists of attributes as actions of processors do.
 func changeAttributes(r *rand.Rand, what handback.Changes, md pmetric.Metrics) {
@@ -144,6 +195,8 @@ func TestChangesArePutBack(t *testing.T) {
 	for _, part := range []int{0, 2, noTrees} {
 		for _, c := range []struct{ told, done handback.Changes }{
 			{both, both},
+			{everything, everything},
+			{handback.Changes{Removes: true}, handback.Changes{Removes: true}},
 			{handback.Changes{Points: true}, handback.Changes{Points: true}},
 			{handback.Changes{Resources: true}, handback.Changes{Resources: true}},
 			{handback.Changes{Resources: true}, handback.Changes{Points: true}},
@@ -172,7 +225,7 @@ func TestChangesArePutBack(t *testing.T) {
 					last = res.Metrics
 					switch {
 					case c.told == c.done:
-						changeAttributes(r, c.done, res.Metrics)
+						change(r, c.done, res.Metrics)
 					case c.done.Points:
 						eachAttributes(res.Metrics, func(list pcommon.Map) { list.PutStr("inserted", "") })
 					default:
@@ -198,13 +251,13 @@ func TestChangesArePutBack(t *testing.T) {
 // Metrics that were changed and then refused belong to their holder: they stay as they are, whatever comes next.
 func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: both})
+	j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: everything})
 	targets := []*Target{testTarget(j, 1), testTarget(j, 2)}
 	var refused []pmetric.Metrics
 	var were [][]string
 	for n := range 40 {
 		res := show(targets[n%2], start.Add(time.Duration(n)*time.Second), typeText, mixedPage(n/3, false), 1<<20)
-		changeAttributes(r, both, res.Metrics)
+		change(r, everything, res.Metrics)
 		if r.IntN(2) > 0 {
 			res.Release()
 			continue
@@ -221,7 +274,7 @@ func TestWhatWasChangedAndRefusedIsLeftAlone(t *testing.T) {
 // it is about everything else. Changes of resources do not matter, because notes are not about those.
 func TestNotesDoNotLastWherePointsChange(t *testing.T) {
 	t.Cleanup(handback.Poison(false)) // no note lasts if everything is overwritten
-	for _, told := range []handback.Changes{{}, {Resources: true}, {Points: true}, both} {
+	for _, told := range []handback.Changes{{}, {Resources: true}, {Points: true}, {Removes: true}, both, everything} {
 		target := testTarget(newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Changes: told}), 1)
 		owner := new(int)
 		for n := range 4 {
@@ -234,7 +287,7 @@ func TestNotesDoNotLastWherePointsChange(t *testing.T) {
 			require.Equal(t, n > 0, loan.Places().Note(owner) != nil, "%s, scrape %d", told, n)
 			loan.Leave(owner, n)
 			loan.Places().Leave(owner, n)
-			changeAttributes(rand.New(rand.NewPCG(7, uint64(n))), told, res.Metrics)
+			change(rand.New(rand.NewPCG(7, uint64(n))), told, res.Metrics)
 			res.Release()
 		}
 	}

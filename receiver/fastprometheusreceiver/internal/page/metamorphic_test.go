@@ -94,7 +94,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 	}
 	scrape := scrapeConfig(t, "  scrape_native_histograms: true\n"+hostileJobs[int(seed/4)%len(hostileJobs)])
 	shared := newTestJob(t, Config{
-		Scrape: scrape, Reuse: seed%3 > 0, Changes: handback.Changes{Points: seed%2 > 0, Resources: seed/2%2 > 0},
+		Scrape: scrape, Reuse: seed%3 > 0, Changes: handback.Changes{Points: seed%2 > 0, Resources: seed/2%2 > 0, Removes: seed/5%2 > 0},
 	})
 	if seed%5 < 2 {
 		setParts(shared, 1+int(seed%7), 1+int(seed%17))
@@ -124,7 +124,7 @@ func checkHostileSequence(t *testing.T, seed uint64, pages int) {
 			got := show(target, at, media, page, 1+r.IntN(300))
 			requireSame(t, want, got, about)
 			if r.IntN(4) > 0 {
-				changeAttributes(r, shared.cfg.Changes, got.Metrics)
+				change(r, shared.cfg.Changes, got.Metrics)
 			}
 			if r.IntN(4) > 0 {
 				got.Release()

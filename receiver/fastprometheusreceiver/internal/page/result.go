@@ -113,6 +113,7 @@ func (r Result) Recall() {
 
 // returnTree returns a tree to its pool.
 func returnTree(t *tree.Tree, pools *tree.Pools, md pmetric.Metrics) {
+	t.PutBack()
 	if t.Poisoned = handback.Poisons(); t.Poisoned {
 		handback.Overwrite(md)
 	}

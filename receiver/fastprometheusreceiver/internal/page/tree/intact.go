@@ -24,6 +24,9 @@ type record struct {
 	attributes   []uint8 // number of attributes of each point, modulo 256, by kind, metric by metric
 
 	lists slab.Lists // of attributes of points, if those are restored
+
+	elements     slab.Elements // if those are restored that were removed
+	hasExemplars bool          // these may have exemplars
 }
 
 // record describes the tree as it is.
@@ -52,6 +55,58 @@ func (t *Tree) record() {
 	if t.changes.Points {
 		t.recordLists()
 	}
+	if t.changes.Removes {
+		t.recordElements()
+	}
+}
+
+// recordElements records what may be removed. Where metrics return from batches, resources and scopes are elsewhere by
+// then.
+func (t *Tree) recordElements() {
+	e := &t.handed.elements
+	e.Forget()
+	t.handed.hasExemplars = t.hasExemplars
+	rms := t.metrics.ResourceMetrics()
+	if !t.later {
+		slab.KeepElements(e, rms)
+	}
+	for _, rm := range rms.All() {
+		if !t.later {
+			slab.KeepElements(e, rm.ScopeMetrics())
+		}
+		for _, sm := range rm.ScopeMetrics().All() {
+			slab.KeepElements(e, sm.Metrics())
+			for _, m := range sm.Metrics().All() {
+				keepPoints(e, m)
+			}
+		}
+	}
+}
+
+func keepPoints(e *slab.Elements, m pmetric.Metric) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		slab.KeepElements(e, m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		slab.KeepElements(e, m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		slab.KeepElements(e, m.Histogram().DataPoints())
+	case pmetric.MetricTypeSummary:
+		slab.KeepElements(e, m.Summary().DataPoints())
+	case pmetric.MetricTypeExponentialHistogram:
+		slab.KeepElements(e, m.ExponentialHistogram().DataPoints())
+	default:
+	}
+}
+
+// PutBack restores what consumers have removed, once they are done.
+func (t *Tree) PutBack() {
+	if !t.changes.Removes {
+		return
+	}
+	removed, whole := t.handed.elements.PutBack()
+	t.torn = !whole
+	t.hasExemplars = t.hasExemplars || removed > 0 && t.handed.hasExemplars
 }
 
 // recordLists records the attributes of points, where these come back changed.
@@ -109,7 +164,7 @@ type check struct {
 
 // isIntact reports whether the tree is as it was handed out, as far as a cheap comparison shows.
 func (t *Tree) isIntact() bool {
-	if !t.isFramed() {
+	if t.torn || !t.isFramed() {
 		return false
 	}
 	w, c := walk{Tree: t}, check{Tree: t}
@@ -160,9 +215,9 @@ func (t *Tree) isFramed() bool {
 	return fits
 }
 
-// hasResources reports whether the resources have the attributes that they had.
+// hasResources reports whether the resources have the attributes that they had, unless these are written anew.
 func (t *Tree) hasResources() bool {
-	if t.Poisoned || t.changes.Resources {
+	if t.Poisoned || t.changes.Resources || t.changes.Removes {
 		return true
 	}
 	said := t.handed.resources

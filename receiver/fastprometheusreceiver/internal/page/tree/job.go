@@ -28,7 +28,7 @@ type Job struct {
 	// Unread says that nobody reads the attributes of points without first asking for those that were left out.
 	Unread bool
 	// Later says that metrics are kept after the consumer has returned, and come back from the exporter. That applies
-	// to trees: memory of metrics for which no tree is kept is then not used again.
+	// to trees: memory of metrics for which no tree is kept is then not used again, nor where metrics are removed.
 	Later bool
 	// JobAndInstance adds the attributes job and instance to resources.
 	JobAndInstance bool
@@ -47,7 +47,7 @@ type Job struct {
 }
 
 // remakes reports whether memory is used again of metrics for which no tree is kept.
-func (j *Job) remakes() bool { return j.Reuse && !j.Later }
+func (j *Job) remakes() bool { return j.Reuse && !j.Later && !j.Changes.Removes }
 
 // IsLarge reports whether metrics of the given number of points are made in parts.
 func (j *Job) IsLarge(points int) bool { return points > 2*j.Round }

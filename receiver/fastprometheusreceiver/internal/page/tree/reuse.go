@@ -33,6 +33,8 @@ type Tree struct {
 	attributesPoisoned bool    // attributes of points are still overwritten with poison
 	loan               handback.Loan
 	changes            handback.Changes // that are restored
+	later              bool             // it comes back from batches
+	torn               bool             // it came back with something else than was handed out
 }
 
 // Loan is passed along with the tree's metrics.
@@ -75,7 +77,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		case t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign || t.debt != nil:
 			changed = t.own(v.Owner) || changed || t.foreign
 			t.debt = nil
-		case t.changes.Resources:
+		case t.changes.Resources || t.changes.Removes:
 			t.ownResources(v.Owner)
 		}
 		if whole, moved, some := t.refill(v, owes); whole {
@@ -95,8 +97,13 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 			t.owner, t.version, t.hasExemplars, t.foreign = v.Owner.Identity, v.Owner.Version, has, t.foreign && t.debt != nil
 			if moved {
 				t.record()
-			} else if t.changes.Points && (some || changed && anew) {
-				t.recordLists()
+			} else {
+				if t.changes.Points && (some || changed && anew) {
+					t.recordLists()
+				}
+				if t.changes.Removes && some {
+					t.recordElements()
+				}
 			}
 			return t.metrics, t
 		}
@@ -106,7 +113,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	if !reuse || !whole || len(l.Metrics) == 0 {
 		return md, nil
 	}
-	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hasExemplars, changes: v.Owner.Tree.Changes}
+	fresh := &Tree{metrics: md, Layout: l, owner: v.Owner.Identity, version: v.Owner.Version, hasExemplars: v.hasExemplars, changes: v.Owner.Tree.Changes, later: v.Owner.Tree.Later}
 	if v.Variation != nil {
 		c := cursor{View: v, Layout: l}
 		for _, ch := range v.Changes {
