@@ -82,15 +82,17 @@ func TestRemovedElementsArePutBack(t *testing.T) {
 	if !PutsBack() {
 		t.Skip("metrics look otherwise in this build")
 	}
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		md := handbacktest.Metrics(int(seed))
 		was := encoded(t, md)
 		kept := keepAll(md)
-		for range 8 {
+		for round := range 8 {
 			removeSome(r, md)
 			isAsBefore := bytes.Equal(was, encoded(t, md))
-			runtime.GC()
+			if round == 0 {
+				runtime.GC()
+			}
 			removed, whole := kept.PutBack()
 			require.True(t, whole)
 			require.Equal(t, isAsBefore, removed == 0)
