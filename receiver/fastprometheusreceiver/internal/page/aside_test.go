@@ -6,12 +6,13 @@ package page
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Tables that are put aside while another target reads a page, which takes longer than that, know the lines and points of
-// that page: a new bucket is part of the histogram that is there.
+// Tables that were put aside know the lines and points of a page that is being read, even if the last plan with them has
+// gone meanwhile: a new bucket is part of the histogram that is there.
 func TestTablesPutAsideKnowWhatIsBeingRead(t *testing.T) {
 	const (
 		begin = "# TYPE h histogram\nh_bucket{le=\"1\"} 1\n"
@@ -19,24 +20,45 @@ func TestTablesPutAsideKnowWhatIsBeingRead(t *testing.T) {
 		other = "steady 1\n"
 	)
 	j, quiet := newTestJob(t, Config{Scrape: testScrapeConfig()}), newTestJob(t, Config{Scrape: testScrapeConfig()})
-	gone, steady, slow, alone := testTarget(j, 0), testTarget(j, 1), testTarget(j, 2), testTarget(quiet, 2)
+	going, steady, reader, alone := testTarget(j, 0), testTarget(j, 1), testTarget(j, 2), testTarget(quiet, 2)
+	show(going, start, typeText, begin+end, 1<<20)
 	for range 2 {
 		show(steady, start, typeText, other, 1<<20)
 	}
-	show(gone, start, typeText, begin+end, 1<<20)
-	gone.Retire(start)
-	s, err := slow.Begin(start, typeText)
+	at := start.Add(calm)
+	require.NoError(t, show(steady, at, typeText, other, 1<<20).Err)
+	require.Zero(t, reader.cohort.looked.Load(), "they were put aside")
+	s, err := reader.Begin(at, typeText)
 	require.NoError(t, err)
 	page := begin + "h_bucket{le=\"2\"} 1\n" + end
 	require.NoError(t, s.Feed([]byte(page)))
-	require.NoError(t, show(steady, start.Add(calm), typeText, other, 1<<20).Err)
-	require.Zero(t, slow.cohort.looked.Load(), "they were put aside")
-	got, want := s.End(Report{BodyBytes: int64(len(page))}), show(alone, start, typeText, page, 1<<20)
+	going.Leave()
+	got, want := s.End(Report{BodyBytes: int64(len(page))}), show(alone, at, typeText, page, 1<<20)
 	require.Equal(t, canon(want.Metrics), canon(got.Metrics))
 	page = "h_count 2\nnew 1\n" + begin + end
-	got, want = show(slow, start.Add(calm), typeText, page, 1<<20), show(alone, start.Add(calm), typeText, page, 1<<20)
+	got, want = show(reader, at, typeText, page, 1<<20), show(alone, at, typeText, page, 1<<20)
 	require.Equal(t, canon(want.Metrics), canon(got.Metrics))
 	require.Equal(t, want.Added, got.Added)
+}
+
+// Tables stay while a page is read whose lines are looked for in them, however long that takes: it would need them again
+// for the next line, and forget those that it has read.
+func TestTablesStayWhileTheyAreUsed(t *testing.T) {
+	j := newTestJob(t, Config{Scrape: testScrapeConfig()})
+	steady, slow := testTarget(j, 1), testTarget(j, 2)
+	s, err := slow.Begin(start, typeText)
+	require.NoError(t, err)
+	for range 2 {
+		show(steady, start, typeText, "steady 1\n", 1<<20)
+	}
+	require.NoError(t, s.Feed([]byte("a 1\n")))
+	for _, after := range []time.Duration{calm, 2 * calm} {
+		require.NoError(t, show(steady, start.Add(after), typeText, "steady 1\n", 1<<20).Err)
+		require.NotZero(t, slow.cohort.looked.Load())
+	}
+	s.End(Report{})
+	require.NoError(t, show(steady, start.Add(2*calm), typeText, "steady 1\n", 1<<20).Err)
+	require.Zero(t, slow.cohort.looked.Load())
 }
 
 // They know the points of the report, even if no target has a plan: a page may have the same series.

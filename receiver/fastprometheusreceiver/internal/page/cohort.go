@@ -66,7 +66,7 @@ func (c *cohort) sweep() {
 const calm = time.Minute
 
 // rest gives back what serves to add lines, if none was added for long, and what serves to find them, if none was looked
-// for.
+// for, and no page is being read that looks for some.
 func (c *cohort) rest(at int64) {
 	learned, looked := c.learned.Load(), c.looked.Load()
 	if !isCalm(learned, at) && !isCalm(looked, at) {
@@ -77,7 +77,7 @@ func (c *cohort) rest(at int64) {
 	if isCalm(learned, at) && c.learned.CompareAndSwap(learned, 0) { // or else a line has just come
 		c.Rest()
 	}
-	if isCalm(looked, at) && c.looked.CompareAndSwap(looked, 0) {
+	if isCalm(looked, at) && len(c.reading) == 0 && c.looked.CompareAndSwap(looked, 0) {
 		c.PutTablesAside(c.inUse())
 	}
 }
