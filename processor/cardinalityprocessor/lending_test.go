@@ -169,7 +169,7 @@ func TestWhatIsLentIsDecidedAboutAlike(t *testing.T) {
 	for seed := range seeds(t, 40) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += lendAlike(t, seed, &hits, &hidden) })
 	}
-	require.Greater(t, whole, int64(50), "pages were familiar")
+	require.Greater(t, whole, int64(10), "pages were familiar")
 	require.Positive(t, hits, "hints were used")
 	require.Positive(t, hidden, "points were hidden")
 }

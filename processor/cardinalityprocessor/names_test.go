@@ -47,7 +47,7 @@ type crowdMetric struct {
 func TestManyNamesAreShownNoWorseThanTheySay(t *testing.T) {
 	racetest.Sequential(t)
 	checked, far := 0, 0
-	for seed := range seeds(t, 4) {
+	for seed := range seeds(t, 3) {
 		w := crowdOf(t, seed)
 		for range 3 {
 			w.pass(1 + w.random.IntN(9))
