@@ -44,7 +44,7 @@ const (
 	// connectWait is how long connecting to an address may take: a machine that is gone does not refuse, it is silent. It is
 	// enough for a packet that is lost twice.
 	connectWait = 5 * time.Second
-	// deadWait is how long an address that could not be connected to is only tried after others.
+	// deadWait is how long an address that could not be connected to, or did not answer in time, is only tried after others.
 	deadWait = time.Minute
 )
 
@@ -79,7 +79,7 @@ type balanced struct {
 
 	mu        sync.Mutex
 	addresses found
-	dead      []string  // addresses that could not be connected to
+	dead      []string  // addresses that could not be connected to, or did not answer
 	deadUntil time.Time // when they are tried again
 	turn      int
 	until     time.Time // when to look them up again
@@ -163,12 +163,30 @@ func (b *balanced) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := b.RoundTripper.RoundTrip(to)
 		dial := (*net.OpError)(nil)
-		if err == nil || i == len(addresses)-1 || r.GetBody == nil || !errors.As(err, &dial) || dial.Op != "dial" || r.Context().Err() != nil {
+		isConnected := !errors.As(err, &dial) || dial.Op != "dial"
+		if isConnected && isSilent(r.Context(), err) {
+			b.avoid(address)
+			b.CloseIdleConnections() // others to it are as dead
+		}
+		if err == nil || i == len(addresses)-1 || r.GetBody == nil || isConnected || r.Context().Err() != nil {
 			return response, err
 		}
 		b.avoid(address)
 	}
 	return nil, errNoAddress
+}
+
+// isSilent reports whether a request got no answer in time. On a connection that was made before its machine was gone,
+// that is the first sign of it.
+func isSilent(ctx context.Context, err error) bool {
+	if err == nil {
+		return false
+	}
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		return true
+	}
+	deadline, has := ctx.Deadline() // a client's own timer may have ended it at the same time
+	return has && !time.Now().Before(deadline)
 }
 
 // avoid has an address tried after others for a while.

@@ -18,10 +18,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configopaque"
@@ -225,6 +227,65 @@ func TestSilentNeighboursAreAvoided(t *testing.T) {
 			require.Len(t, begins(), len(all))
 		})
 	}
+}
+
+// TestDeadConnectionsCostOneTimeout: the connections to a machine that is gone look as before, and swallow requests. After
+// the first that gets no answer the others are not used, and the address is only tried after others.
+func TestDeadConnectionsCostOneTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone atomic.Bool
+		transport := &http.Transport{MaxIdleConnsPerHost: 16, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			if address == "10.0.0.1:80" && gone.Load() {
+				<-ctx.Done()
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+			}
+			here, there := net.Pipe()
+			go func() {
+				for from := bufio.NewReader(there); ; {
+					r, err := http.ReadRequest(from)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					if address == "10.0.0.1:80" && gone.Load() {
+						continue
+					}
+					time.Sleep(time.Millisecond)
+					_, _ = there.Write([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
+				}
+			}()
+			return here, nil
+		}}
+		all := found{first: []string{"10.0.0.1:80", "10.0.0.2:80"}}
+		b := &balancer{of: &balanced{lookup: func(context.Context) (found, error) { return all, nil }}}
+		wrap, err := b.GetHTTPRoundTripper(t.Context())
+		require.NoError(t, err)
+		client := http.Client{Timeout: 30 * time.Second}
+		client.Transport, err = wrap(t.Context(), transport)
+		require.NoError(t, err)
+		defer transport.CloseIdleConnections()
+		send := func() error {
+			response, err := client.Post("http://flock.example/write", "text/plain", strings.NewReader("honk"))
+			if err == nil {
+				err = response.Body.Close()
+			}
+			return err
+		}
+		var shards sync.WaitGroup
+		for range 16 { // eight connections to each
+			shards.Go(func() { assert.NoError(t, send()) })
+		}
+		shards.Wait()
+		gone.Store(true)
+		begun, failed := time.Now(), 0
+		for time.Since(begun) < 5*time.Minute {
+			if send() != nil {
+				failed++
+			}
+			time.Sleep(time.Second / 2)
+		}
+		require.Equal(t, 1, failed)
+	})
 }
 
 // TestAddressesFollowTheName: addresses are looked up again, and stay the same while lookups fail.
