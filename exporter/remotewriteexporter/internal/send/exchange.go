@@ -88,7 +88,7 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	response, err := d.cfg.Client.Do(request)
 	var a answer
 	if err != nil {
-		a.err = err
+		a.err = withoutQuery(err)
 	} else {
 		defer time.AfterFunc(maxReading, cancel).Stop()
 		a = read(response)
@@ -96,6 +96,15 @@ func (d *Destination) exchange(ctx context.Context, b block.Block, attempt int) 
 	a.repeated = attempt > 0
 	d.telemetry.Requested(a.code, a.said(), len(b.Body()), time.Since(started))
 	return a
+}
+
+// withoutQuery removes the query of a URL from an error: it may have a key or a signature, and the error is logged.
+// net/http only hides a password.
+func withoutQuery(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		u.URL, _, _ = strings.Cut(u.URL, "?")
+	}
+	return err
 }
 
 // read reads what matters of a response and closes it.

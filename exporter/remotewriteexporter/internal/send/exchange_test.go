@@ -52,6 +52,19 @@ func took() *http.Response {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: h, Body: http.NoBody}
 }
 
+// TestErrorsTellNoSecrets: a URL may have some in its user and in its query.
+func TestErrorsTellNoSecrets(t *testing.T) {
+	d := New(Config{
+		URL: "http://user:s3cret@there.test/push?key=s3cret", Formats: all[:1], Timeout: time.Minute,
+		Client: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("it is away") })},
+	}, zap.NewNop(), nobody{})
+	defer d.Close()
+	a := d.exchange(t.Context(), block.New(block.Header{Version: promwrite.V2, Compression: promwrite.Zstd}, []byte("honk")), 0)
+	require.ErrorContains(t, a.err, "there.test/push")
+	require.ErrorContains(t, a.err, "it is away")
+	require.NotContains(t, a.err.Error(), "s3cret")
+}
+
 // An HTTP client may still read a body when it has the response, and when the request is over. It gets the right data,
 // whatever is sent meanwhile.
 func TestABodyIsReadAfterTheAnswer(t *testing.T) {
