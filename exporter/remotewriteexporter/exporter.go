@@ -276,7 +276,7 @@ func (e *remoteWrite) send(ctx context.Context, destination int) {
 // together limits the queued blocks that are sent as one request: to what is encoded as one.
 func (e *remoteWrite) together(d *send.Destination) queue.Bound {
 	b := &e.cfg.Batch
-	most := queue.Bound{Samples: b.MaxSamples, Bytes: b.MaxBytes, Raw: b.MaxRawBytes}
+	most := queue.Bound{Samples: b.MaxSamples, Bytes: b.MaxBytes, Raw: e.intake.maxRaw}
 	if raw, wire := d.Largest(); wire > 0 {
 		most.Bytes, most.Raw = min(most.Bytes, wire), min(most.Raw, raw)
 	}

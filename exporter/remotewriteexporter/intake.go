@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/memlimit"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
@@ -29,8 +30,6 @@ const (
 	memoryTimeout  = time.Second
 	storageTimeout = 200 * time.Millisecond
 	resultTimeout  = 5 * time.Millisecond // a waiting caller sends nothing else meanwhile
-	// maxRequests limits a round, in full requests, for any number of shards.
-	maxRequests = 16
 )
 
 var (
@@ -52,6 +51,8 @@ type intake struct {
 	rules        []*block.Rules // by destination, nil if it has none; nil if none has any
 	durable      bool           // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
+	maxRaw       int           // the most bytes of a request before compression
+	maxRequests  int           // limits a round, in full requests
 	arrived      chan struct{} // signals the first data of a round
 	full         chan struct{} // signals that the round is enough for a request
 	quit         chan struct{}
@@ -81,7 +82,11 @@ func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
 	}
 	in.suitable = func() int { return in.shards.suit(in.loads) }
 	in.evenness.Store(math.Float64bits(1))
-	encoder, err := encode.New(cfg.encoding(in.shards.count()), t)
+	encoding := cfg.encoding(in.shards.count())
+	memory := memlimit.Available()
+	bound(&encoding, memory)
+	in.maxRaw, in.maxRequests = encoding.MaxRawBytes, requestsFor(memory, cfg.Batch.MaxSamples)
+	encoder, err := encode.New(encoding, t)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +237,7 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r
 	isLast := in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
-	if isLast || open+samples > in.enough() { // nothing more can come, or as much again would exceed the limit
+	if isLast || open+samples > in.enough() || in.encoder.IsCrowded() { // nothing more can come, or as much again would exceed the limit
 		notify(in.full)
 	}
 	if err != nil {
@@ -245,7 +250,7 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r
 func (in *intake) reserve(samples int64) (open int64, ok bool) {
 	for {
 		open := in.open.Load()
-		if open > 0 && open+samples > in.enough() {
+		if open > 0 && (open+samples > in.enough() || in.encoder.IsCrowded()) {
 			return open, false
 		}
 		if in.open.CompareAndSwap(open, open+samples) {
@@ -258,7 +263,7 @@ func (in *intake) reserve(samples int64) (open int64, ok bool) {
 // would not send more. Data for more than one request of a shard would take two round trips, so the fullest shard of
 // the last rounds counts, and some room is left.
 func (in *intake) enough() int64 {
-	n := min(in.shards.count(), maxRequests)
+	n := min(in.shards.count(), in.maxRequests)
 	samples := float64(n * in.cfg.Batch.MaxSamples)
 	if n > 1 {
 		samples *= 15. / 16 * math.Float64frombits(in.evenness.Load())

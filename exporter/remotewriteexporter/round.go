@@ -125,6 +125,7 @@ func (in *intake) flush() {
 		in.mu.Unlock()
 		in.enqueue(r, in.encode(tenants))
 	}
+	in.encoder.Relieve()
 	in.flushed = time.Now()
 }
 

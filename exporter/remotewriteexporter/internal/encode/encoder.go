@@ -128,6 +128,17 @@ func (e *Encoder) SetShards(n int) {
 // It waits for every Add and Flush in progress, and blocks new ones.
 func (e *Encoder) Expire() { e.expire(true) }
 
+// IsCrowded reports whether so much memory is taken by what the cache has no room for that nothing more should be added
+// before a Flush.
+func (e *Encoder) IsCrowded() bool { return e.cache.IsCrowded() }
+
+// Relieve frees that memory after a Flush.
+func (e *Encoder) Relieve() {
+	if e.IsCrowded() {
+		e.expire(false)
+	}
+}
+
 func (e *Encoder) expire(advance bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

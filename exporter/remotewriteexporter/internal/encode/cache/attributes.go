@@ -122,6 +122,7 @@ func (c *Cache) pack(k *keys, m pcommon.Map) uint32 {
 		return 0
 	}
 	n := k.values.Add()
+	c.sets.ids += len(k.names)
 	c.Symbols.Pack(k.values.Run(n), m)
 	return c.sets.share(k.values, n, c.room.points)
 }

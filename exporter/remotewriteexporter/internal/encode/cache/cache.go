@@ -61,7 +61,6 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 		Symbols:  store.NewSymbols(),
 		Seed:     maphash.MakeSeed(),
 		HashMask: math.MaxUint64,
-		room:     room{most: cfg.MaxSeries},
 		Points:   store.NewSlab[Point](1),
 		Series:   store.NewSlab[Series](1),
 		Layouts:  store.NewSlab[Layout](1),
@@ -69,6 +68,8 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 		Parts:    store.NewSlab[[]*Series](1),
 		sets:     newSets(),
 	}
+	c.room = room{most: cfg.MaxSeries, memory: memory{of: c, most: cfg.MaxBytes}}
+	c.room.memory.swept()
 	c.Ages.begin()
 	for i := range c.out {
 		c.out[i].parts = c.Parts.Add()
@@ -79,8 +80,12 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 // WantsExpiry reports whether an expiry is due before the generation ends: texts of entries without room pile up in the
 // symbols, or many points have ended. It returns true to one caller only.
 func (c *Cache) WantsExpiry() bool {
-	return c.room.overflow.Load() > int64(c.cfg.MaxSeries)/4 || c.Ages.wantSweep()
+	return c.room.overflow.Load() > int64(c.cfg.MaxSeries)/4 || c.Ages.wantSweep() || c.room.memory.wantsSweep()
 }
+
+// IsCrowded reports whether entries without room take so much memory that nothing more should come before what is there
+// is flushed, and an expiry can free it.
+func (c *Cache) IsCrowded() bool { return c.room.memory.isCrowded() }
 
 // Size returns the number of places that points take, and the number of resources.
 func (c *Cache) Size() (points, resources int) {

@@ -43,6 +43,8 @@ type Config struct {
 	// MaxSeries bounds the points recognised, and the resources. Beyond it points are still sent, but each
 	// is translated anew, until Expire finds idle ones to forget.
 	MaxSeries int
+	// MaxBytes bounds the memory of all of these together, which depends on how long their texts are. 0 is any.
+	MaxBytes int64
 	// IdleGenerations is how many calls of Expire an entry survives without being seen.
 	IdleGenerations int
 }

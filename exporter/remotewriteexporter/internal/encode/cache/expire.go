@@ -60,6 +60,7 @@ func (x *Expiry) End(tenants iter.Seq[*Tenant], advance bool) (evicted int) {
 	x.slabs()
 	x.c.Symbols.Release(x.symbols)
 	x.c.Ages.swept(x.c.room.points)
+	x.c.room.memory.swept()
 	if advance {
 		x.c.Ages.generation.Add(1)
 	}

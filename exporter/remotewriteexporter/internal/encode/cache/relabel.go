@@ -159,6 +159,7 @@ func (c *Cache) layoutOfResult(t *Tenant, r *Row, values uint32, after labels.La
 	if len(own) > 0 {
 		made.Keys = c.sets.width(len(own))
 		newValues = made.Keys.values.Add()
+		c.sets.ids += len(own)
 		copy(made.Keys.values.Run(newValues), own)
 	}
 	text = c.Symbols.Snapshot()

@@ -181,7 +181,7 @@ func (c *Cache) labelSet(t *Tenant, list []names.Label) *ResourceLabels {
 		}
 	}
 	c.resourceID++
-	if c.room.resources < c.room.most {
+	if c.room.resources < c.room.most && !c.room.memory.isFull() {
 		made.sibling = t.labelSets[h]
 		t.labelSets[h] = made
 	}

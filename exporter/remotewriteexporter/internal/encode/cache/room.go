@@ -27,6 +27,7 @@ func placesOf(n int) int {
 // time.
 type room struct {
 	most      int
+	memory    memory
 	points    int // places that they take
 	wide      int // places of points with many attributes
 	resources int
@@ -34,7 +35,7 @@ type room struct {
 }
 
 // isFull reports whether there is no room for a point.
-func (r *room) isFull() bool { return r.points >= r.most }
+func (r *room) isFull() bool { return r.points >= r.most || r.memory.isFull() }
 
 // addPoint counts a point, whose room has been checked.
 func (r *room) addPoint(attributes int) {
@@ -47,7 +48,7 @@ func (r *room) addPoint(attributes int) {
 // takePoint is addPoint if there is room.
 func (r *room) takePoint(attributes int) bool {
 	places := placesOf(attributes)
-	if r.points+places > r.most || places > 1 && r.wide+places > r.most/wideShare {
+	if r.points+places > r.most || r.memory.isFull() || places > 1 && r.wide+places > r.most/wideShare {
 		r.overflow.Add(int64(places))
 		return false
 	}
@@ -57,7 +58,7 @@ func (r *room) takePoint(attributes int) bool {
 
 // takeResource counts a resource if there is room.
 func (r *room) takeResource() bool {
-	if r.resources >= r.most {
+	if r.resources >= r.most || r.memory.isFull() {
 		r.overflow.Add(1)
 		return false
 	}

@@ -15,6 +15,7 @@ type sets struct {
 	byWidth map[int]*store.Slab[uint32]
 	recent  recent
 	widths  map[int]*keys // of values that rules made
+	ids     int           // of all sets
 }
 
 func newSets() sets {
@@ -52,6 +53,7 @@ func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
 	for _, was := range few {
 		if was.width == is.width && was.tag == is.tag && slices.Equal(of.Run(was.number), values) {
 			of.GiveBack(n)
+			s.ids -= len(values)
 			return was.number
 		}
 	}
@@ -64,8 +66,10 @@ func (s *sets) share(of *store.Slab[uint32], n uint32, points int) uint32 {
 // sweep frees sets that are not kept.
 func (s *sets) sweep(kept map[int][]bool, points int) {
 	s.recent.forget(points)
+	s.ids = 0
 	for width, of := range s.byWidth {
 		kept := kept[width]
 		of.Sweep(func(n uint32) bool { return kept[n] })
+		s.ids += width * of.Used()
 	}
 }

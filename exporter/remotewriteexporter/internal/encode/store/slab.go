@@ -57,6 +57,9 @@ func (s *Slab[T]) Run(n uint32) []T {
 // Size is one more than the largest number.
 func (s *Slab[T]) Size() int { return len(*s.chunks.Load()) << s.bits }
 
+// Used is the number of entries.
+func (s *Slab[T]) Used() int { return s.Size() - s.gaps<<s.bits - len(s.Free) }
+
 // Add returns the number of a new entry, which is zero.
 func (s *Slab[T]) Add() uint32 {
 	if len(s.Free) == 0 {

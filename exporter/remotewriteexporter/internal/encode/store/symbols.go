@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -25,6 +26,8 @@ type Symbols struct {
 	packed []bool          // by id: the text is in one
 	piece  strings.Builder // the last
 	pieces int             // bytes of all
+
+	bytes atomic.Int64 // that the symbols take
 }
 
 const (
@@ -32,6 +35,8 @@ const (
 	symbolPiece = 1 << 13
 	// longSymbol is the length from which on a text has memory of its own.
 	longSymbol = 1 << 8
+	// symbolSize is about what a symbol takes besides its text.
+	symbolSize = 32
 )
 
 // NewSymbols makes symbols with the empty text only.
@@ -100,6 +105,7 @@ func (t *Symbols) add(s string, isPacked bool) uint32 {
 		t.text, t.packed = append(t.text, s), append(t.packed, isPacked)
 	}
 	t.index.Insert(hash, id)
+	t.bytes.Add(int64(len(s)) + symbolSize)
 	return id
 }
 
@@ -144,6 +150,9 @@ func (t *Symbols) Size() int {
 	return t.index.Len() + 1
 }
 
+// Bytes is about how much memory the symbols take.
+func (t *Symbols) Bytes() int64 { return t.bytes.Load() }
+
 // Release frees the ids that are not marked. Nobody may hold one of them, or a snapshot.
 func (t *Symbols) Release(marked []bool) {
 	t.mu.Lock()
@@ -154,6 +163,7 @@ func (t *Symbols) Release(marked []bool) {
 		switch s := t.text[id]; {
 		case s == "":
 		case !marked[id]:
+			t.bytes.Add(-int64(len(s)) - symbolSize)
 			t.text[id], t.packed[id] = "", false
 			t.free = append(t.free, uint32(id))
 		case t.packed[id]:
