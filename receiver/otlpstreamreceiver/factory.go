@@ -30,10 +30,14 @@ func NewFactory() receiver.Factory {
 		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
-func createDefaultConfig() component.Config {
+func createDefaultConfig() component.Config { return defaultsFor(memlimit.Available()) }
+
+// defaultsFor returns the defaults where that much memory is available.
+func defaultsFor(available int64) *Config {
+	message := messageShare.Of(available)
 	grpc := configgrpc.NewDefaultServerConfig()
 	grpc.NetAddr = confignet.AddrConfig{Endpoint: "localhost:4317", Transport: confignet.TransportTypeTCP}
-	grpc.MaxRecvMsgSizeMiB = 16
+	grpc.MaxRecvMsgSizeMiB = int(message >> 20)
 	grpc.MaxConcurrentStreams = 256
 	// Clients find out that a server is gone by asking it, and may ask every ten seconds.
 	grpc.Keepalive = configoptional.Some(configgrpc.KeepaliveServerConfig{
@@ -42,8 +46,7 @@ func createDefaultConfig() component.Config {
 	})
 	http := confighttp.NewDefaultServerConfig()
 	http.NetAddr.Endpoint = "localhost:4318"
-	http.MaxRequestBodySize = 16 << 20
-	available := memlimit.Available()
+	http.MaxRequestBodySize = message
 	inFlight := int(inFlightShare.Of(available))
 	return &Config{
 		Protocols: Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},

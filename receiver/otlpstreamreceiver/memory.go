@@ -21,17 +21,19 @@ import (
 // Defaults of memory limits, which depend on the available memory.
 var (
 	// arrivalShare is for incomplete messages.
-	arrivalShare = memlimit.Share{Part: 8, Least: 32 << 20, Most: 1 << 30}
+	arrivalShare = memlimit.Share{Part: 8, Least: 8 << 20, Most: 1 << 30}
+	// messageShare is for one message; the least is gRPC's own default.
+	messageShare = memlimit.Share{Part: 16, Least: 4 << 20, Most: 16 << 20}
 	// inFlightShare is for encoded requests in flight, which take several times as much decoded.
-	inFlightShare = memlimit.Share{Part: 16, Least: 16 << 20, Most: 128 << 20}
+	inFlightShare = memlimit.Share{Part: 16, Least: 4 << 20, Most: 128 << 20}
 	// streamShare is for the state of streams.
-	streamShare = memlimit.Share{Part: 3, Least: 16 << 20, Most: 256 << 20}
+	streamShare = memlimit.Share{Part: 3, Least: 4 << 20, Most: 256 << 20}
 )
 
 // roomForArrivals returns that share, or at least twice the size of the largest message, for its compressed and
 // decompressed form.
-func roomForArrivals(cfg *Config) int {
-	room := int(arrivalShare.Of(memlimit.Available()))
+func roomForArrivals(cfg *Config, available int64) int {
+	room := int(arrivalShare.Of(available))
 	if cfg.Protocols.GRPC.HasValue() {
 		room = max(room, 2*maxMessage(cfg.Protocols.GRPC.Get()))
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/memlimit"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/admission"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
@@ -69,7 +70,7 @@ func newReceiver(cfg *Config, set receiver.Settings) (*otlpReceiver, error) {
 		pipelines: pipelines{admission: admission.Admission{Limit: cfg.InFlight.Bytes}},
 		places:    newPlaces(cfg.Streams.Max),
 		memory:    memory.Memory{Limit: cfg.Streams.Memory},
-		arrivals:  arrivals.New(roomForArrivals(cfg)),
+		arrivals:  arrivals.New(roomForArrivals(cfg, memlimit.Available())),
 
 		noticeInterval: noticeInterval, sendTimeout: cfg.DrainTimeout, pingEvery: pingEvery, pingPatience: pingPatience,
 
