@@ -276,8 +276,8 @@ func TestSlowSendersMakeRoom(t *testing.T) {
 	require.NoError(t, err)
 	r, address := running(t, next, func(c *Config) { c.MaxMemory = 16 << 20 })
 	var conns []net.Conn
-	for range 12 {
-		conns = append(conns, open(t, address, 10<<20, make([]byte, 400<<10)))
+	for range 5 {
+		conns = append(conns, open(t, address, 900<<10, make([]byte, 400<<10)))
 	}
 	waiting := func() bool { return r.memory.Usage().Waiting > 0 }
 	require.Eventually(t, waiting, 10*time.Second, time.Millisecond, "memory for bodies has run out")

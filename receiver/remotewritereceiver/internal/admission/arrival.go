@@ -30,11 +30,16 @@ var ErrSlow = errors.New("memory for bodies is short and no sender is slower, se
 
 // arrivals reads bodies into shared memory. When that is short, the slowest senders are cut off: a client that opens
 // many connections and sends nothing must not hold what others need.
+//
+// A body whose size is announced takes all of its memory at once, after the first part has come: if several had a part
+// each, all would wait for more. That memory is apart, so that small bodies wait for small ones only.
 type arrivals struct {
-	memory *budget
+	memory *budget // of the first part of each body, and of bodies of unknown size
+	whole  *budget // of the rest
 
 	mu     sync.Mutex
 	bodies map[*arrival]struct{}
+	queued int // bodies that wait for whole
 }
 
 // arrival is a body being received.
@@ -46,13 +51,15 @@ type arrival struct {
 	read    int
 	counted int       // of these, what was there at last
 	last    time.Time // when data last came that is worth mentioning: leastRoom
-	held    int
+	held    int       // of memory
+	whole   int       // of whole
 	stopped time.Time // when it began to wait for data of others; zero unless it does
 	leave   func()    // makes the wait for memory fail; nil unless it waits
 }
 
+// newArrivals divides twice size bytes.
 func newArrivals(size int) *arrivals {
-	return &arrivals{memory: newBudget(size), bodies: map[*arrival]struct{}{}}
+	return &arrivals{memory: newBudget(size), whole: newBudget(size), bodies: map[*arrival]struct{}{}}
 }
 
 // read receives the body of req. The memory counts until done is called, with or without an error; from then on it
@@ -65,7 +72,7 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	a.mu.Lock()
 	a.bodies[now] = struct{}{}
 	a.mu.Unlock()
-	body, err = a.fill(ctx, now, req.Body)
+	body, err = a.fill(ctx, now, req.Body, req.ContentLength)
 	a.mu.Lock()
 	delete(a.bodies, now)
 	stopped := !now.stopped.IsZero()
@@ -79,11 +86,21 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	return body, func() {
 		putRoom(body)
 		a.memory.give(now.held)
+		a.whole.give(now.whole)
 	}, err
 }
 
-func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body []byte, err error) {
+// fill reads a body of the given length, which is negative if it is not known.
+func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader, length int64) (body []byte, err error) {
+	if length >= int64(a.whole.size) {
+		return nil, tooMuch(int(length), a.whole.size-1)
+	}
 	for {
+		if len(body) == cap(body) && len(body) >= firstRoom && length >= firstRoom && now.whole == 0 {
+			if body, err = a.enlarge(ctx, now, body, int(length)); err != nil {
+				return body, err
+			}
+		}
 		if len(body) == cap(body) {
 			room := min(max(firstRoom, 2*cap(body)), a.memory.size-cap(body)) // all memory except that of the body itself
 			if body == nil {
@@ -116,22 +133,65 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader) (body
 	}
 }
 
+// enlarge moves the first part of a body into memory for all of it.
+func (a *arrivals) enlarge(ctx context.Context, now *arrival, first []byte, length int) ([]byte, error) {
+	room := wholeRoom(length, a.whole.size)
+	if !a.whole.try(room) {
+		if !a.queue() {
+			return first, busy(room)
+		}
+		err := a.wait(ctx, now, a.whole, room)
+		a.leaveQueue()
+		if err != nil {
+			return first, err
+		}
+	}
+	a.mu.Lock()
+	now.whole = room
+	a.mu.Unlock()
+	body := append(getRoom(room), first...)
+	putRoom(first)
+	a.giveBack(now, 0)
+	return body, nil
+}
+
+// queue lets a body wait, unless the first parts of those that do take half of the memory for first parts.
+func (a *arrivals) queue() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if (a.queued+1)*firstRoom > a.memory.size/2 {
+		return false
+	}
+	a.queued++
+	return true
+}
+
+func (a *arrivals) leaveQueue() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queued--
+}
+
 // hold takes n more bytes, if needed from the slowest senders.
 func (a *arrivals) hold(ctx context.Context, now *arrival, n int) error {
-	if !a.memory.try(n) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		a.waits(now, cancel)
-		err := a.memory.take(ctx, n, func(missing, all int, isStuck bool) { a.makeRoom(now, missing, all, isStuck) })
-		a.waits(now, nil)
-		if err != nil {
-			return err
-		}
+	if err := a.wait(ctx, now, a.memory, n); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	now.held += n
 	a.mu.Unlock()
 	return nil
+}
+
+func (a *arrivals) wait(ctx context.Context, now *arrival, of *budget, n int) error {
+	if of.try(n) { // fast path
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.waits(now, cancel)
+	defer a.waits(now, nil)
+	return of.take(ctx, n, func(missing, all int, isStuck bool) { a.makeRoom(now, of, missing, all, isStuck) })
 }
 
 // waits records how to end a body's wait for memory, nil if it does not wait.
@@ -158,19 +218,25 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 // makeRoom cuts off other senders until enough memory is free: those that send next to nothing, until all have what is
 // missing for all who wait; and if isStuck, the ones that have sent the least per second, until this one has what is
 // missing for it. Bodies that wait for memory themselves are cut off last, and those that hold next to none after all others.
-func (a *arrivals) makeRoom(of *arrival, missing, all int, isStuck bool) {
+func (a *arrivals) makeRoom(of *arrival, memory *budget, missing, all int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	held := func(x *arrival) int {
+		if memory == a.whole {
+			return x.whole
+		}
+		return x.held
+	}
 	var slow []*arrival
 	for x := range a.bodies {
 		switch {
 		case x == of:
 		case !x.stopped.IsZero():
 			if time.Since(x.stopped) < patience { // else it cannot be stopped
-				missing -= x.held
-				all -= x.held
+				missing -= held(x)
+				all -= held(x)
 			}
-		case x.held > 0 && (x.stalls() || isStuck && time.Since(x.since) >= patience):
+		case held(x) > 0 && (x.stalls() || isStuck && time.Since(x.since) >= patience):
 			slow = append(slow, x)
 		}
 	}
@@ -184,8 +250,8 @@ func (a *arrivals) makeRoom(of *arrival, missing, all int, isStuck bool) {
 		if x.leave != nil {
 			x.leave()
 		}
-		missing -= x.held
-		all -= x.held
+		missing -= held(x)
+		all -= held(x)
 	}
 }
 

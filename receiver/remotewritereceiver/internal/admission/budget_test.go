@@ -83,6 +83,8 @@ func TestWhoLeavesTheQueueLetsOthersPass(t *testing.T) {
 func TestMemoryFollowsWhatThereIs(t *testing.T) {
 	const gib = 1 << 30
 	require.Equal(t, 2*gib, SizeFor(8*gib))
-	require.Equal(t, leastMemory, SizeFor(1))
+	require.Equal(t, 32<<20, SizeFor(128<<20))
+	require.Equal(t, leastMemory, SizeFor(80<<20), "enough for a request of the usual size")
+	require.Equal(t, (64<<20)/leastShare, SizeFor(64<<20), "unless a container has no more")
 	require.Equal(t, unknownMemory/memoryShare, SizeFor(0))
 }

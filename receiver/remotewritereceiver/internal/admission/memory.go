@@ -18,8 +18,10 @@ const (
 	memoryShare = 4
 	// unknownMemory is the assumed memory of a process if its limit is not known.
 	unknownMemory = 2 << 30
-	// leastMemory is the least that requests get, however little there is: enough for one of the usual size.
-	leastMemory = 48 << 20
+	// leastMemory is the least that requests get, enough for one of the usual size, unless that is more than one part in
+	// leastShare.
+	leastMemory = 24 << 20
+	leastShare  = 3
 	// maxRequest limits one request, however much memory there is: twice the largest that senders intend.
 	maxRequest = 256 << 20
 )
@@ -27,14 +29,14 @@ const (
 // Memory is what requests in flight may take together, in three budgets in the order of their use. A request may hold
 // one and wait for the next, never the other way round.
 type Memory struct {
-	bodies  *arrivals // as received
+	bodies  *arrivals // as received, in two parts
 	plain   *budget   // decompressed, before their content is known
 	metrics *budget   // decoded, and in the pipeline
 }
 
 // New divides size bytes.
 func New(size int) *Memory {
-	return &Memory{bodies: newArrivals(size / 8), plain: newBudget(size / 4), metrics: newBudget(size / 8 * 5)}
+	return &Memory{bodies: newArrivals(size / 16), plain: newBudget(size / 4), metrics: newBudget(size / 8 * 5)}
 }
 
 // Read reads a body at the sender's pace.
@@ -56,9 +58,9 @@ func (m *Memory) Usage() (u Usage) {
 	for _, part := range [...]struct {
 		of    *budget
 		bytes *int
-	}{{m.bodies.memory, &u.Bodies}, {m.plain, &u.Plain}, {m.metrics, &u.Metrics}} {
+	}{{m.bodies.memory, &u.Bodies}, {m.bodies.whole, &u.Bodies}, {m.plain, &u.Plain}, {m.metrics, &u.Metrics}} {
 		taken, waiting := part.of.usage()
-		*part.bytes = taken
+		*part.bytes += taken
 		u.Waiting += waiting
 	}
 	return u
@@ -168,5 +170,6 @@ func (h *Hold) Done() {
 // SizeFor is the default for what requests in flight may take together, given the available memory; 0 if that is not
 // known.
 func SizeFor(available int64) int {
-	return int(max(cmp.Or(available, unknownMemory)/memoryShare, leastMemory))
+	available = cmp.Or(available, unknownMemory)
+	return int(max(available/memoryShare, min(leastMemory, available/leastShare)))
 }

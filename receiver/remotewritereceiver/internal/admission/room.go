@@ -32,6 +32,17 @@ func putRoom(b []byte) {
 	}
 }
 
+// wholeRoom is the memory for a body of a known length: one of the sizes, unless that is more than most. One byte more
+// tells that the body has ended.
+func wholeRoom(length, most int) int {
+	for n := firstRoom; n < firstRoom<<(roomSizes-1); n *= 2 {
+		if n > length && n <= most {
+			return n
+		}
+	}
+	return length + 1
+}
+
 func roomOf(n int) (i int, ok bool) {
 	if n == leastRoom {
 		return 0, true

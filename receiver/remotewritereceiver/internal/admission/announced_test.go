@@ -1,0 +1,129 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
+)
+
+// readAnnounced reads a body of an announced size.
+func (a *arrivals) readAnnounced(t *testing.T, s *sender, length int, use time.Duration) error {
+	t.Helper()
+	s.ResponseWriter = httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/", s)
+	r.ContentLength = int64(length)
+	body, done, err := a.read(t.Context(), s, r)
+	defer done()
+	if err == nil {
+		assert.Len(t, body, length)
+		time.Sleep(use)
+	}
+	return err
+}
+
+// TestSmallBodiesGoOnBesideLargeOnes: senders of large bodies share the memory for those, and get it in turn. Who sends
+// small ones does not notice, however many there are.
+func TestSmallBodiesGoOnBesideLargeOnes(t *testing.T) {
+	for _, large := range []int{20, 300} {
+		synctest.Test(t, func(t *testing.T) {
+			const size, length, use = 80 * firstRoom, 30 * firstRoom, 20 * time.Millisecond
+			a := newArrivals(size)
+			var stop atomic.Bool
+			var taken atomic.Int64
+			var all, honest sync.WaitGroup
+			for i := range large {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					for !stop.Load() {
+						if a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: 2 * time.Millisecond}, length, use) == nil {
+							taken.Add(1)
+						}
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			const seconds = 4
+			for i := range 20 {
+				honest.Go(func() {
+					time.Sleep(time.Duration(i) * 8 * time.Millisecond)
+					for range seconds {
+						began := time.Now()
+						if err := a.readAnnounced(t, &sender{begin: 8000}, 8000, 0); err != nil {
+							t.Error(err)
+						}
+						assert.LessOrEqual(t, time.Since(began), patience/10)
+						time.Sleep(time.Second)
+					}
+				})
+			}
+			honest.Wait()
+			stop.Store(true)
+			all.Wait()
+			require.Greater(t, taken.Load(), int64(seconds*10), "and large ones make progress")
+			require.Equal(t, a.memory.size, a.memory.free)
+			require.Equal(t, a.whole.size, a.whole.free)
+		})
+	}
+}
+
+// TestABodyThatIsAnnouncedToBeTooLargeIsNotRead: its sender need not send all of it first, nor others wait.
+func TestABodyThatIsAnnouncedToBeTooLargeIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 5 * firstRoom
+		a := newArrivals(size)
+		for length, fits := range map[int]bool{1: true, firstRoom: true, 3 * firstRoom: true, size - 1: true, size: false} {
+			began := time.Now()
+			s := &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}
+			err := a.readAnnounced(t, s, length, 0)
+			if fits {
+				require.NoError(t, err, length)
+			} else {
+				require.ErrorIs(t, err, promwrite.ErrTooLarge, length)
+				require.Zero(t, time.Since(began))
+			}
+			require.Equal(t, size, a.memory.free)
+			require.Equal(t, size, a.whole.free)
+		}
+	})
+}
+
+// TestWhoStopsInALargeBodyIsCutOff: its memory is all reserved.
+func TestWhoStopsInALargeBodyIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 80 * firstRoom
+		a := newArrivals(size)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				s := &sender{begin: firstRoom + 1, left: 30 * firstRoom, atOnce: 1, pause: time.Hour}
+				assert.ErrorIs(t, a.readAnnounced(t, s, 30*firstRoom, 0), ErrSlow)
+			})
+		}
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			all.Go(func() {
+				began := time.Now()
+				s := &sender{left: 40*firstRoom - 1, atOnce: firstRoom, pause: time.Millisecond}
+				if err := a.readAnnounced(t, s, 40*firstRoom-1, time.Second); err != nil {
+					t.Error(err)
+				}
+				assert.Less(t, time.Since(began), 4*patience)
+			})
+		}
+		all.Wait()
+		require.Equal(t, a.whole.size, a.whole.free)
+	})
+}
