@@ -7,6 +7,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/memlimit"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/cache"
 )
 
 // Shares of the memory, where the configured limits, which count series and samples, would allow more.
@@ -24,11 +25,16 @@ const (
 	maxRequests = 16
 	// sampleSize is about what a sample of a round takes.
 	sampleSize = 48
+	// deltaSize is about what a series takes for which a sum is kept.
+	deltaSize = 256
 )
 
 // bound limits an encoder to its shares of the memory.
 func bound(cfg *encode.Config, memory int64) {
 	cfg.Cache.MaxBytes = cacheShare.Of(memory)
+	if cfg.Cache.Delta == cache.DeltaCumulative { // their series stay whether or not there is room
+		cfg.Cache.MaxBytes += min(cfg.Cache.MaxBytes, int64(cfg.MaxDelta)*deltaSize)
+	}
 	cfg.MaxRawBytes = int(min(int64(cfg.MaxRawBytes), rawShare.Of(memory)))
 }
 
