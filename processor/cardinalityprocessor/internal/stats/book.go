@@ -104,6 +104,7 @@ type metric struct {
 	chosen           moment.Moment // in this window, if it had series
 	marked           moment.Moment // the same, in any window
 	seen, noted      [2]int        // how often its series were observed, and how often since its labels are counted: in this window and the one before
+	earlier          int           // at most so many were observed before, and not since
 	labels           []counted
 	worst            []worst // of its labels, sorted
 	asked            int     // calls of Worst

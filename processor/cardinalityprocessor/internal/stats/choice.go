@@ -21,10 +21,12 @@ const maxChoices = 2 * maxDetailed
 // detail starts to count the labels of a metric.
 func (b *Book) detail(r *ranked[metric]) {
 	m := &r.of
+	m.earlier = 0
 	m.detailed, m.noted, m.seen, m.labels = true, [2]int{}, [2]int{m.seen[0] + m.seen[1], 0}, nil
 	if b.OnChoice == nil || m.seen[0] == 0 && r.late == 0 || b.recount(r) {
 		return
 	}
+	m.earlier = m.seen[0]
 	at := max(b.Now(), 1)
 	if m.marked != 0 {
 		at = max(at, m.marked+apart)

@@ -44,7 +44,7 @@ type unseen map[uint64]WithoutLabel
 // of returns the labels of a metric. All reports whether all of its series are known to have been counted; otherwise
 // missing is how many may not have been, because the metric was not ranked.
 func (u unseen) of(m *metric, all bool, missing float64) (labels []WithoutLabel) {
-	missing += max(0, float64(m.seen[0]+m.seen[1]-m.noted[0]-m.noted[1]))
+	missing += float64(min(m.earlier, max(0, m.seen[0]+m.seen[1]-m.noted[0]-m.noted[1])))
 	series := m.series.estimate()
 	factor := (series + m.rejected.estimate()) / max(series+m.observed.estimate(), 1)
 	for i := range m.labels {
