@@ -90,7 +90,7 @@ func (l *keptElements) putBack() (removed int, whole bool) {
 			}
 		}
 		if next < len(had) {
-			*s.at = append(list[:0], had...)
+			*s.at = append((*s.at)[:0], had...)
 			removed += len(had) - next
 		}
 	}
