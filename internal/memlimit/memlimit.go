@@ -14,11 +14,18 @@ import (
 // follows from the limits here and is not an independent one.
 var atStart = debug.SetMemoryLimit(-1)
 
-// Available returns how much memory the process may use, 0 if that is not known.
+// programMemory is what a process takes before it has any data: its code as far as it is resident, the runtime, and what
+// components make when they start.
+const programMemory = 24 << 20
+
+// Available returns how much memory data may take, 0 if that is not known: what the process may use, less what it takes
+// without any data. In a small container that is a good part: shares of the whole limit would not fit into it.
 func Available() int64 {
 	limits, _ := Read(os.DirFS("/")) // an unreadable limit counts as none
-	return limits.available(atStart)
+	return forData(limits.available(atStart))
 }
+
+func forData(memory int64) int64 { return max(memory-programMemory, memory/2) }
 
 // Cgroup returns the lower of a cgroup's limits, 0 if there is none.
 func (l Limits) Cgroup() int64 { return tighter(l.Max, l.High) }

@@ -196,3 +196,14 @@ func TestSharesOfMemory(t *testing.T) {
 	assert.Equal(t, "a 5th of the memory there is (3KiB)", Share{Part: 5, Most: 1 << 40}.Why(3<<10))
 	assert.Equal(t, "1000 bytes", Size(1000))
 }
+
+func TestDataHasWhatTheProgramLeaves(t *testing.T) {
+	for memory, want := range map[int64]int64{0: 0, 32 << 20: 16 << 20, 64 << 20: 40 << 20, 512 << 20: 488 << 20} {
+		assert.Equal(t, want, forData(memory), "of %s", Size(memory))
+	}
+	var all int64 // what an agent that relays may hold at most, by the shares of its components
+	for _, s := range []Share{{4, 4 << 20, 1 << 40}, {3, 0, 1 << 40}, {8, 1 << 20, 64 << 20}, {32, 1 << 20, 1 << 40}} {
+		all += s.Of(forData(64 << 20))
+	}
+	assert.Less(t, all+programMemory, int64(64<<20), "it fits into a small container")
+}
