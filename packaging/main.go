@@ -5,7 +5,8 @@
 // architectures, SBOMs, checksums, provenance and signatures.
 //
 // It needs neither a container engine nor any tool besides Go. Its output depends only on its flags, the binaries and
-// the repository: made twice, the bytes are the same. Only signatures differ; they are separate files.
+// the repository: made twice, the bytes are the same. Only signatures differ, and what holds them: the
+// provenance, and the checksums, which have its digest.
 package main
 
 import (
