@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -81,7 +82,7 @@ func allocationOfCharts(t *testing.T, r *renderer) (a allocation) {
 		case "Service":
 			spec, _ := o["spec"].(cluster.Object)
 			port, _ := spec["ports"].([]any)[0].(cluster.Object)
-			a.endpoint = fmt.Sprintf("http://%s:%v", o.Name(), port["port"])
+			a.endpoint = "http://" + net.JoinHostPort(o.Name(), fmt.Sprint(port["port"]))
 		case "ConfigMap":
 			data, _ := o["data"].(cluster.Object)
 			a.config, _ = data["targetallocator.yaml"].(string)

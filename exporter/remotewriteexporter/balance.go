@@ -48,6 +48,9 @@ const (
 	deadWait = time.Minute
 )
 
+// opDial is the operation of a net.OpError that says that there is no connection.
+const opDial = "dial"
+
 var errNoAddress = errors.New("it has no address")
 
 // resolver is the part of net.Resolver that is used.
@@ -163,7 +166,7 @@ func (b *balanced) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		response, err := b.RoundTripper.RoundTrip(to)
 		dial := (*net.OpError)(nil)
-		isConnected := !errors.As(err, &dial) || dial.Op != "dial"
+		isConnected := !errors.As(err, &dial) || dial.Op != opDial
 		if isConnected && isSilent(r.Context(), err) {
 			b.avoid(address)
 			b.CloseIdleConnections() // others to it are as dead

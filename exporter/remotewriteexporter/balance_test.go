@@ -143,7 +143,7 @@ func TestSilentAddressDelaysLittle(t *testing.T) {
 					if address == "10.0.0.1:80" {
 						silent++
 						<-ctx.Done()
-						return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+						return nil, &net.OpError{Op: opDial, Net: "tcp", Err: ctx.Err()}
 					}
 					here, there := net.Pipe()
 					go func() {
@@ -237,7 +237,7 @@ func TestDeadConnectionsCostOneTimeout(t *testing.T) {
 		transport := &http.Transport{MaxIdleConnsPerHost: 16, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			if address == "10.0.0.1:80" && gone.Load() {
 				<-ctx.Done()
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+				return nil, &net.OpError{Op: opDial, Net: "tcp", Err: ctx.Err()}
 			}
 			here, there := net.Pipe()
 			go func() {

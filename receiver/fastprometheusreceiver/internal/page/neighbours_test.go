@@ -267,8 +267,10 @@ func TestNeighboursThatBreakTheirPromise(t *testing.T) {
 	changing := []string{"changes a resource", "adds to a resource", "adds attributes", "clears attributes", "adds more than counts"}
 	// With processors that remove metrics, resources are written anew each time. What was moved out of removed ones is
 	// not looked for.
-	removing := []string{"moves resources", "removes a resource", "removes a scope", "removes a metric", "removes all metrics",
-		"removes points", "removes the first", "changes a resource", "adds to a resource"}
+	removing := []string{
+		"moves resources", "removes a resource", "removes a scope", "removes a metric", "removes all metrics",
+		"removes points", "removes the first", "changes a resource", "adds to a resource",
+	}
 	for _, told := range []handback.Changes{{}, both, {Removes: true}, everything} {
 		for _, poison := range []bool{false, true} {
 			for name, touch := range neighbours {
