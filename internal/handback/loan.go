@@ -61,7 +61,14 @@ type Part struct {
 // take turns in using the memory of the metrics. Notes about attributes are left with it, and notes that hold for all
 // of these targets are left with the loan: a note left with a loan that has a wording must not be about attributes. The
 // receiver forgets it when points, their order or values change.
-type Wording struct{ notebook }
+//
+// It may also stand for the points of metrics that are made anew each time, see [Loan.Know].
+type Wording struct {
+	notebook
+
+	// Part is which part of a page has these points, if a page comes in parts.
+	Part int
+}
 
 // Places is where notes are left about the points of a loan, and where they are, but not about their attributes: the
 // receiver has restored these, and the components that change them may do so differently each time. Who uses such a
@@ -77,6 +84,21 @@ type Debtor interface{ Settle() }
 func (l *Loan) Reword(w *Wording, points int, d Debtor) {
 	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
 }
+
+// Know declares that the metrics lent next, which were made anew, have the points of a wording, with all of their
+// attributes. Nobody is told before the wording comes for the second time. As with Reword, [UnreadWords] must be true.
+func (l *Loan) Know(w *Wording) {
+	if w.times++; w.Lasts() {
+		l.wording = w
+	}
+}
+
+// Debtor returns who fills in values that are owed, nil if none are.
+func (l *Loan) Debtor() Debtor { return l.debtor }
+
+// Narrow declares that points of the wording were taken out for the next consumer, and which wording the remaining ones
+// have. Their values are still owed, and d has them filled in by the debtor, for which the points must be back.
+func (l *Loan) Narrow(w *Wording, points int, d Debtor) { l.wording, l.points, l.debtor = w, points, d }
 
 // Unword declares that the metrics lent next owe nothing, and have the attributes that notes are about.
 func (l *Loan) Unword() {

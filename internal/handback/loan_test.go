@@ -161,3 +161,22 @@ func TestAWordingOutlivesTheMemory(t *testing.T) {
 	var none *Loan
 	none.Settle()
 }
+
+// Metrics that are made anew have a wording from the second time on, and owe nothing.
+func TestPointsThatAreMadeAnewAreKnown(t *testing.T) {
+	var w Wording
+	for n := range 3 {
+		var l Loan
+		md := pmetric.NewMetrics()
+		l.Know(&w)
+		Lend(t.Context(), &l, md)
+		require.Equal(t, n > 0, l.Wording() == &w)
+		_, owes := l.Owes()
+		require.False(t, owes)
+		require.False(t, l.Lasts())
+		l.Settle()
+		l.Unword()
+		require.Nil(t, l.Wording())
+	}
+	require.True(t, w.Lasts())
+}

@@ -48,5 +48,8 @@ func hide[S any](from S, hidden func(i int) bool) (show func(), done bool) {
 		}
 	}
 	*all = shown
-	return func() { *all = was }, true
+	return func() { *all, was = was, *all }, true
 }
+
+// Toggles reports whether what Hide returns hides again when it is called a second time, and so on.
+func Toggles() bool { return hidesRaw }

@@ -38,8 +38,16 @@ type lender struct {
 
 // pageShape describes a target's page: by metric, the user of each of its points.
 type pageShape struct {
-	users [][]string
-	from  int // the target
+	users  [][]string
+	from   int  // the target
+	gauges bool // no other kinds
+}
+
+func (s pageShape) kind(metric int) kind {
+	if s.gauges {
+		return gauge
+	}
+	return kind(metric % int(kinds))
 }
 
 func (s pageShape) make() pmetric.Metrics {
@@ -52,7 +60,7 @@ func (s pageShape) make() pmetric.Metrics {
 		metrics := md.ResourceMetrics().At(md.ResourceMetrics().Len() - 1).ScopeMetrics().At(0).Metrics()
 		var parts []point
 		for _, user := range users {
-			parts = append(parts, point{name: "m" + strconv.Itoa(i), kind: kind(i % int(kinds)), attrs: attrs{"user": user}})
+			parts = append(parts, point{name: "m" + strconv.Itoa(i), kind: s.kind(i), attrs: attrs{"user": user}})
 		}
 		one := metricsOf(parts...).ResourceMetrics()
 		m := metrics.AppendEmpty()

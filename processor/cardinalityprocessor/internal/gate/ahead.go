@@ -22,8 +22,9 @@ type ahead struct {
 
 type aheadMetric struct {
 	hash       uint64
-	fps, marks int  // offsets of their points
-	plain      bool // nothing is to be decided about it
+	fps, marks int             // offsets of their points
+	plain      bool            // nothing is to be decided about it
+	rejected   *rejectedMetric // what it loses, the same as last time
 }
 
 // warmed is how many look-ups are read ahead: what easily fits into the first-level cache.
@@ -39,7 +40,10 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 		next := aheadMetric{fps: len(a.fps), marks: len(a.marks)}
 		b.Owner.Metric = m.Name()
 		passes := b.passes()
-		if next.plain = !passes && b.page.isNextPlain(); next.plain {
+		if !passes {
+			next.rejected = b.page.nextRejected(b.page.next)
+		}
+		if next.plain = next.rejected != nil || !passes && b.page.isNextPlain(); next.plain {
 			b.hinted.Skip()
 		} else if points += amount.PointCount(m); points > warmed && a.end > first {
 			break
@@ -57,6 +61,19 @@ func (b *Batch) lookAhead(of pmetric.MetricSlice, first int, scope uint64) {
 	if len(a.fps) <= warmed && !b.taking { // metrics that are being aggregated likely still are
 		a.lines = b.g.Limiter.Series.Warm(a.fps, a.lines)
 	}
+}
+
+// rejected returns what a metric loses, if that is the same as last time.
+func (a *ahead) rejected(i int) *rejectedMetric { return a.metrics[i-a.begin].rejected }
+
+// lookAgain looks ahead once more from a metric on, when points may be rejected otherwise than last time.
+func (b *Batch) lookAgain(of pmetric.MetricSlice, i int, scope uint64) {
+	a := &b.page
+	a.repeated, a.next = nil, len(a.plain)
+	if b.hinted.Hints != nil {
+		b.hinted.Return(b.hinted.After(a.from, a.next))
+	}
+	b.lookAhead(of, i, scope)
 }
 
 // isPlain reports whether nothing must be decided about a metric.

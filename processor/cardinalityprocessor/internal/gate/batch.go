@@ -175,9 +175,10 @@ func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 	b.at.sm, b.at.scope, b.Owner.Scope = sm, scope, sm.Scope().Name()
 	b.entered++
-	if b.isFamiliar(sm.Metrics(), scope) { // fast path: nothing to do but let it pass
-		return false
+	if b.isFamiliar(sm.Metrics(), scope) { // fast path: nothing to do but let it pass, or to remove the same as last time
+		return b.passExceptRejected(sm.Metrics())
 	}
+	b.Settle()
 	for _, m := range sm.Metrics().All() {
 		b.came += int64(amount.PointCount(m))
 	}
@@ -188,11 +189,20 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 		if i == b.ahead.end || i == 0 {
 			b.lookAhead(sm.Metrics(), i, scope)
 		}
+		rejected := b.ahead.rejected(i)
+		if rejected != nil && !b.stillHold() {
+			b.lookAgain(sm.Metrics(), i, scope)
+			rejected = nil
+		}
 		if b.ahead.isPlain(i) {
 			n := amount.PointCount(m)
 			b.weigh(m, n)
-			b.page.plain = append(b.page.plain, true)
-			metrics.add(n > 0, false)
+			b.page.plain = append(b.page.plain, rejected == nil)
+			if rejected != nil {
+				b.rejectAgain(m, rejected)
+			} else {
+				metrics.add(n > 0, false)
+			}
 			continue
 		}
 		if !b.metric(m, i) || b.g.DryRun {
@@ -203,10 +213,15 @@ func (b *Batch) scope(sm pmetric.ScopeMetrics, scope uint64) (gone bool) {
 		metrics.add(left, !left)
 	}
 	b.learnPage()
-	if metrics.some() {
-		remove(&b.lending, sm.Metrics(), pmetric.NewMetricSlice, metrics.gone)
+	return b.removeMetrics(sm.Metrics())
+}
+
+// removeMetrics removes the current scope's metrics that have nothing left, unless that is all of them.
+func (b *Batch) removeMetrics(from pmetric.MetricSlice) (all bool) {
+	if b.metrics.some() {
+		remove(&b.lending, from, pmetric.NewMetricSlice, b.metrics.gone)
 	}
-	return metrics.all()
+	return b.metrics.all()
 }
 
 // metric decides about the points of one metric, and reports whether any of them must be dropped.
@@ -257,11 +272,11 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 			plain = plain && s.Rests()
 			continue
 		}
-		if b.rests = false; b.decide(i, s) {
-			plain = plain && b.rests
+		b.rests = false
+		passes := b.decide(i, s)
+		if plain = plain && b.rests; passes {
 			continue
 		}
-		plain = false
 		if !dropped {
 			dropped = true
 			b.drop = zeroed(b.drop, len(b.fps))
@@ -277,7 +292,12 @@ func (b *Batch) metric(m pmetric.Metric, i int) bool {
 	if len(b.gathered.Leaving) > 0 {
 		b.leave(dropped)
 	}
-	b.page.plain = append(b.page.plain, plain)
+	lost := b.drop
+	if !dropped {
+		lost = nil
+	}
+	refused := b.page.endMetric(len(b.page.plain), plain, lost)
+	b.page.plain = append(b.page.plain, plain && !refused)
 	return dropped
 }
 
@@ -290,7 +310,7 @@ func (b *Batch) weigh(m pmetric.Metric, points int) {
 
 // decide is the slow path of one point. It reports whether the point passes. s is nil if the series is not known.
 func (b *Batch) decide(i int, s *series.Set) bool {
-	b.index, b.Attributes = i, amount.AttributesAt(b.at.m, i)
+	b.index, b.Attributes, b.AtOnce = i, amount.AttributesAt(b.at.m, i), false
 	var v ruling
 	if s == nil {
 		b.match()
@@ -300,6 +320,7 @@ func (b *Batch) decide(i int, s *series.Set) bool {
 			b.Promoted = asks || anew
 			s, v.Verdict = b.g.Limiter.See(b.fps[i], &b.Sighting)
 			b.Promoted = false
+			b.AtOnce = b.AtOnce && !asks && !anew
 		}
 		switch {
 		case s != nil:

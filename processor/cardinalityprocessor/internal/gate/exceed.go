@@ -44,12 +44,14 @@ func (b *Batch) exceed(i int, v ruling) (passes bool) {
 		}
 		return true
 	}
+	b.page.before = b.losses[amount.LossGauge]
 	what := policy.ActionDrop
 	if v.Reason != policy.ReasonPointsRate {
 		v.Limit.Demand.Add(b.fps[i])
 		what = b.act(i, v)
 	}
 	b.count(v.Limit)[v.Reason][what]++
+	b.noteRejection(i, &v, what)
 	if v.Reason != policy.ReasonPointsRate {
 		b.observeRejected(i, v, what)
 	}

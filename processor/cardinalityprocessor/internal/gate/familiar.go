@@ -38,29 +38,67 @@ type familiar struct {
 
 	limiter *series.Limiter
 
-	mu    sync.RWMutex
-	pages map[uint64]*page
+	mu     sync.RWMutex
+	pages  map[uint64]*page
+	shapes map[uint64]*ident.Shape // by their sums, so that pages share them; made anew by forget
 }
 
-// page is what is known about a page.
+// page is what is known about a page, or about each of its parts if it comes in parts.
 type page struct {
 	scope uint64
 
-	mu           sync.Mutex
-	known        knowledge
-	walked, seen moment.Moment // when its series were last looked up, and when it last came
-	endings      uint64        // number of ends of its series
-	gone         bool          // removed: it no longer reports to the table
+	mu      sync.Mutex
+	known   []knowledge   // by part
+	seen    moment.Moment // when the page last came
+	endings uint64        // number of ends of its series
+	gone    bool          // removed: it no longer reports to the table
 }
+
+// maxParts is the maximum number of a page's parts about which something is known.
+const maxParts = 1 << 12
 
 // knowledge says which metrics only have series with a place. It is valid while the rules are the same and no series
 // loses its place.
 type knowledge struct {
-	shape      *ident.Shape // nil if nothing is known
-	plain      []bool       // by metric
-	all        bool         // all metrics are plain
-	generation uint32
-	losses     uint64
+	shape        *ident.Shape // nil if nothing is known
+	plain        []bool       // by metric
+	all          bool         // all metrics are plain
+	refused      *rejections  // points that others lose each time; nil if there are none
+	whole        bool         // that is all others
+	generation   uint32
+	losses       uint64
+	walked, seen moment.Moment // when its series were last looked up, and when they last came
+}
+
+// isWhole reports whether nothing must be decided about any metric.
+func (k *knowledge) isWhole() bool { return k.all || k.whole }
+
+// isSeen reports whether series of a metric are not looked up.
+func (k *knowledge) isSeen(metric int) bool {
+	if k.isWhole() || k.plain[metric] {
+		return true
+	}
+	for i := 0; k.refused != nil && i < len(k.refused.metrics); i++ {
+		if k.refused.metrics[i].index == metric {
+			return true
+		}
+	}
+	return false
+}
+
+// decided sets what was decided about the metrics.
+func (k *knowledge) decided(plain []bool, refused *rejections) {
+	others := 0
+	for _, is := range plain {
+		if !is {
+			others++
+		}
+	}
+	k.refused, k.all, k.plain = refused, others == 0, nil
+	k.whole = refused != nil && len(refused.metrics) == others
+	if !k.all {
+		k.plain = slices.Clone(plain) // others may be reading the old slice
+	}
 }
 
 func (k *knowledge) isPlain(metric int) bool { return k.all || k.plain[metric] }
@@ -82,61 +120,97 @@ func (f *familiar) of(scope uint64) *page {
 	return p
 }
 
-// ask returns what is known about a page with a shape, and the number of its endings.
-func (p *page) ask(s *ident.Shape, generation uint32, losses uint64, now moment.Moment) (k knowledge, endings uint64) {
+// share returns the shape that pages with the same sum have.
+func (f *familiar) share(s *ident.Shape) *ident.Shape {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if shared := f.shapes[s.Sum]; shared != nil {
+		return shared
+	}
+	if f.shapes == nil {
+		f.shapes = map[uint64]*ident.Shape{}
+	}
+	f.shapes[s.Sum] = s
+	return s
+}
+
+// ask returns what is known about a part of a page with a shape, and the number of the page's endings.
+func (p *page) ask(part int, s *ident.Shape, generation uint32, losses uint64, now moment.Moment) (k knowledge, endings uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if k = p.known; s == nil || k.shape == nil || k.shape.Sum != s.Sum || k.generation != generation || k.losses != losses ||
-		p.gone || now.Epoch()-p.walked.Epoch() >= rest {
+	if part >= len(p.known) {
+		return knowledge{}, p.endings
+	}
+	if k = p.known[part]; s == nil || k.shape == nil || k.shape.Sum != s.Sum || k.generation != generation || k.losses != losses ||
+		now.Epoch()-k.walked.Epoch() >= rest || k.refused != nil && window(k.walked) != window(now) {
 		k.shape = nil
 	}
 	return k, p.endings
 }
 
-// see records that a page came which matches k. It returns false if k is no longer valid.
-func (p *page) see(k *knowledge, now moment.Moment) bool {
+// see records that a part of a page came which matches k. It returns false if k is no longer valid.
+func (p *page) see(part int, k *knowledge, now moment.Moment) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || p.known.shape != k.shape {
+	if part >= len(p.known) || p.known[part].shape != k.shape {
 		return false
 	}
 	p.seen = max(p.seen, now)
+	p.known[part].seen = max(p.known[part].seen, now)
 	return true
 }
 
-// learn records what was found out when all series of a page were looked up, unless some ended meanwhile.
-func (f *familiar) learn(p *page, k knowledge, endings uint64, now moment.Moment) {
+// learn records what was found out when all series of a part of a page were looked up, unless some ended meanwhile.
+func (f *familiar) learn(p *page, part int, k knowledge, endings uint64, now moment.Moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || p.endings != endings || f.limiter.Losses.Load() != k.losses {
+	if p.gone || p.endings != endings || part >= maxParts || f.limiter.Losses.Load() != k.losses {
 		return
 	}
-	f.tell(p)
-	if k.all = !slices.Contains(k.plain, false); k.all {
-		k.plain = nil
+	if missing := part + 1 - len(p.known); missing > 0 {
+		p.known = append(p.known, make([]knowledge, missing)...)
 	}
-	p.known, p.walked, p.seen = k, now, max(p.seen, now)
+	was := &p.known[part]
+	f.tell(p, was)
+	k.walked, k.seen = now, max(was.seen, now)
+	p.seen = max(p.seen, now)
+	*was = k
 }
 
-// improve records that more metrics are plain than when the page's series were looked up, because the labels of some
-// were being counted then.
-func (f *familiar) improve(p *page, k *knowledge, plain []bool, endings uint64) {
+// improve records that something else is known about metrics than when the page's series were looked up, because the
+// labels of some were being counted then, or because others are rejected.
+func (f *familiar) improve(p *page, part int, a *currentPage, refused *rejections) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || p.endings != endings || p.known.shape != k.shape || f.limiter.Losses.Load() != k.losses {
+	if p.endings != a.endings || part >= len(p.known) || p.known[part].shape != a.known.shape || f.limiter.Losses.Load() != a.known.losses {
 		return
 	}
-	if p.known.all = !slices.Contains(plain, false); p.known.all {
-		p.known.plain = nil
-	} else {
-		p.known.plain = slices.Clone(plain) // others may be reading the old slice
+	switch k := &p.known[part]; {
+	case !a.anyRepeated: // all metrics were decided about
+		k.decided(a.plain, refused)
+	case refused == nil:
+		k.decided(a.plain, k.refused)
+	case k.walked.Epoch() != a.begun.Epoch(): // find out about all of them
+		f.tell(p, k)
+		*k = knowledge{}
 	}
 }
 
-// tell reports to the table when series of a page were seen. The caller must hold the page's lock.
-func (f *familiar) tell(p *page) {
-	if p.known.shape != nil && p.seen > p.walked {
-		p.known.shape.Each(p.scope, p.known.isPlain, func(fp uint64) { f.limiter.Series.Seen(fp, p.seen) })
+// tell reports to the table when series of a part of a page were seen. The caller must hold the page's lock.
+func (f *familiar) tell(p *page, k *knowledge) {
+	if k.shape != nil && k.seen > k.walked {
+		k.shape.Each(p.scope, k.isSeen, func(fp uint64) { f.limiter.Series.Seen(fp, k.seen) })
+	}
+}
+
+// drop forgets what is known about parts of a page that were last seen before an epoch, after reporting that to the
+// table. The caller must hold the page's lock.
+func (f *familiar) drop(p *page, isIdle func(moment.Moment) bool) {
+	for i := range p.known {
+		if k := &p.known[i]; isIdle(k.seen) {
+			f.tell(p, k)
+			*k = knowledge{}
+		}
 	}
 }
 
@@ -150,21 +224,28 @@ func (f *familiar) end(scopes []uint64) {
 			continue
 		}
 		p.mu.Lock()
-		f.tell(p)
-		p.known = knowledge{}
+		f.drop(p, func(moment.Moment) bool { return true })
 		p.endings++
 		p.mu.Unlock()
 	}
 }
 
-// forget removes pages that no longer come, after reporting to the table when they came last.
+// forget removes pages and parts that no longer come, after reporting to the table when they came last.
 func (f *familiar) forget(now moment.Moment) {
-	isIdle := func(p *page) bool { return moment.Silence(now.Epoch(), p.seen.Epoch()) > absence }
+	isIdle := func(seen moment.Moment) bool { return moment.Silence(now.Epoch(), seen.Epoch()) > absence }
 	var idle []*page
+	shapes := map[uint64]*ident.Shape{}
 	f.mu.RLock()
 	for _, p := range f.pages {
 		p.mu.Lock()
-		if isIdle(p) {
+		some := isIdle(p.seen)
+		for i := range p.known {
+			if k := &p.known[i]; k.shape != nil {
+				some = some || isIdle(k.seen)
+				shapes[k.shape.Sum] = k.shape
+			}
+		}
+		if some {
 			idle = append(idle, p)
 		}
 		p.mu.Unlock()
@@ -172,10 +253,8 @@ func (f *familiar) forget(now moment.Moment) {
 	f.mu.RUnlock()
 	for _, p := range idle { // one by one, because batches may be waiting
 		p.mu.Lock()
-		if p.gone = isIdle(p); p.gone {
-			f.tell(p)
-			p.known = knowledge{}
-		}
+		f.drop(p, isIdle)
+		p.gone = isIdle(p.seen)
 		p.mu.Unlock()
 		if p.gone { // it stays so
 			f.mu.Lock()
@@ -183,10 +262,15 @@ func (f *familiar) forget(now moment.Moment) {
 			f.mu.Unlock()
 		}
 	}
+	f.mu.Lock()
+	f.shapes = shapes
+	f.mu.Unlock()
 }
 
 // currentPage is what a batch knows and finds out about the current page.
 type currentPage struct {
+	rejecting
+
 	page    *page // nil if nothing must be recorded about it
 	known   knowledge
 	from    ident.Place // position in the hints
@@ -203,30 +287,37 @@ func (a *currentPage) kept() currentPage {
 	if cap(a.plain) > maxRetained {
 		return currentPage{}
 	}
-	return currentPage{plain: a.plain[:0]}
+	return currentPage{plain: a.plain[:0], rejecting: a.rejecting.kept()}
 }
 
 // isFamiliar reports whether the current page may pass as a whole.
 func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 	b.page = b.page.kept()
 	a, f := &b.page, &b.g.Familiar
-	if b.hinted.Hints == nil || len(b.aggregations) > 0 {
+	if b.hinted.Hints == nil && b.knownShapes == nil || len(b.aggregations) > 0 {
 		return false
 	}
 	if a.page = f.of(scope); a.page == nil {
 		return false
 	}
-	a.from, a.changes = b.hinted.Here(), b.hinted.Changes
-	a.losses, a.begun = f.limiter.Losses.Load(), f.limiter.Now()
-	a.known, a.endings = a.page.ask(b.hinted.Shape(a.from), b.Policy.Generation, a.losses, a.begun)
+	a.losses, a.begun, a.unplacedThen = f.limiter.Losses.Load(), f.limiter.Now(), f.limiter.Unplaced.Load()
+	s := b.nextKnownShape()
+	if s == nil {
+		a.from, a.changes = b.hinted.Here(), b.hinted.Changes
+		s = b.hinted.Shape(a.from)
+	}
+	a.known, a.endings = a.page.ask(b.ofPage, s, b.Policy.Generation, a.losses, a.begun)
 	if a.known.shape == nil {
 		return false
 	}
 	points, ok := b.isShaped(a, of)
-	if !ok || !a.page.see(&a.known, a.begun) {
+	if !ok || !a.page.see(b.ofPage, &a.known, a.begun) {
 		a.known = knowledge{}
 	}
-	if a.known.shape == nil || !a.known.all {
+	if r := a.known.refused; r != nil && b.hold(r) {
+		a.repeated = r
+	}
+	if a.known.shape == nil || !a.known.all && (!a.known.whole || a.repeated == nil) {
 		b.hinted.Return(a.from)
 		return false
 	}
@@ -238,7 +329,10 @@ func (b *Batch) isFamiliar(of pmetric.MetricSlice, scope uint64) bool {
 
 // isShaped reports whether the current page has the known shape, and returns its number of points.
 func (b *Batch) isShaped(a *currentPage, of pmetric.MetricSlice) (points int, ok bool) {
-	if !b.sealed || !a.known.all {
+	if b.hinted.Hints == nil {
+		return b.fit(a.known.shape, of)
+	}
+	if !b.sealed || !a.known.isWhole() {
 		return b.isOf(a.known.shape, of)
 	}
 	if points, ok = b.fit(a.known.shape, of); ok {
@@ -271,25 +365,34 @@ func (a *currentPage) isNextPlain() bool { return a.known.shape != nil && a.know
 
 // learnPage records what was found out about the current page.
 func (b *Batch) learnPage() {
-	a := &b.page
-	if a.page == nil || b.hinted.Changes != a.changes && b.words == nil || !slices.Contains(a.plain, true) {
+	a, f := &b.page, &b.g.Familiar
+	if a.page == nil || b.words == nil && b.hinted.Changes != a.changes {
 		return
 	}
+	refused := a.take()
 	if k := &a.known; k.shape != nil {
-		if len(a.plain) == k.shape.Metrics() && !slices.Equal(a.plain, k.plain) {
-			b.g.Familiar.improve(a.page, k, a.plain, a.endings)
+		if len(a.plain) == k.shape.Metrics() && (refused != nil || k.refused != nil && !a.anyRepeated || !slices.Equal(a.plain, k.plain)) {
+			f.improve(a.page, b.ofPage, a, refused)
 		}
+		return
+	}
+	if refused == nil && !slices.Contains(a.plain, true) {
+		return
+	}
+	if b.hinted.Hints == nil {
 		return
 	}
 	s := b.hinted.Shape(a.from)
 	if s == nil {
-		s = b.hinted.MakeShape(a.from)
+		if s = b.hinted.MakeShape(a.from, f.share); s == nil {
+			return
+		}
 	}
-	if s == nil || s.Metrics() != len(a.plain) {
+	if s.Metrics() != len(a.plain) {
 		return
 	}
 	b.recordShape(s)
-	b.g.Familiar.learn(a.page, knowledge{
-		shape: s, plain: slices.Clone(a.plain), generation: b.Policy.Generation, losses: a.losses,
-	}, a.endings, a.begun)
+	k := knowledge{shape: s, generation: b.Policy.Generation, losses: a.losses}
+	k.decided(a.plain, refused)
+	f.learn(a.page, b.ofPage, k, a.endings, a.begun)
 }

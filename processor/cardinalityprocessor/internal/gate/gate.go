@@ -134,11 +134,11 @@ func (g *Gate) Decide(ctx context.Context, b *Batch, md pmetric.Metrics, loan *h
 	if b.words == nil {
 		return b.walk(md)
 	}
-	if b.isWorded(md, loan) { // fast path: nothing to do but let it pass
+	if b.isWorded(md) { // fast path: nothing to do but let it pass
 		return false
 	}
 	removed = b.walk(md)
-	b.leaveWords(loan)
+	b.leaveWords()
 	return removed
 }
 

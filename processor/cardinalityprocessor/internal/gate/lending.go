@@ -21,6 +21,9 @@ type lending struct {
 	lent   bool     // the metrics go back to the receiver
 	sealed bool     // and nobody may change attributes
 	hidden []func() // restore what was hidden
+
+	loan   *handback.Loan  // of metrics with a wording
+	debtor handback.Debtor // who fills in their values; nil if they have these
 }
 
 // maxHidden is the number of slices with hidden parts up to which a batch keeps memory.
@@ -42,7 +45,11 @@ func (b *Batch) lend(loan *handback.Loan) {
 		return
 	}
 	b.sealed = loan.Sealed()
-	if b.words = loan.Wording(); b.words != nil || !loan.Lasts() {
+	if b.words = loan.Wording(); b.words != nil {
+		b.loan, b.debtor = loan, loan.Debtor()
+		return
+	}
+	if !loan.Lasts() {
 		return
 	}
 	if b.hinted.Hints, _ = loan.Note(b.g).(*ident.Hints); b.hinted.Hints == nil {
@@ -55,6 +62,19 @@ func (b *Batch) lend(loan *handback.Loan) {
 func (l *lending) handBack() {
 	for _, show := range slices.Backward(l.hidden) {
 		show()
+	}
+}
+
+// Settle implements [handback.Debtor]. Values are filled in while all points are there.
+func (l *lending) Settle() {
+	if l.debtor == nil {
+		return
+	}
+	l.handBack()
+	l.debtor.Settle()
+	l.debtor = nil
+	for _, hide := range l.hidden {
+		hide()
 	}
 }
 

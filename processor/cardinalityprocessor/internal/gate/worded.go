@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/slab"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 )
@@ -20,66 +21,99 @@ import (
 
 // worded is what is known about the metrics of a wording.
 type worded struct {
-	shapes []*ident.Shape // of their scopes; nil unless all may pass as a whole
+	shapes []*ident.Shape // of their scopes; nil if one of them is not known
 	epoch  uint32         // in which it was found out
+
+	refused []*rejections     // what the scopes last lost
+	rest    *handback.Wording // of the remaining points
 }
 
 // wording is the state of a batch with a wording.
 type wording struct {
-	words   *handback.Wording // nil if attributes have their own values
-	learns  bool
-	shapes  []*ident.Shape // of scopes that may pass as a whole
-	entered int            // scopes
+	words       *handback.Wording // nil if attributes have their own values
+	ofPage      int               // which part of the page it is
+	learns      bool
+	shapes      []*ident.Shape // that were found out
+	knownShapes []*ident.Shape // of scopes that are known, from the current one on
+	entered     int            // scopes
+	hints       ident.Hints    // for finding out shapes
+	noted       *worded        // what was known; nil if nothing was
+	refused     []*rejections  // what was known that scopes lose, by scope
 }
 
 // kept returns the memory for the next batch.
 func (w *wording) kept() wording {
 	clear(w.shapes)
-	return wording{shapes: w.shapes[:0]}
+	clear(w.refused)
+	w.hints.Reset(maxRetained)
+	return wording{shapes: w.shapes[:0], hints: w.hints, refused: w.refused[:0]}
 }
 
-// isWorded reports whether all pages of a batch may pass by their wording. If not, it writes the values into the
-// attributes.
-func (b *Batch) isWorded(md pmetric.Metrics, loan *handback.Loan) bool {
-	known, _ := b.words.Note(b.g).(*worded)
-	if known != nil && known.shapes != nil && len(b.aggregations) == 0 && b.areOf(known.shapes, md.ResourceMetrics()) {
-		b.weighAll(md.ResourceMetrics())
-		return true
+// isWorded reports whether all pages of a batch may pass by their wording. If not, the values are written into the
+// attributes before these are read.
+func (b *Batch) isWorded(md pmetric.Metrics) bool {
+	b.ofPage = b.words.Part
+	noted, _ := b.words.Note(b.g).(*worded)
+	b.noted = noted
+	if noted != nil && noted.shapes != nil && len(b.aggregations) == 0 {
+		known, whole := b.areOf(noted.shapes, md.ResourceMetrics())
+		if whole {
+			b.g.Familiar.Passed.Add(int64(len(noted.shapes)))
+			b.weighAll(md.ResourceMetrics())
+			return true
+		}
+		if known {
+			b.knownShapes = noted.shapes
+		}
 	}
-	loan.Settle()
+	if b.knownShapes == nil || !slab.Toggles() {
+		b.Settle()
+	}
 	b.came = 0
-	if b.learns = known == nil || known.shapes != nil || known.epoch != b.g.Limiter.Now().Epoch(); b.learns {
-		b.hinted.Hints = &ident.Hints{}
+	if b.learns = b.knownShapes == nil && (noted == nil || noted.shapes != nil || noted.epoch != b.g.Limiter.Now().Epoch()); b.learns {
+		b.hinted.Hints = &b.hints
 	}
 	return false
 }
 
-// areOf reports whether there is exactly one familiar page for each of the shapes, in their order.
-func (b *Batch) areOf(shapes []*ident.Shape, resources pmetric.ResourceMetricsSlice) bool {
+// areOf reports whether there is exactly one familiar page for each of the shapes, in their order, and whether all of
+// these pass as a whole.
+func (b *Batch) areOf(shapes []*ident.Shape, resources pmetric.ResourceMetricsSlice) (known, whole bool) {
 	f := &b.g.Familiar
+	whole = true
 	for _, rm := range resources.All() {
 		resource := b.enter(rm)
 		for _, sm := range rm.ScopeMetrics().All() {
 			p := f.of(b.Hash.Scope(resource, sm.Scope()))
 			if p == nil || len(shapes) == 0 {
-				return false
+				return false, false
 			}
 			losses, now := f.limiter.Losses.Load(), f.limiter.Now()
-			k, _ := p.ask(shapes[0], b.Policy.Generation, losses, now)
-			if k.shape == nil || !k.all {
-				return false
+			k, _ := p.ask(b.ofPage, shapes[0], b.Policy.Generation, losses, now)
+			if k.shape == nil {
+				return false, false
+			}
+			shapes = shapes[1:]
+			if whole = whole && k.all; !whole { // the others must be known, too
+				continue
 			}
 			b.Owner.Scope = sm.Scope().Name()
 			points, ok := b.fit(k.shape, sm.Metrics())
-			if !ok || !p.see(&k, now) {
-				return false
+			if !ok || !p.see(b.ofPage, &k, now) {
+				return false, false
 			}
 			b.came += int64(points)
-			shapes = shapes[1:]
-			f.Passed.Add(1)
 		}
 	}
-	return len(shapes) == 0
+	return len(shapes) == 0, whole
+}
+
+// nextKnownShape returns the shape of the current scope, nil if it is not known from the wording.
+func (b *Batch) nextKnownShape() (s *ident.Shape) {
+	if len(b.knownShapes) > 0 {
+		s, b.knownShapes = b.knownShapes[0], b.knownShapes[1:]
+	}
+	return s
 }
 
 // fit reports whether metrics have as many points as a shape, and none of their series ends. It returns the number of
@@ -130,25 +164,32 @@ func (b *Batch) weighScope(metrics pmetric.MetricSlice) {
 	}
 }
 
-// recordShape records the shape of the current scope, if that may pass as a whole.
+// recordShape records the shape of the current scope.
 func (b *Batch) recordShape(s *ident.Shape) {
-	if b.learns && !slices.Contains(b.page.plain, false) {
+	if b.learns {
 		b.shapes = append(b.shapes, s)
 	}
 }
 
 // leaveWords stores what was found out with the wording. If points were removed or added, the remaining ones are not
-// those of the wording.
-func (b *Batch) leaveWords(loan *handback.Loan) {
-	if len(b.hidden) > 0 || b.added > 0 {
-		loan.Unword()
+// those of the wording. If values are still owed, then the same points were removed as the last time, and no others.
+func (b *Batch) leaveWords() {
+	switch {
+	case len(b.hidden) == 0 && b.added == 0:
+	case b.debtor == nil:
+		b.loan.Unword()
+	default:
+		if !slices.Equal(b.noted.refused, b.refused) {
+			b.noted.refused, b.noted.rest, b.refused = b.refused, &handback.Wording{}, nil
+		}
+		b.loan.Narrow(b.noted.rest, int(b.came-b.gone), &b.lending)
 	}
 	if !b.learns {
 		return
 	}
 	w := &worded{epoch: b.g.Limiter.Now().Epoch()}
 	if len(b.shapes) == b.entered {
-		w.shapes = slices.Clone(b.shapes)
+		w.shapes, b.shapes = b.shapes, nil
 	}
 	b.words.Leave(b.g, w)
 }

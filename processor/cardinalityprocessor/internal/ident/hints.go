@@ -26,6 +26,18 @@ type Hints struct {
 	texts   []attributeHint // of the points
 	Changes uint64
 	shapes  []shapeAt // made of the current hints
+
+	bare bool // they are used once: there are no texts to compare with
+}
+
+// Reset drops all hints and prepares for others that are used once. It keeps memory for the given number of points.
+func (x *Hints) Reset(points int) {
+	clear(x.metrics)
+	clear(x.shapes)
+	if cap(x.Points) > points {
+		x.Points = nil
+	}
+	*x = Hints{metrics: x.metrics[:0], Points: x.Points[:0], shapes: x.shapes[:0], bare: true}
 }
 
 type metricHint struct {
@@ -163,6 +175,9 @@ func areOf(texts []attributeHint, of []slab.Attribute) bool {
 // note makes a hint.
 func (x *Hints) note(of pcommon.Map, sum uint64) pointHint {
 	p := pointHint{Hash: sum, first: uint32(len(x.texts)), length: uint32(of.Len())}
+	if x.bare {
+		return p
+	}
 	for key, value := range of.All() {
 		s := value.Str()
 		if s == "" { // it may not be a string

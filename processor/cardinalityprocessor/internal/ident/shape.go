@@ -64,6 +64,12 @@ func (x *Hinted) Here() Place { return x.Place }
 // Return is described at Here.
 func (x *Hinted) Return(to Place) { x.Place = to }
 
+// After returns the place of a metric with hints, counted from a place.
+func (x *Hints) After(from Place, metrics int) Place {
+	at := from.metric + metrics
+	return Place{at, int(x.metrics[at].first)}
+}
+
 // Shape returns the shape of the metrics from a place on, if one was made of the current hints.
 func (x *Hints) Shape(from Place) *Shape {
 	for _, s := range x.shapes {
@@ -77,8 +83,9 @@ func (x *Hints) Shape(from Place) *Shape {
 // maxShapes limits the scopes of a page with shapes.
 const maxShapes = 64
 
-// MakeShape makes a shape of the metrics from a place to here. It returns nil if hints of some are missing.
-func (x *Hinted) MakeShape(from Place) *Shape {
+// MakeShape makes a shape of the metrics from a place to here. It returns nil if hints of some are missing, and the
+// shape that it is given for an equal one.
+func (x *Hinted) MakeShape(from Place, share func(*Shape) *Shape) *Shape {
 	if len(x.shapes) == maxShapes {
 		return nil
 	}
@@ -104,12 +111,16 @@ func (x *Hinted) MakeShape(from Place) *Shape {
 	if next != x.point || len(s.metrics) == 0 {
 		return nil
 	}
+	s = share(s)
 	x.shapes = append(x.shapes, shapeAt{from, s})
 	return s
 }
 
 // Skip skips the hints of a metric.
 func (x *Hinted) Skip() {
+	if x.Hints == nil {
+		return
+	}
 	x.point += int(x.metrics[x.metric].points)
 	x.metric++
 }

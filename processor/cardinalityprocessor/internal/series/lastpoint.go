@@ -97,6 +97,7 @@ func (l *Limiter) Part(p Departure, member bool, now moment.Moment) {
 		return
 	}
 	if from == 0 { // a killed process had no time to record it
+		l.Unplaced.Add(1)
 		sh.Insert(p.FP, to, now)
 		l.Groups.pass(to, 1)
 		return

@@ -37,6 +37,9 @@ type Limiter struct {
 
 	// Losses counts series that had a place and lost it in other ways than by ending or being idle.
 	Losses atomic.Uint64
+
+	// Unplaced counts series that came into the table without taking a place.
+	Unplaced atomic.Uint64
 }
 
 const (
@@ -74,6 +77,7 @@ type Sighting struct {
 	Due        bool          // statistics must be told about it
 	Missed     bool          // because it last came before that
 	Fresh      bool          // it has just got its place
+	AtOnce     bool          // it was refused because a group is full, and was not known
 
 	Parted map[uint64]uint32 // where series are that left, once the batch is accepted
 
@@ -162,7 +166,8 @@ func (l *Limiter) Ordinary(fp uint64, x *Sighting) {
 // must not expire before it does. It returns the set of an admitted series.
 func (l *Limiter) See(fp uint64, x *Sighting) (*Set, Verdict) {
 	x.locate()
-	if v := l.refuseAtOnce(x); v.Limit != nil && l.Series.absent(fp) { // looked for again once there was no room
+	v := l.refuseAtOnce(x)
+	if x.AtOnce = v.Limit != nil && l.Series.absent(fp); x.AtOnce { // looked for again once there was no room
 		x.Fresh = false
 		return nil, v
 	}
@@ -289,6 +294,7 @@ func (l *Limiter) Own(fp uint64, x *Sighting) {
 	}
 	to := l.Groups.Join(x.Policy.Generation, nil, SetKind{Output: true}, 0)
 	if id == 0 {
+		l.Unplaced.Add(1)
 		sh.Insert(fp, to, x.Moment)
 		return
 	}

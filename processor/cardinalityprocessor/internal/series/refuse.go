@@ -63,16 +63,20 @@ const MinGroupSlots = 16
 
 // Used is how many members a group has.
 func (x *GroupIndex) Used(key uint64) int {
+	if g := x.find(key); g != nil {
+		return int(g.Count.Load())
+	}
+	return 0
+}
+
+func (x *GroupIndex) find(key uint64) *Group {
 	slots := x.Slots.Load()
 	if slots == nil {
-		return 0
+		return nil
 	}
 	for i := home(key, len(*slots)); ; i = (i + 1) & (len(*slots) - 1) {
-		switch g := (*slots)[i].Load(); {
-		case g == nil:
-			return 0
-		case g != &removed && g.Key == key:
-			return int(g.Count.Load())
+		if g := (*slots)[i].Load(); g == nil || g != &removed && g.Key == key {
+			return g
 		}
 	}
 }

@@ -38,6 +38,7 @@ type registry struct {
 	members map[uint32]int // number of series by generation of their set
 	oldest  uint32         // the oldest of these generations
 	dates   atomic.Uint32  // the same, for readers without the lock
+	joins   uint64         // number of members that joined groups
 	Tallies map[string]*Tally
 }
 
@@ -55,11 +56,12 @@ type Group struct {
 	pool   *sharedGroup // of which it is a party
 	about  *about       // nil until its members were asked for
 
-	newcomers int64        // state of its pace of new series
-	shares    *fair.Paces  // tenants' parts of that, if there are several
-	waits     fair.Part    // since when newcomers have been too many
-	points    atomic.Int64 // state of its pace of points
-	Count     atomic.Int64 // Used, for readers without the lock
+	newcomers int64         // state of its pace of new series
+	shares    *fair.Paces   // tenants' parts of that, if there are several
+	waits     fair.Part     // since when newcomers have been too many
+	points    atomic.Int64  // state of its pace of points
+	Count     atomic.Int64  // Used, for readers without the lock
+	joined    atomic.Uint64 // identifies the last member that joined, of all groups
 	heading   atomic.Pointer[heading]
 }
 
@@ -214,7 +216,13 @@ func (r *registry) Join(generation uint32, places []Place, kind SetKind, account
 
 func (r *registry) change(s *Set, by int) {
 	s.Members += by
+	if by > 0 {
+		r.joins++
+	}
 	for _, g := range s.Groups {
+		if by > 0 {
+			g.joined.Store(r.joins)
+		}
 		g.Used += by
 		g.Count.Store(int64(g.Used))
 		g.Tally.Members += by

@@ -212,3 +212,62 @@ func TestValuesOfTheirOwnArePutBack(t *testing.T) {
 	}
 	require.Positive(t, again)
 }
+
+// Metrics for which no tree is kept are made anew each time, whole or in parts. What a consumer has noted about their
+// wording stays right, whatever changes in between; and pages that stay the same are recognized.
+func TestPointsOfMetricsMadeAnewAreKnown(t *testing.T) {
+	racetest.Sequential(t)
+	pages, known := 0, 0
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 10))
+			g := newGenerator(seed, seed%2 == 1, false)
+			j := newTestJob(t, Config{Scrape: testScrapeConfig(), Reuse: true, Unread: true})
+			j.tree.Idle = noTrees
+			if seed%3 > 0 {
+				j.tree.Part = 3
+			}
+			var targets []*Target
+			for i := range 5 {
+				targets = append(targets, testTarget(j, i, "zone", fmt.Sprint("z", i)))
+			}
+			consumer := new(int)
+			for n := range 24 {
+				page := g.page()
+				for i, target := range targets {
+					own := ofItsOwn(page, 1, fmt.Sprint("app-", i+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
+					res := show(target, start.Add(time.Duration(n)*time.Second), media(g.openMetrics), own, 1<<20)
+					require.NoError(t, res.Err)
+					for {
+						pages++
+						is := said(res.Metrics)
+						loan := handback.LoanOf(handback.Lend(t.Context(), res.Loan(), res.Metrics), res.Metrics)
+						if w := loan.Wording(); w != nil {
+							if noted, ok := w.Note(consumer).([]string); ok {
+								known++
+								require.Equal(t, noted, is, "seed %d page %d target %d\n%s", seed, n, i, own)
+							}
+							w.Leave(consumer, is)
+						}
+						if r.IntN(4) == 0 {
+							loan.Unword() // as a consumer that takes points out
+						}
+						_, owes := loan.Owes()
+						require.False(t, owes, "all attributes are there")
+						if res.Pending() == 0 || r.IntN(40) == 0 {
+							break
+						}
+						res = res.Next()
+					}
+					if r.IntN(8) > 0 {
+						res.Release()
+					}
+				}
+				if n%6 == 5 {
+					g.change()
+				}
+			}
+		})
+	}
+	require.Greater(t, known, pages/4)
+}

@@ -15,21 +15,32 @@ import (
 // the same as last time. If nobody else reads them, the tree leaves them out: the loan says whose attributes the points
 // should have, and a consumer that does not know these has them filled in.
 
-// words is what an exporter knows about a target's values, valid as long as its points are those of the layout.
+// words are what others know about a target's points: of its whole page, or of each of its parts. They are valid as long
+// as the points are those of the layout, with the same values.
 type words struct {
-	handback.Wording
-
 	layout  *plan.Layout
 	version int
+	divided bool
+	parts   []*handback.Wording
 }
 
-// wording returns the wording of the owner's values in the points of a layout.
-func (o *Owner) wording(l *plan.Layout) *handback.Wording {
-	if w := &o.words; w.layout != l || w.version != o.Version {
-		w.Forget()
-		w.layout, w.version = l, o.Version
+// wording returns the wording of the owner's points of a layout, or of a part of these if they are divided.
+func (o *Owner) wording(l *plan.Layout, divided bool, part int) *handback.Wording {
+	w := &o.words
+	if w.layout != l || w.version != o.Version || w.divided != divided {
+		*w = words{layout: l, version: o.Version, divided: divided}
 	}
-	return &o.words.Wording
+	for len(w.parts) <= part {
+		w.parts = append(w.parts, &handback.Wording{Part: len(w.parts)})
+	}
+	return w.parts[part]
+}
+
+// know declares which points metrics have that were made anew, if they have all of those and nobody changes them.
+func (m *recycled) know(v *View, l *plan.Layout, divided bool, part int) {
+	if v.Owner.Tree.Unread && v.Variation == nil {
+		m.loan.Know(v.Owner.wording(l, divided, part))
+	}
 }
 
 // mayOwe reports whether the tree may be filled without the attributes of its points. These must be all points of a

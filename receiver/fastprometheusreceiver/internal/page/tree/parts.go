@@ -19,6 +19,7 @@ type Parts struct {
 	cursor
 
 	Pending int        // points in the parts that follow
+	made    int        // parts so far
 	runs    []plan.Run // still to be made
 	run     plan.Run
 	rest    choice           // of the current run
@@ -85,10 +86,14 @@ func (p *Parts) Next() pmetric.Metrics {
 	if p.memory != nil {
 		p.memory.scopes = append(p.memory.scopes, f.scopes...)
 	}
-	if p.broken.count > 0 {
+	switch {
+	case p.broken.count > 0:
 		removeEmpty(md)
 		p.memory.abandon() // parts are not where isIntact expects them
+	case p.memory != nil:
+		p.memory.know(p.View, p.Layout, true, p.made)
 	}
+	p.made++
 	isLast := !p.advance()
 	if isLast {
 		p.Pending = 0 // a safeguard: there is no next part, even if the count says so

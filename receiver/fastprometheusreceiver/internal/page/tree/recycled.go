@@ -151,6 +151,7 @@ func RenderTransient(l *plan.Layout, v *View) (pmetric.Metrics, *Transient) {
 	if !whole {
 		return md, nil
 	}
+	m.know(v, l, false, 0)
 	return md, &Transient{m, v.Owner}
 }
 

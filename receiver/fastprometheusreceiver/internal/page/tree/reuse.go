@@ -84,7 +84,7 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 			t.attributesPoisoned = t.attributesPoisoned && owes // else all are written by now
 			moved = moved || some && owes && t.foreign
 			if owes && !moved {
-				t.loan.Reword(v.Owner.wording(l), len(l.Points), t)
+				t.loan.Reword(v.Owner.wording(l, false, 0), len(l.Points), t)
 			} else {
 				t.Settle()
 				t.loan.Unword()
