@@ -54,6 +54,7 @@ func drawRelays(seed uint64, roads int) *randomRun {
 		})
 	}
 	run.level = []string{"none", "basic", "normal", "detailed"}[r.IntN(4)]
+	run.spareBatches()
 	return run
 }
 
