@@ -110,7 +110,7 @@ func busy(n int) error {
 }
 
 func tooMuch(n, limit int) error {
-	return fmt.Errorf("cannot use %d bytes of memory for the request, more than %d, send smaller requests: %w",
+	return fmt.Errorf("cannot use %d bytes of memory for the request, more than %d, send smaller requests or set a larger `max_memory`: %w",
 		n, limit, promwrite.ErrTooLarge)
 }
 
