@@ -117,7 +117,7 @@ func (c *changing) step() {
 		if c.kills {
 			c.seen["kill"]++
 			after := c.host.killed()
-			c.Storage = nil
+			c.Snapshot.Storage = nil
 			c.again(after)
 		}
 	case 6, 7:

@@ -468,7 +468,7 @@ func (l *plainLife) restart() {
 func (l *plainLife) kill() {
 	l.seen["kill"]++
 	after := l.host.killed()
-	l.Storage = nil // it writes no more
+	l.Snapshot.Storage = nil // it writes no more
 	l.host = after
 	l.is, l.present = l.was.clone(), maps.Clone(l.wasPresent)
 	for key, sum := range l.is.sums {

@@ -36,10 +36,10 @@ func (p *cardinalityProcessor) pours(ctx context.Context) {
 // pour sends the aggregates of the given rules.
 func (p *cardinalityProcessor) pour(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) {
 	var note func()
-	if p.Storage != nil && !p.DryRun {
+	if p.Snapshot.Storage != nil && !p.DryRun {
 		note = func() {
-			if p.SaveFeeders(ctx, due) != nil && ctx.Err() == nil {
-				p.SaveFailure.Add(1)
+			if p.Snapshot.SaveFeeders(ctx, due) != nil && ctx.Err() == nil {
+				p.Snapshot.Failures.Add(1)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (p *cardinalityProcessor) sendAll(ctx context.Context, pourings []*aggregat
 		p.Telemetry.ProcessorCardinalityAggregateRefusedPoints.Add(ctx, int64(s.Points), p.refusedAs(of))
 		lost := a.TakeBack(s, of != deliveryPermanent)
 		if lost > 0 {
-			p.Telemetry.ProcessorCardinalityAggregateFailedPoints.Add(ctx, int64(lost), p.Own)
+			p.Telemetry.ProcessorCardinalityAggregateFailedPoints.Add(ctx, int64(lost), p.Telemetry.Own)
 		}
 		if points += s.Points; of >= worst {
 			worst, cause = of, err
@@ -87,7 +87,7 @@ func (p *cardinalityProcessor) send(ctx context.Context, s *aggregate.Pouring) (
 		if err = p.deliver(ctx, s.Shipment); err != nil {
 			return err
 		}
-		p.PointsMade.Add(int64(n))
+		p.Points.Made.Add(int64(n))
 	}
 	accepted = true
 	for rule, n := range s.Rules {

@@ -373,7 +373,7 @@ func TestADamagedLedgerOfAggregatesIsLeftOut(t *testing.T) {
 			next := newRig(t, config)
 			require.NoError(t, next.begin(bad))
 			require.Empty(t, next.Aggregator.Order)
-			next.Storage = nil
+			next.Snapshot.Storage = nil
 			damaged++
 		}
 	}
@@ -466,7 +466,7 @@ func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
 	}
 	say(r, 1)
 	r.poured(time.Second)
-	r.Storage = nil // killed
+	r.Snapshot.Storage = nil // killed
 	for key, saved := range host.data {
 		if !strings.HasPrefix(key, gate.SnapshotAggregates) {
 			continue
@@ -485,7 +485,7 @@ func TestAStrangeLedgerOfAggregatesIsSurvived(t *testing.T) {
 				next.pour(t.Context(), next.Aggregator.All(next.clock))
 				next.epochs(aggregate.RestsAfter + 1)
 			}
-			next.Storage = nil
+			next.Snapshot.Storage = nil
 		}
 	}
 }

@@ -178,7 +178,7 @@ func TestKindsAreNotMixed(t *testing.T) {
 						amount.EmptyPoint(out.Metric, m)
 						return out
 					}
-					return addTo(r.Overflow, to, overflow.Arrival{Metric: m, FP: fp, Limit: r.Policy.Limits[0], Now: r.clock.UnixNano()}, 0, build)
+					return addTo(r.Overflow, to, overflow.Arrival{Metric: m, FP: fp, Limit: r.Rules.Policy.Limits[0], Now: r.clock.UnixNano()}, 0, build)
 				}
 				r.clock = r.clock.Add(time.Minute)
 				send(first(r, 3), 1, 5)
@@ -201,7 +201,7 @@ func TestKindsAreComparedAgainAtTheCommit(t *testing.T) {
 	var lost [amount.Losses]int64
 	for i, k := range []kind{cumulative, histogram} { // two batches at the same time, of two series with one fingerprint
 		m := onlyMetricOf(r.timed(point{name: "m", kind: k}, r.clock.Add(-time.Second), r.clock, 5))
-		require.Equal(t, amount.LossNone, r.Overflow.Stage(&batches[i], uint64(i), &overflow.Arrival{Metric: m, FP: 9, Limit: r.Policy.Limits[0]}, func() *overflow.Output {
+		require.Equal(t, amount.LossNone, r.Overflow.Stage(&batches[i], uint64(i), &overflow.Arrival{Metric: m, FP: 9, Limit: r.Rules.Policy.Limits[0]}, func() *overflow.Output {
 			out := &overflow.Output{Data: pmetric.NewMetrics(), Cost: overflow.OutputCost}
 			out.Metric = out.Data.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 			amount.EmptyPoint(out.Metric, m)

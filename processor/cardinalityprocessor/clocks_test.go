@@ -100,9 +100,9 @@ func TestABeginningInTheFutureOutlivesARestart(t *testing.T) {
 	a.stay(101)
 	for range 2 { // the second one has not seen it itself
 		a.flush(t.Context())
-		require.NoError(t, a.Save(t.Context()))
-		require.NoError(t, a.SaveLedger(t.Context(), true))
-		a.Storage = nil
+		require.NoError(t, a.Snapshot.Save(t.Context()))
+		require.NoError(t, a.Snapshot.SaveLedger(t.Context(), true))
+		a.Snapshot.Storage = nil
 		after := newRig(t, func(c *Config) { overflowing(1)(c); config(c) })
 		require.NoError(t, after.begin(host))
 		after.clock = a.clock
@@ -115,5 +115,5 @@ func TestABeginningInTheFutureOutlivesARestart(t *testing.T) {
 	forgotten := a.unaccounted("baseline")
 	require.Positive(t, forgotten)
 	require.Equal(t, total+2*(many-forgotten), a.total())
-	a.Storage = nil
+	a.Snapshot.Storage = nil
 }

@@ -115,7 +115,7 @@ func (c *crowded) step() {
 		c.seen["kill"]++
 		c.missing = true // ends since the last flush
 		after := c.host.killed()
-		c.Storage = nil
+		c.Snapshot.Storage = nil
 		c.again(after)
 	case 7:
 		c.epochs(1)

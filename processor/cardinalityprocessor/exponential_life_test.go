@@ -186,7 +186,7 @@ func (b *bucketing) step() {
 		}
 		b.seen["kill"]++
 		after := b.host.killed()
-		b.Storage = nil
+		b.Snapshot.Storage = nil
 		b.again(after)
 		b.is = b.was.clone()
 		for _, r := range b.recorders { // late points would not be late any more

@@ -255,7 +255,7 @@ func TestSharesOutliveARestart(t *testing.T) {
 	}
 	want := before.report(all...)
 	require.Equal(t, 50, count(want, first))
-	require.NoError(t, before.Save(t.Context()))
+	require.NoError(t, before.Snapshot.Save(t.Context()))
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
 	after.clock = before.clock
@@ -377,7 +377,7 @@ func TestSharesOverRandomSchedules(t *testing.T) {
 	for seed := range seeds(t, 3) {
 		random := rand.New(rand.NewPCG(seed, 13))
 		r := newRig(t, adaptive(limit))
-		rule := r.Policy.Limits[0]
+		rule := r.Rules.Policy.Limits[0]
 		used := func(service string) int {
 			resource := attributesOf(attrs{"service": service})
 			party := series.PartyOf(rule, &r.Hash, ident.Mix(rule.Series.Key, 0), &policy.Owner{Resource: resource}, attributesOf(nil))

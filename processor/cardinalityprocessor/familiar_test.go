@@ -43,7 +43,7 @@ func TestOtherRulesHoldForFamiliarPages(t *testing.T) {
 		l.come(t)
 	}
 	require.EqualValues(t, 1, l.Familiar.Passed.Load())
-	require.Less(t, l.PointsPassed.Load(), l.PointsIn.Load())
+	require.Less(t, l.Points.Passed.Load(), l.Points.In.Load())
 }
 
 // If a series may have lost its place, pages are checked once more.

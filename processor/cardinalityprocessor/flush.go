@@ -58,7 +58,7 @@ var refusals = [deliveries]string{"", "refused", "permanent", namePanic}
 
 // refusedAs returns the attributes for points that were not accepted.
 func (p *cardinalityProcessor) refusedAs(of delivery) metric.MeasurementOption {
-	return p.Instance.Measured(attribute.String(policy.LabelReason, refusals[of]))
+	return p.Telemetry.Instance.Measured(attribute.String(policy.LabelReason, refusals[of]))
 }
 
 // flush sends the series made here, after it has recorded what they are made of. What the next consumer cannot accept
@@ -68,15 +68,15 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 	defer p.flushing.Unlock()
 	shipments := p.Overflow.Flush(p.Limiter.Now().Epoch(), p.Now())
 	if n := p.Overflow.Lost.Swap(0); n > 0 {
-		p.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, p.Losses[amount.LossNotFinite])
+		p.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, p.Telemetry.Losses[amount.LossNotFinite])
 	}
 	begin := p.Overflow.Promote(p.Limiter.Peek)
-	noted := p.DryRun || p.SaveLedger(ctx, false) == nil
+	noted := p.DryRun || p.Snapshot.SaveLedger(ctx, false) == nil
 	p.Overflow.Confirm(begin, noted)
 	if noted {
-		p.Telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.Len()), p.Own)
+		p.Telemetry.ProcessorCardinalityPromotedSeries.Add(ctx, int64(begin.Len()), p.Telemetry.Own)
 	} else if ctx.Err() == nil {
-		p.SaveFailure.Add(1)
+		p.Snapshot.Failures.Add(1)
 	}
 	if p.DryRun { // the series themselves go on
 		return
@@ -87,9 +87,9 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 		err := p.deliver(ctx, s)
 		of := deliveryOf(err)
 		if of == deliveryTaken {
-			p.PointsMade.Add(int64(s.Points))
-			p.Telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.Points), p.Own)
-			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)), p.Own)
+			p.Points.Made.Add(int64(s.Points))
+			p.Telemetry.ProcessorCardinalityOverflowPoints.Add(ctx, int64(s.Points), p.Telemetry.Own)
+			p.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, int64(len(s.Ended)), p.Telemetry.Own)
 			continue
 		}
 		if errors.Is(err, errRoadClosed) { // the next process sends it
@@ -102,7 +102,7 @@ func (p *cardinalityProcessor) flush(ctx context.Context) {
 			lost = p.Overflow.Restore(s)
 		}
 		if lost > 0 {
-			p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost), p.Own)
+			p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, int64(lost), p.Telemetry.Own)
 		}
 		if points += s.Points; of >= worst {
 			worst, cause = of, err

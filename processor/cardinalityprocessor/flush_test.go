@@ -123,7 +123,7 @@ func TestAPanicCostsOneMessageOfAFlush(t *testing.T) {
 	send()
 	r.flushed(time.Second)
 	require.Equal(t, []string{"a", "b", "c"}, next.seen)
-	require.Equal(t, int64(2), r.PointsMade.Load())
+	require.Equal(t, int64(2), r.Points.Made.Load())
 	require.Equal(t, int64(1), r.refused(namePanic))
 	send() // no lock was kept
 	r.Apply(r.cfg)

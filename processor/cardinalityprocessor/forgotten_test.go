@@ -252,7 +252,7 @@ func forgetful(t *testing.T, seed uint64) *forgetfulLife {
 			again(f.clock.Add(time.Second), host)
 		case 1:
 			after := host.killed()
-			f.Storage = nil
+			f.Snapshot.Storage = nil
 			again(f.clock.Add(time.Second), after)
 		case 2, 3, 4, 5, 6:
 			f.flush(t.Context())

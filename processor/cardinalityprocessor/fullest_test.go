@@ -119,7 +119,7 @@ func TestFullestGroupIsToldAfterARestart(t *testing.T) {
 	for i := range 5 {
 		before.send(flock("north", i))
 	}
-	require.NoError(t, before.Save(t.Context()))
+	require.NoError(t, before.Snapshot.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
@@ -140,6 +140,6 @@ func BenchmarkFullest(b *testing.B) {
 		r.consume(metricsOf(flock(strconv.Itoa(i), 0)))
 	}
 	for b.Loop() {
-		r.Limiter.Groups.Fullest(r.Policy)
+		r.Limiter.Groups.Fullest(r.Rules.Policy)
 	}
 }

@@ -151,8 +151,8 @@ func TestSharingIsSettledAtOnce(t *testing.T) {
 			r.consume(other)
 			r.consume(metricsOf(wanted...))
 			return func() {
-				shed := r.Limiter.Share(r.Policy)
-				require.Equal(t, 5*groups, shed[r.Policy.Named["r"]])
+				shed := r.Limiter.Share(r.Rules.Policy)
+				require.Equal(t, 5*groups, shed[r.Rules.Policy.Named["r"]])
 			}
 		})
 	}
@@ -191,5 +191,5 @@ func TestBatchesDoNotWaitForRulesToBeCompiled(t *testing.T) {
 	}
 	r.Apply(r.cfg)
 	require.True(t, asked)
-	require.Equal(t, uint32(2), r.Policy.Generation)
+	require.Equal(t, uint32(2), r.Rules.Policy.Generation)
 }

@@ -90,8 +90,8 @@ var demoted = map[string]func(t *testing.T, p point, config func(*Config)) *rig{
 		require.Equal(t, []bool{true, true}, before.passes(aSeries(1), aSeries(2)))
 		host := newMemory()
 		before.keep(host)
-		require.NoError(t, before.Save(t.Context()))
-		before.Storage = nil
+		require.NoError(t, before.Snapshot.Save(t.Context()))
+		before.Snapshot.Storage = nil
 		r := newRig(t, withStorage(config))
 		require.NoError(t, r.begin(host))
 		r.clock = before.clock

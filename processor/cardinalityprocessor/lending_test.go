@@ -304,7 +304,7 @@ func lendAlike(t *testing.T, seed uint64, hits, hidden *int) (whole int64) {
 			lent.epochs(n)
 		}
 	}
-	require.Equal(t, given.PointsPassed.Load(), lent.PointsPassed.Load())
+	require.Equal(t, given.Points.Passed.Load(), lent.Points.Passed.Load())
 	require.Equal(t, given.Limiter.Admitted.Load(), lent.Limiter.Admitted.Load())
 	require.Equal(t, given.Limiter.Expired.Load(), lent.Limiter.Expired.Load())
 	require.Equal(t, given.Limiter.Ended.Load(), lent.Limiter.Ended.Load())

@@ -265,5 +265,5 @@ func TestMemberWhoseOutputHasJustGone(t *testing.T) {
 	r := newRig(t, overflowing(1))
 	exponential := pmetric.NewMetric()
 	exponential.SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
-	require.Equal(t, amount.LossState, addTo(r.Overflow, 5, overflow.Arrival{Metric: exponential, Limit: r.Policy.Limits[0]}, 0, nil))
+	require.Equal(t, amount.LossState, addTo(r.Overflow, 5, overflow.Arrival{Metric: exponential, Limit: r.Rules.Policy.Limits[0]}, 0, nil))
 }

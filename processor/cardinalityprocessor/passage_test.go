@@ -84,8 +84,8 @@ func TestRefusedBatchesAddNothing(t *testing.T) {
 				require.NoError(t, p.front.ConsumeMetrics(t.Context(), batch(int64(10*(1+round)))))
 			}
 			require.Equal(t, int64(3*3), p.rejected("r", "max_series", "overflow"))
-			require.Equal(t, int64(3*4), p.PointsIn.Load())
-			require.Equal(t, int64(3), p.PointsPassed.Load())
+			require.Equal(t, int64(3*4), p.Points.In.Load())
+			require.Equal(t, int64(3), p.Points.Passed.Load())
 			n, _ := reading(onlyMetric(t, p.flushed(time.Second)), 0)
 			switch k {
 			case delta, exponential:

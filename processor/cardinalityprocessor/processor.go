@@ -92,14 +92,14 @@ func (p *cardinalityProcessor) start(ctx context.Context, host component.Host) e
 		return fmt.Errorf("cannot set up telemetry: %w", err)
 	}
 	// From the start, so that the first increase shows as a rate.
-	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0, p.Own)
+	p.Telemetry.ProcessorCardinalityOverflowFailedPoints.Add(ctx, 0, p.Telemetry.Own)
 	p.unregister = inspect.Register(host, p.source())
 	background, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.done.Go(func() { p.sweeps(background) })
 	p.done.Go(func() { p.flushes(background) })
 	p.done.Go(func() { p.pours(background) })
-	if p.Storage != nil {
+	if p.Snapshot.Storage != nil {
 		p.done.Go(func() { every(background, p.cfg.SnapshotInterval, func() { p.snapshot(background) }) })
 	}
 	if p.cfg.RulesFile != "" {
@@ -114,12 +114,12 @@ func (p *cardinalityProcessor) restore(ctx context.Context, host component.Host,
 	if err != nil {
 		return err
 	}
-	if p.Storage, err = store.Open(ctx, client, p.Hash.Key); err == nil {
-		p.Hash = ident.NewHasher(p.Storage.Key)
-		err = p.Load(ctx)
+	if p.Snapshot.Storage, err = store.Open(ctx, client, p.Hash.Key); err == nil {
+		p.Hash = ident.NewHasher(p.Snapshot.Storage.Key)
+		err = p.Snapshot.Load(ctx)
 	}
 	if err != nil {
-		p.Storage = nil
+		p.Snapshot.Storage = nil
 		return errors.Join(err, client.Close(ctx))
 	}
 	return nil
@@ -140,12 +140,12 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 
 // snapshot saves the state, and logs when that begins to fail or works again.
 func (p *cardinalityProcessor) snapshot(ctx context.Context) {
-	err := p.Save(ctx)
+	err := p.Snapshot.Save(ctx)
 	if ctx.Err() != nil { // shutting down, which saves once more
 		return
 	}
 	if err != nil {
-		p.SaveFailure.Add(1)
+		p.Snapshot.Failures.Add(1)
 	}
 	if err != nil && p.storageErr == nil {
 		p.Logger.Error("Cannot save the snapshot", zap.Error(err))
@@ -185,15 +185,15 @@ func (p *cardinalityProcessor) shutdown(ctx context.Context) error {
 	p.pour(ctx, p.Aggregator.All(p.Now())) // first, since limits may add it to the overflow
 	p.flush(ctx)
 	p.Telemetry.Shutdown()
-	if p.Storage == nil {
+	if p.Snapshot.Storage == nil {
 		return nil
 	}
-	err := p.Save(ctx)
+	err := p.Snapshot.Save(ctx)
 	if !p.DryRun {
-		err = errors.Join(err, p.SaveLedger(ctx, err == nil), p.CloseFeeders(ctx))
+		err = errors.Join(err, p.Snapshot.SaveLedger(ctx, err == nil), p.Snapshot.CloseFeeders(ctx))
 	}
-	err = errors.Join(err, p.Storage.Close(ctx))
-	p.Storage = nil
+	err = errors.Join(err, p.Snapshot.Storage.Close(ctx))
+	p.Snapshot.Storage = nil
 	return err
 }
 
@@ -214,12 +214,12 @@ func (p *cardinalityProcessor) decide(ctx context.Context, b *gate.Batch, md pme
 // source returns what the processor shows on request.
 func (p *cardinalityProcessor) source() inspect.Source {
 	return inspect.Source{
-		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(), Pipeline: p.Pipeline,
+		Kind: component.KindProcessor, ID: p.id, Signal: pipeline.SignalMetrics.String(), Pipeline: p.Telemetry.Pipeline,
 		Flow: p.flow, Cardinality: insight.New(p.Gate), Tap: &p.tap,
 	}
 }
 
 func (p *cardinalityProcessor) flow() inspect.Flow {
-	in, passed, taken, made := p.PointsIn.Load(), p.PointsPassed.Load(), p.PointsTaken.Load(), p.PointsMade.Load()
+	in, passed, taken, made := p.Points.In.Load(), p.Points.Passed.Load(), p.Points.Taken.Load(), p.Points.Made.Load()
 	return inspect.Flow{In: in, Out: passed + made, Limited: max(0, in-passed-taken)} // what is aggregated is not lost to a limit
 }

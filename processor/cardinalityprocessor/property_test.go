@@ -139,8 +139,8 @@ func agree(t *testing.T, seed uint64) {
 		if s.IntN(25) == 0 {
 			host := newMemory()
 			r.keep(host)
-			require.NoError(t, r.Save(t.Context()))
-			r.Storage = nil
+			require.NoError(t, r.Snapshot.Save(t.Context()))
+			r.Snapshot.Storage = nil
 			cfg.Storage = &memoryID
 			r = newRig(t, func(c *Config) { *c = *cfg })
 			r.Limiter.Groups.MaxLeft = 1000
@@ -227,7 +227,7 @@ func TestAdmittedNeverExceedLimits(t *testing.T) {
 			}
 			r.send(points...)
 			for key, g := range r.Limiter.Groups.Groups {
-				for _, l := range r.Policy.Limits {
+				for _, l := range r.Rules.Policy.Limits {
 					if r.Limiter.Groups.Tallies[l.Name] == g.Tally && l.Max > 0 {
 						require.LessOrEqual(t, g.Used, l.Max, "seed %d, group %x of %s", seed, key, l.Name)
 					}

@@ -257,8 +257,8 @@ func (r *targetCrowd) requireAlike(name string) {
 
 func (r *targetCrowd) finish() {
 	lent := r.lent[0]
-	require.Equal(r.t, r.given.PointsIn.Load(), lent.PointsIn.Load())
-	require.Equal(r.t, r.given.PointsPassed.Load(), lent.PointsPassed.Load())
+	require.Equal(r.t, r.given.Points.In.Load(), lent.Points.In.Load())
+	require.Equal(r.t, r.given.Points.Passed.Load(), lent.Points.Passed.Load())
 	for _, name := range []string{"unaccounted_points", "series", "groups", "admitted_series", "expired_series", "ended_series", "overflow_members", "end_markers"} {
 		r.requireAlike(name)
 	}

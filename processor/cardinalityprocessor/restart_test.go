@@ -156,7 +156,7 @@ func (l *life) step() {
 	case 5, 6, 7, 8, 9, 10:
 		l.deliver()
 	case 11, 12:
-		require.NoError(l.t, l.Save(l.t.Context()))
+		require.NoError(l.t, l.Snapshot.Save(l.t.Context()))
 	case 13:
 		l.restart()
 	case 14, 15:
@@ -349,7 +349,7 @@ func (l *life) restart() {
 func (l *life) kill() {
 	l.kills++
 	after := l.host.killed()
-	l.Storage = nil
+	l.Snapshot.Storage = nil
 	l.again(after)
 	for _, s := range slices.Concat(l.sources, l.gone) {
 		s.counted, s.missing = s.kept, 0

@@ -110,12 +110,12 @@ func TestSilentMembersOutliveARestart(t *testing.T) {
 	a := newAbsent(t, cumulative, withStorage(func(*Config) {}))
 	a.keep(host)
 	a.leave(1)
-	require.NoError(t, a.Save(t.Context()))
-	require.NoError(t, a.SaveLedger(t.Context(), true))
-	a.Storage = nil
+	require.NoError(t, a.Snapshot.Save(t.Context()))
+	require.NoError(t, a.Snapshot.SaveLedger(t.Context(), true))
+	a.Snapshot.Storage = nil
 	after := newRig(t, withStorage(overflowing(1)))
 	require.NoError(t, after.begin(host.killed()))
-	after.Storage, after.clock = nil, a.clock
+	after.Snapshot.Storage, after.clock = nil, a.clock
 	a.rig = after
 	require.Zero(t, a.say(130))
 	require.Equal(t, int64(230), a.total())
@@ -227,7 +227,7 @@ func TestWhoComesBackToASeriesThatIsOverGoesOn(t *testing.T) {
 				require.NoError(t, r.shutdown(t.Context()))
 				again(host)
 			case "kill":
-				r.Storage = nil
+				r.Snapshot.Storage = nil
 				again(host.killed())
 			}
 			require.Zero(t, r.flushed(time.Second).DataPointCount(), then)

@@ -81,24 +81,24 @@ func (p *cardinalityProcessor) loadRules() error {
 
 // pollRules checks whether the file changed, and logs changes of its state only.
 func (p *cardinalityProcessor) pollRules() {
-	before, generation := p.rulesErr, p.Policy.Generation
+	before, generation := p.rulesErr, p.Rules.Policy.Generation
 	err := p.loadRules()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		p.RulesFailed.Add(1)
+		p.Rules.Failed.Add(1)
 		p.Events.Add(p.Now(), "rules_failed", "", err.Error())
 		p.Logger.Error("Bad rules: the old ones stay in force", zap.Error(err))
-	case err == nil && (before != nil || p.Policy.Generation != generation):
-		p.Logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.Policy.Limits)))
+	case err == nil && (before != nil || p.Rules.Policy.Generation != generation):
+		p.Logger.Info("Rules are in force", zap.String("rules_file", p.cfg.RulesFile), zap.Int("limits", len(p.Rules.Policy.Limits)))
 	}
-	if p.Policy.Generation != generation {
-		p.Events.Add(p.Now(), "rules_applied", "", fmt.Sprintf("%d limits", len(p.Policy.Limits)))
-		p.RulesApplied.Add(1)
+	if p.Rules.Policy.Generation != generation {
+		p.Events.Add(p.Now(), "rules_applied", "", fmt.Sprintf("%d limits", len(p.Rules.Policy.Limits)))
+		p.Rules.Applied.Add(1)
 	}
-	p.RulesBad.Store(err != nil)
-	p.RulesFault.Store(nil)
+	var fault *string
 	if err != nil {
-		fault := err.Error()
-		p.RulesFault.Store(&fault)
+		text := err.Error()
+		fault = &text
 	}
+	p.Rules.Fault.Store(fault)
 }

@@ -98,7 +98,7 @@ func (r *rig) keep(host *memory) {
 	keyed, err := store.Open(r.t.Context(), host, r.Hash.Key)
 	require.NoError(r.t, err)
 	require.Equal(r.t, r.Hash.Key, keyed.Key)
-	r.Storage = keyed
+	r.Snapshot.Storage = keyed
 }
 
 // killed returns the storage as it is after the process was killed.
@@ -137,7 +137,7 @@ func TestPlacesOutliveARestart(t *testing.T) {
 	require.NoError(t, before.begin(host))
 	require.Len(t, before.send(own...), 200)
 	require.Empty(t, before.send(others...))
-	require.NoError(t, before.Save(t.Context()))
+	require.NoError(t, before.Snapshot.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
@@ -162,7 +162,7 @@ func TestManyPlacesOutliveARestart(t *testing.T) {
 	before := newRig(t, config)
 	require.NoError(t, before.begin(host))
 	fill(before.Limiter, many)
-	require.NoError(t, before.Save(t.Context()))
+	require.NoError(t, before.Snapshot.Save(t.Context()))
 
 	after := newRig(t, config)
 	require.NoError(t, after.begin(host.killed()))
@@ -198,7 +198,7 @@ func TestKilledWhileSaving(t *testing.T) {
 		r := newRig(t, config)
 		require.NoError(t, r.begin(host))
 		requireWithinLimits(t, r)
-		require.NoError(t, r.Save(t.Context()))
+		require.NoError(t, r.Snapshot.Save(t.Context()))
 		var stay []point
 		for i := range 400 {
 			if q := p(i); r.placed(q) {
@@ -213,12 +213,12 @@ func TestKilledWhileSaving(t *testing.T) {
 			}
 		}
 		host.writes = 2 + random.IntN(series.PartCount)
-		_ = r.Save(t.Context())
+		_ = r.Snapshot.Save(t.Context())
 		killed := host.killed()
-		r.Storage, host.writes = nil, 0
+		r.Snapshot.Storage, host.writes = nil, 0
 		again := newRig(t, config)
 		require.NoError(t, again.begin(killed))
-		again.Storage = nil
+		again.Snapshot.Storage = nil
 		requireWithinLimits(t, again)
 		for _, g := range again.Limiter.Groups.Groups {
 			if g.Party == nil && g.Rule == "r" {
@@ -330,9 +330,9 @@ func TestRulesFile(t *testing.T) {
 	write(rules(3))
 	r.pollRules()
 	require.Equal(t, []bool{true, true, true, false}, r.passes(aSeries(1), aSeries(2), aSeries(3), aSeries(4)))
-	generation := r.Policy.Generation
+	generation := r.Rules.Policy.Generation
 	r.pollRules()
-	require.Equal(t, generation, r.Policy.Generation, "an unchanged file is not a change")
+	require.Equal(t, generation, r.Rules.Policy.Generation, "an unchanged file is not a change")
 
 	write(rules(1)) // lower than the number of series: none loses its place
 	r.pollRules()

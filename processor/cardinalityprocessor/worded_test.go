@@ -183,8 +183,8 @@ func oweAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int6
 			o.epochs(n)
 		}
 	}
-	require.Equal(t, given.PointsIn.Load(), o.PointsIn.Load())
-	require.Equal(t, given.PointsPassed.Load(), o.PointsPassed.Load())
+	require.Equal(t, given.Points.In.Load(), o.Points.In.Load())
+	require.Equal(t, given.Points.Passed.Load(), o.Points.Passed.Load())
 	require.Equal(t, given.Limiter.Admitted.Load(), o.Limiter.Admitted.Load())
 	require.Equal(t, given.Limiter.Expired.Load(), o.Limiter.Expired.Load())
 	require.Equal(t, given.Limiter.Ended.Load(), o.Limiter.Ended.Load())

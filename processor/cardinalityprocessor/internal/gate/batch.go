@@ -81,7 +81,7 @@ func (b *Batch) begin(ctx context.Context, g *Gate) {
 	if len(g.metadataKeys) > 0 {
 		b.metadata = string(ident.AppendMetadata(nil, b.client, g.metadataKeys))
 	}
-	b.Policy, b.aggregations, b.Hash = g.Policy, g.aggregations, &g.Hash
+	b.Policy, b.aggregations, b.Hash = g.Rules.Policy, g.Rules.aggregations, &g.Hash
 	b.Now = g.Now().UnixNano()
 	b.weighed = g.Book != nil && ident.Mix(g.batches.Add(1), ident.TagEmpty)%WeighedOneIn == 0
 }
@@ -158,7 +158,7 @@ func (b *Batch) walk(md pmetric.Metrics) bool {
 // enter begins a resource, and returns its hash.
 func (b *Batch) enter(rm pmetric.ResourceMetrics) (resource uint64) {
 	b.Owner.Resource = rm.Resource().Attributes()
-	b.at = location{rm: rm, tenant: b.g.tenant(b.client, b.Owner.Resource)}
+	b.at = location{rm: rm, tenant: b.g.tenants.of(b.client, b.Owner.Resource)}
 	b.at.tenant.Metadata, b.at.tenant.Road = b.metadata, b.road
 	b.Owner.Tenant, b.Owner.Account = b.at.tenant.Name, 0
 	if b.Owner.Tenant != "" {

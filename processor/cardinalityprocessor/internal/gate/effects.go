@@ -137,9 +137,9 @@ func (e *effects) settles() bool {
 
 // commit makes the changes of a batch.
 func (g *Gate) commit(ctx context.Context, b *Batch) {
-	g.PointsIn.Add(b.came)
-	g.PointsPassed.Add(b.came - b.gone)
-	g.PointsTaken.Add(b.taken)
+	g.Points.In.Add(b.came)
+	g.Points.Passed.Add(b.came - b.gone)
+	g.Points.Taken.Add(b.taken)
 	if b.settles() {
 		g.settle(&b.effects)
 	}
@@ -153,7 +153,7 @@ func (g *Gate) commit(ctx context.Context, b *Batch) {
 func (g *Gate) settle(e *effects) {
 	g.Rules.RLock()
 	defer g.Rules.RUnlock()
-	x := series.Sighting{Policy: g.Policy, Moment: g.Limiter.Now()}
+	x := series.Sighting{Policy: g.Rules.Policy, Moment: g.Limiter.Now()}
 	g.Overflow.Commit(&overflow.Settlement{
 		Staged: &e.staged, Epoch: x.Moment.Epoch(), Now: g.Now(), Lost: &e.losses,
 		Placed: func(fp uint64) bool { return g.Limiter.Placed(fp, &x) },
@@ -215,11 +215,11 @@ func (b *Batch) report(ctx context.Context) {
 	}
 	b.reportGathered(ctx)
 	if b.marked > 0 {
-		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked, b.g.Own)
+		b.g.Telemetry.ProcessorCardinalityEndMarkers.Add(ctx, b.marked, b.g.Telemetry.Own)
 	}
 	for loss, n := range b.losses {
 		if loss != int(amount.LossNone) && n > 0 {
-			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, b.g.Losses[loss])
+			b.g.Telemetry.ProcessorCardinalityUnaccountedPoints.Add(ctx, n, b.g.Telemetry.Losses[loss])
 		}
 	}
 }

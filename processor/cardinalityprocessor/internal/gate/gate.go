@@ -2,6 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gate decides about batches, point by point, and applies its decisions when the batch is accepted.
+//
+// A [Gate] has all that outlives a batch: the state of series in packages of their own, and here
+//
+//	Rules      the rules in force, which a batch holds still while it decides
+//	Snapshot   saves that state, and restores it
+//	familiar   pages that came before, and may pass as a whole
+//	Telemetry  what measurements are added to
+//
+// A [Batch] has all that belongs to one call: what it reads, decides and removes, and its effects.
 package gate
 
 import (
@@ -12,12 +21,10 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
-	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/ident"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/overflow"
@@ -29,51 +36,35 @@ import (
 
 // Gate decides what passes. It has the state of all series, and the rules. It knows nothing of pipelines.
 type Gate struct {
-	Cfg     *policy.Config
-	id      component.ID
-	DryRun  bool
-	idle    time.Duration
-	tenants []tenantSource
+	Cfg    *policy.Config
+	DryRun bool
+	Logger *zap.Logger
+	Now    func() time.Time
 
+	id           component.ID
+	idle         time.Duration
+	tenants      tenantSources
 	metadataKeys []string // that are sent with what is made
-	Logger       *zap.Logger
-	Limiter      *series.Limiter
-	Overflow     *overflow.Overflow
-	Aggregator   *aggregate.Aggregator
 
-	Telemetry *metadata.TelemetryBuilder
-	Pipeline  string // empty if several pipelines share the processor, or if it is not known
-	Instance  policy.Instance
-	Own       metric.MeasurementOption                // attributes of measurements over all rules
-	Losses    [amount.Losses]metric.MeasurementOption // the same with each reason of a loss
-	observed  bool
+	Rules      Rules
+	Hash       ident.Hasher
+	Limiter    *series.Limiter
+	Overflow   *overflow.Overflow
+	Aggregator *aggregate.Aggregator
+	Familiar   familiar    // pages
+	Book       *stats.Book // nil without statistics
+	Snapshot   Snapshot
 
-	Book   *stats.Book // nil without statistics
-	Events events
-
-	PointsIn, PointsPassed, PointsTaken, PointsMade atomic.Int64
+	Telemetry Telemetry
+	Points    Points
+	Events    events
 
 	batches atomic.Uint64
-
-	Familiar familiar // pages
-
 	scratch sync.Pool
-
-	Now func() time.Time
-
-	Rules        sync.RWMutex // held by batches while they decide
-	Policy       *policy.Policy
-	aggregations []*aggregate.Rule // rules with aggregate
-	Hash         ident.Hasher
-
-	RulesBad     atomic.Bool
-	RulesFault   atomic.Pointer[string]
-	RulesApplied atomic.Int64
-	RulesFailed  atomic.Int64
-
-	Storage     *store.Keyed
-	SaveFailure atomic.Int64
 }
+
+// Points count what becomes of points.
+type Points struct{ In, Passed, Taken, Made atomic.Int64 }
 
 // New returns a gate for a configuration, without restored state.
 func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (*Gate, error) {
@@ -94,14 +85,15 @@ func New(cfg *policy.Config, id component.ID, set component.TelemetrySettings) (
 		Limiter:    series.New(cfg.Memory.MaxGroups, cfg.Memory.MaxSeries),
 		Overflow:   overflow.New(int64(cfg.Memory.OverflowStateMiB)<<20, cfg.IdleTimeout, time.Now()),
 		Aggregator: aggregate.New(int64(cfg.Memory.AggregateStateMiB)<<20, cfg.IdleTimeout),
-		Policy:     policy.New(cfg, 1, nil, policy.NewInstance(id.String(), "")),
 		Hash:       ident.NewHasher(store.NewKey()),
-		Telemetry:  telemetry,
+		Telemetry:  Telemetry{TelemetryBuilder: telemetry},
 		Now:        time.Now,
 	}
 	g.Aggregator.Tenants = len(cfg.Tenant.From) > 0
-	g.aggregations = aggregate.NewRules(cfg, g.Policy)
-	g.Aggregator.Bind(g.aggregations, time.Now())
+	g.Snapshot.gate = g
+	g.Rules.Policy = policy.New(cfg, 1, nil, policy.NewInstance(id.String(), ""))
+	g.Rules.aggregations = aggregate.NewRules(cfg, g.Rules.Policy)
+	g.Aggregator.Bind(g.Rules.aggregations, time.Now())
 	g.Familiar.limiter, g.Familiar.pages = g.Limiter, map[uint64]*page{}
 	g.Limiter.Patience = int64(cfg.IdleTimeout / 2) // so that all of a new series' value still counts after it has waited in vain
 	g.scratch.New = func() any { return &Batch{} }

@@ -21,8 +21,11 @@ type tenantSource struct {
 	key      string
 }
 
-func newTenantSources(from []string) []tenantSource {
-	var out []tenantSource
+// tenantSources are these places, in the order in which they are looked at.
+type tenantSources []tenantSource
+
+func newTenantSources(from []string) tenantSources {
+	var out tenantSources
 	for _, f := range from {
 		s := policy.NewSource(f)
 		if s.Kind == policy.FromResource {
@@ -34,9 +37,9 @@ func newTenantSources(from []string) []tenantSource {
 	return out
 }
 
-// tenant returns the tenant of a resource, the zero one if there is none.
-func (g *Gate) tenant(from client.Metadata, resource pcommon.Map) ident.Tenant {
-	for _, s := range g.tenants {
+// of returns the tenant of a resource, the zero one if there is none.
+func (all tenantSources) of(from client.Metadata, resource pcommon.Map) ident.Tenant {
+	for _, s := range all {
 		if !s.metadata {
 			if value, ok := resource.Get(s.key); ok {
 				if name := plain.Text(value); name != "" {

@@ -162,7 +162,7 @@ func (i inspection) tightest(metric string) (limit, used int64) {
 	g.Rules.RLock()
 	defer g.Rules.RUnlock()
 	least := math.Inf(1)
-	for _, l := range g.Policy.Limits {
+	for _, l := range g.Rules.Policy.Limits {
 		if l.Max == 0 || l.Name == policy.RuleTotal || !l.Match.Metric.Fits(metric) {
 			continue
 		}
@@ -293,9 +293,7 @@ func (i inspection) groups(s *stats.Snapshot, q inspect.TopQuery) (rows []inspec
 	if q.Label != "" {
 		return i.pairs(s, q)
 	}
-	i.g.Rules.RLock()
-	policy := i.g.Policy
-	i.g.Rules.RUnlock()
+	policy := i.g.Rules.Current()
 	for _, g := range i.g.Limiter.Groups.Grouped(i.g.Limiter.Now().Epoch() / moment.IdleEpochs) {
 		var names []string
 		for _, l := range g.Group {

@@ -71,7 +71,7 @@ func (i inspection) Overview() inspect.CardinalityOverview {
 		SampleSize: s.Sampled, SampleSince: s.Since, Events: g.Events.List(), IdleTimeout: g.Cfg.IdleTimeout,
 	}
 	o.TenantLabels = g.Cfg.Tenant.Keys()
-	if fault := g.RulesFault.Load(); fault != nil {
+	if fault := g.Rules.Fault.Load(); fault != nil {
 		o.RulesFault = *fault
 	}
 	o.Series = i.Series()
@@ -104,7 +104,7 @@ func (i inspection) rejected() inspect.Estimate {
 	i.g.Rules.RLock()
 	defer i.g.Rules.RUnlock()
 	var sum, square float64
-	for _, l := range i.g.Policy.Limits {
+	for _, l := range i.g.Rules.Policy.Limits {
 		n := l.Demand.Estimate()
 		sum, square = sum+n, square+n*n
 	}
@@ -116,7 +116,7 @@ func (i inspection) Limits() (all []inspect.Limit, groups int) {
 	uses, groups := i.g.Limiter.Groups.Uses(maxFullest)
 	i.g.Rules.RLock()
 	defer i.g.Rules.RUnlock()
-	for _, l := range i.g.Policy.Limits {
+	for _, l := range i.g.Rules.Policy.Limits {
 		row := inspect.Limit{
 			Rule: l.Name, What: "series", Match: l.Match.String(), Max: int64(l.Max), Action: l.Exceed.String(),
 			Points: l.Demand.Points.Load(), Rejected: estimated(l.Demand.Estimate(), sketchError),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -17,6 +18,7 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/aggregate"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/store"
 )
 
 // Names of what is saved: the places, part by part, the limits by which these are counted, the overflow, and the
@@ -47,18 +49,24 @@ func OpenStorage(ctx context.Context, host component.Host, id, owner component.I
 	return client, nil
 }
 
+// A Snapshot saves the state of a gate, and restores it.
+type Snapshot struct {
+	gate *Gate
+
+	Storage  *store.Keyed // nil if nothing is saved
+	Failures atomic.Int64
+}
+
 // Save writes all parts, one after the other. Batches continue meanwhile.
-func (g *Gate) Save(ctx context.Context) error {
-	g.Rules.RLock()
-	policy := g.Policy
-	g.Rules.RUnlock()
-	if err := g.Storage.Set(ctx, SnapshotLimits, g.Limiter.AppendLimits(nil, policy)); err != nil {
+func (s *Snapshot) Save(ctx context.Context) error {
+	g := s.gate
+	if err := s.Storage.Set(ctx, SnapshotLimits, g.Limiter.AppendLimits(nil, g.Rules.Current())); err != nil {
 		return fmt.Errorf("cannot save the limits: %w", err)
 	}
 	var buf []byte
 	for i := range series.PartCount {
 		buf = g.Limiter.AppendPart(buf[:0], i)
-		if err := g.Storage.Set(ctx, SnapshotKey(i), buf); err != nil {
+		if err := s.Storage.Set(ctx, SnapshotKey(i), buf); err != nil {
 			return fmt.Errorf("cannot save part %d of %d (%d bytes): %w", i, series.PartCount, len(buf), err)
 		}
 	}
@@ -66,14 +74,15 @@ func (g *Gate) Save(ctx context.Context) error {
 }
 
 // Load restores what was saved. Damaged parts are left out: their series must find a place again.
-func (g *Gate) Load(ctx context.Context) error {
-	limits, err := g.Storage.Get(ctx, SnapshotLimits)
+func (s *Snapshot) Load(ctx context.Context) error {
+	g := s.gate
+	limits, err := s.Storage.Get(ctx, SnapshotLimits)
 	if err != nil {
 		return fmt.Errorf("cannot read the snapshot: %w", err)
 	}
 	damaged, whole := 0, true
 	for i := range series.PartCount {
-		saved, err := g.Storage.Get(ctx, SnapshotKey(i))
+		saved, err := s.Storage.Get(ctx, SnapshotKey(i))
 		if err != nil {
 			return fmt.Errorf("cannot read the snapshot: %w", err)
 		}
@@ -86,7 +95,7 @@ func (g *Gate) Load(ctx context.Context) error {
 	if err != nil {
 		damaged++
 	}
-	for _, load := range []func(context.Context) (bool, error){g.loadLedger, g.loadFeeders} {
+	for _, load := range []func(context.Context) (bool, error){s.loadLedger, s.loadFeeders} {
 		if bad, err := load(ctx); err != nil {
 			return err
 		} else if bad {
@@ -96,38 +105,39 @@ func (g *Gate) Load(ctx context.Context) error {
 	if !whole { // series whose place is not known have sent everything themselves
 		g.Overflow.Doubt()
 	}
-	if g.Storage.Later > 0 {
+	if s.Storage.Later > 0 {
 		for i := range aggregate.MaxParts { // which are not looked for otherwise
-			if _, err := g.Storage.Get(ctx, feedersKey(i)); err != nil {
+			if _, err := s.Storage.Get(ctx, feedersKey(i)); err != nil {
 				return fmt.Errorf("cannot read the snapshot: %w", err)
 			}
 		}
-		g.Logger.Warn("The snapshot is of a later version: it is kept beside that of this one", zap.Int("parts", g.Storage.Later))
+		g.Logger.Warn("The snapshot is of a later version: it is kept beside that of this one", zap.Int("parts", s.Storage.Later))
 	}
-	if g.Storage.Foreign > 0 {
-		g.Logger.Warn("Ignoring the snapshot: it has another key or is of an earlier version", zap.Int("parts", g.Storage.Foreign))
+	if s.Storage.Foreign > 0 {
+		g.Logger.Warn("Ignoring the snapshot: it has another key or is of an earlier version", zap.Int("parts", s.Storage.Foreign))
 	}
 	if damaged > 0 {
 		g.Logger.Warn("Ignoring damaged parts of the snapshot", zap.Int("parts", damaged))
 	}
-	g.Policy = &policy.Policy{Known: known, Instance: g.Instance} // the current rules come next
+	g.Rules.Policy = &policy.Policy{Known: known, Instance: g.Telemetry.Instance} // the current rules come next
 	return nil
 }
 
 // SaveLedger writes the current ledger.
-func (g *Gate) SaveLedger(ctx context.Context, closed bool) error {
-	if g.Storage == nil {
+func (s *Snapshot) SaveLedger(ctx context.Context, closed bool) error {
+	if s.Storage == nil {
 		return nil
 	}
-	if err := g.Storage.Set(ctx, SnapshotLedger, g.Overflow.SealedLedger(closed)); err != nil {
+	if err := s.Storage.Set(ctx, SnapshotLedger, s.gate.Overflow.SealedLedger(closed)); err != nil {
 		return fmt.Errorf("cannot save the overflow: %w", err)
 	}
 	return nil
 }
 
 // loadLedger restores the saved ledger, and opens it again. It must come after the places.
-func (g *Gate) loadLedger(ctx context.Context) (damaged bool, err error) {
-	saved, err := g.Storage.Get(ctx, SnapshotLedger)
+func (s *Snapshot) loadLedger(ctx context.Context) (damaged bool, err error) {
+	g := s.gate
+	saved, err := s.Storage.Get(ctx, SnapshotLedger)
 	if err != nil {
 		return false, fmt.Errorf("cannot read the snapshot: %w", err)
 	}
@@ -140,33 +150,34 @@ func (g *Gate) loadLedger(ctx context.Context) (damaged bool, err error) {
 			}
 		}
 	}
-	if g.SaveLedger(ctx, false) != nil { // as it will be when it is next written
-		g.SaveFailure.Add(1)
+	if s.SaveLedger(ctx, false) != nil { // as it will be when it is next written
+		s.Failures.Add(1)
 	}
 	return damaged, nil
 }
 
 // SaveFeeders writes what the shards were drained for. With due set, the process continues.
-func (g *Gate) SaveFeeders(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) error {
-	state, shards := g.Aggregator.Snapshot(g.Now(), due)
+func (s *Snapshot) SaveFeeders(ctx context.Context, due map[*aggregate.State]pcommon.Timestamp) error {
+	state, shards := s.gate.Aggregator.Snapshot(s.gate.Now(), due)
 	values := map[string][]byte{SnapshotAggregates: state}
 	for i := range shards {
 		values[feedersKey(i)] = shards[i]
 	}
-	if err := g.Storage.SetAll(ctx, values); err != nil {
+	if err := s.Storage.SetAll(ctx, values); err != nil {
 		return fmt.Errorf("cannot save the aggregates: %w", err)
 	}
 	return nil
 }
 
 // CloseFeeders writes what there is at the end.
-func (g *Gate) CloseFeeders(ctx context.Context) error {
-	return g.Aggregator.Close(func() error { return g.SaveFeeders(ctx, nil) })
+func (s *Snapshot) CloseFeeders(ctx context.Context) error {
+	return s.gate.Aggregator.Close(func() error { return s.SaveFeeders(ctx, nil) })
 }
 
 // loadFeeders restores what was saved. If it is damaged, all of it is left out: parts are useless on their own.
-func (g *Gate) loadFeeders(ctx context.Context) (damaged bool, err error) {
-	saved, err := g.Storage.Get(ctx, SnapshotAggregates)
+func (s *Snapshot) loadFeeders(ctx context.Context) (damaged bool, err error) {
+	g := s.gate
+	saved, err := s.Storage.Get(ctx, SnapshotAggregates)
 	if err != nil {
 		return false, fmt.Errorf("cannot read the snapshot: %w", err)
 	}
@@ -174,7 +185,7 @@ func (g *Gate) loadFeeders(ctx context.Context) (damaged bool, err error) {
 		return false, nil
 	}
 	a, err := g.Aggregator.Restored(saved, g.Limiter.Now().Epoch(), g.Now(), func(i int) ([]byte, error) {
-		return g.Storage.Get(ctx, feedersKey(i))
+		return s.Storage.Get(ctx, feedersKey(i))
 	})
 	if err != nil {
 		return false, fmt.Errorf("cannot read the snapshot: %w", err)

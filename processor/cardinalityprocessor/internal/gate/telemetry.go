@@ -11,28 +11,48 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/amount"
+	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/metadata"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/series"
 )
 
+// Telemetry is what the gate's measurements are added to.
+type Telemetry struct {
+	*metadata.TelemetryBuilder
+
+	Pipeline string // empty if several pipelines share the processor, or if it is not known
+	Instance policy.Instance
+	Own      metric.MeasurementOption                // attributes of measurements over all rules
+	Losses   [amount.Losses]metric.MeasurementOption // the same with each reason of a loss
+	observed bool
+}
+
 // Name sets whose measurements they are: those of a pipeline or, without a name, of all that share the processor. Rules
 // that are compiled later use it.
 func (g *Gate) Name(pipeline string) {
-	g.Pipeline, g.Instance = pipeline, policy.NewInstance(g.id.String(), pipeline)
-	g.Policy.Instance, g.Aggregator.Instance = g.Instance, g.Instance
-	g.Own = g.Instance.Measured()
+	t := &g.Telemetry
+	t.Pipeline, t.Instance = pipeline, policy.NewInstance(g.id.String(), pipeline)
+	g.Rules.Policy.Instance, g.Aggregator.Instance = t.Instance, t.Instance
+	t.Own = t.Instance.Measured()
 	for i, name := range amount.LossNames {
-		g.Losses[i] = g.Instance.Measured(attribute.String(policy.LabelReason, name))
+		t.Losses[i] = t.Instance.Measured(attribute.String(policy.LabelReason, name))
 	}
 }
 
 // Observe registers the observable metrics. Calling it again changes nothing.
 func (g *Gate) Observe() error {
-	if g.observed {
+	if g.Telemetry.observed {
 		return nil
 	}
-	g.observed = true
-	t, l := g.Telemetry, g.Limiter
+	g.Telemetry.observed = true
+	return instruments{g}.register()
+}
+
+// instruments are the gate as its observable metrics show it.
+type instruments struct{ *Gate }
+
+func (g instruments) register() error {
+	t, l := g.Telemetry.TelemetryBuilder, g.Limiter
 	return errors.Join(
 		g.observeFullest(),
 		t.RegisterProcessorCardinalityAdmittedSeriesCallback(g.whole(l.Admitted.Load)),
@@ -77,45 +97,45 @@ func (g *Gate) Observe() error {
 				yield(of, int64(of.Alive.Silent(now).Seconds()))
 			}
 		})),
-		t.RegisterProcessorCardinalityRulesAppliedCallback(g.whole(g.RulesApplied.Load)),
+		t.RegisterProcessorCardinalityRulesAppliedCallback(g.whole(g.Rules.Applied.Load)),
 		t.RegisterProcessorCardinalityRulesBadCallback(g.whole(func() int64 {
-			if g.RulesBad.Load() {
+			if g.Rules.Fault.Load() != nil {
 				return 1
 			}
 			return 0
 		})),
-		t.RegisterProcessorCardinalityRulesFailedCallback(g.whole(g.RulesFailed.Load)),
+		t.RegisterProcessorCardinalityRulesFailedCallback(g.whole(g.Rules.Failed.Load)),
 		t.RegisterProcessorCardinalitySeriesCallback(g.byName(func(yield func(string, int64)) {
 			l.Groups.Observe(func(rule string, of series.Tally) { yield(rule, int64(of.Members)) })
 		})),
-		t.RegisterProcessorCardinalitySnapshotFailuresCallback(g.whole(g.SaveFailure.Load)),
+		t.RegisterProcessorCardinalitySnapshotFailuresCallback(g.whole(g.Snapshot.Failures.Load)),
 	)
 }
 
 // whole observes a number over all rules.
-func (g *Gate) whole(read func() int64) metric.Int64Callback {
+func (g instruments) whole(read func() int64) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(read(), g.Own)
+		o.Observe(read(), g.Telemetry.Own)
 		return nil
 	}
 }
 
 // byLimit observes a number for each limit in force.
-func (g *Gate) byLimit(read func(p *policy.Policy, yield func(*policy.Limit, int64))) metric.Int64Callback {
+func (g instruments) byLimit(read func(p *policy.Policy, yield func(*policy.Limit, int64))) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
 		g.Rules.RLock()
 		defer g.Rules.RUnlock()
-		read(g.Policy, func(l *policy.Limit, n int64) { o.Observe(n, l.Measured) })
+		read(g.Rules.Policy, func(l *policy.Limit, n int64) { o.Observe(n, l.Measured) })
 		return nil
 	}
 }
 
 // byName observes a number for each rule that exists or existed.
-func (g *Gate) byName(read func(yield func(rule string, n int64))) metric.Int64Callback {
+func (g instruments) byName(read func(yield func(rule string, n int64))) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
 		g.Rules.RLock()
 		defer g.Rules.RUnlock()
-		read(func(rule string, n int64) { o.Observe(n, g.Policy.Measured(rule)) })
+		read(func(rule string, n int64) { o.Observe(n, g.Rules.Policy.Measured(rule)) })
 		return nil
 	}
 }
@@ -127,13 +147,10 @@ func eachOf(all map[string]int64, yield func(string, int64)) {
 }
 
 // observeFullest observes limits and how far they are used.
-func (g *Gate) observeFullest() error {
+func (g instruments) observeFullest() error {
 	observed := func(number func(series.Fullness) int) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
-			g.Rules.RLock()
-			rules := g.Policy
-			g.Rules.RUnlock()
-			for l, f := range g.Limiter.Groups.Fullest(rules) {
+			for l, f := range g.Limiter.Groups.Fullest(g.Rules.Current()) {
 				if f.Series.Max > 0 {
 					o.Observe(int64(number(f.Series)), l.Measured)
 				}
