@@ -82,18 +82,17 @@ func (o *Overflow) SumUp(order []*Output, take bool) {
 	}
 	for i := range o.Shards {
 		for some := range slices.Chunk(order, restedAtOnce) {
-			o.sumShard(i, some, take)
+			o.Shards[i].sumUp(some, take)
 			runtime.Gosched() // batches may have no other CPU
 		}
 	}
 }
 
-func (o *Overflow) sumShard(i int, some []*Output, take bool) {
-	sh := &o.Shards[i]
+func (sh *overflowShard) sumUp(some []*Output, take bool) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	for _, out := range some {
-		if p := out.Subtotals[i]; p != nil {
+		if p := out.Subtotals[sh.number]; p != nil {
 			out.Sum.add(out, p, take)
 		}
 	}
@@ -106,7 +105,7 @@ func (o *Overflow) letRest(epoch uint32) {
 		idle := sh.idle(epoch)
 		slices.Sort(idle) // sums of floats depend on the order
 		for some := range slices.Chunk(idle, restedAtOnce) {
-			o.restSome(sh, some, epoch)
+			sh.restSome(some, epoch)
 			runtime.Gosched()
 		}
 	}
@@ -127,12 +126,12 @@ func (m *Member) idle(epoch uint32) bool {
 	return !m.rests && moment.Silence(epoch, m.Seen) > moment.IdleEpochs+1
 }
 
-func (o *Overflow) restSome(sh *overflowShard, some []uint64, epoch uint32) {
+func (sh *overflowShard) restSome(some []uint64, epoch uint32) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	for _, fp := range some {
 		if m := sh.Members[fp]; m != nil && m.idle(epoch) {
-			o.rest(sh, fp, m)
+			sh.rest(fp, m)
 		}
 	}
 }
@@ -203,7 +202,7 @@ func (o *Overflow) overlookAll() {
 	for i := range o.Shards {
 		sh := &o.Shards[i]
 		sh.Mu.Lock()
-		o.overlook(sh)
+		sh.overlook()
 		sh.Mu.Unlock()
 	}
 }

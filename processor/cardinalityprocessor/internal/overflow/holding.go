@@ -110,7 +110,7 @@ func (o *Overflow) hold(s *Staged, fps []uint64, begin, n int) {
 			if last[i] == 0 {
 				continue
 			}
-			if o.holdIn(s, i, last[i], wait) {
+			if o.Shards[i].hold(s, last[i], wait) {
 				last[i] = 0
 			} else {
 				left = true
@@ -119,9 +119,8 @@ func (o *Overflow) hold(s *Staged, fps []uint64, begin, n int) {
 	}
 }
 
-// holdIn looks up those of one shard, from the last one back, unless the shard is locked and wait is false.
-func (o *Overflow) holdIn(s *Staged, shard int, last uint8, wait bool) (done bool) {
-	sh := &o.Shards[shard]
+// hold looks up those of the shard, from the last one back, unless it is locked and wait is false.
+func (sh *overflowShard) hold(s *Staged, last uint8, wait bool) (done bool) {
 	if wait {
 		sh.Mu.Lock()
 	} else if !sh.Mu.TryLock() {

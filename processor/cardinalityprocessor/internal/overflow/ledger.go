@@ -45,7 +45,7 @@ func (o *Overflow) SealedLedger(closed bool) []byte {
 	defer o.UnlockAll()
 	l := newLedger(order, closed)
 	for i := range o.Shards {
-		l.add(o, i)
+		l.add(&o.Shards[i], o.flushed)
 	}
 	return o.seal(l, closed)
 }
@@ -87,28 +87,28 @@ func newLedger(order []*Output, closed bool) *ledger {
 func (o *Overflow) ledger(closed bool) *ledger {
 	l := newLedger(o.ordered(), closed)
 	for i := range o.Shards {
-		o.noteShard(l, i)
+		l.note(&o.Shards[i], o.flushed)
 	}
 	return l
 }
 
-func (o *Overflow) noteShard(l *ledger, i int) {
-	sh := &o.Shards[i]
+// note adds a shard.
+func (l *ledger) note(sh *overflowShard, flushed pcommon.Timestamp) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
-	l.add(o, i)
+	l.add(sh, flushed)
 }
 
-// add adds a shard, whose lock is held.
-func (l *ledger) add(o *Overflow, i int) {
+// add is note for a shard whose lock is held.
+func (l *ledger) add(sh *overflowShard, flushed pcommon.Timestamp) {
 	for _, out := range l.outputs {
-		if p := out.Subtotals[i]; p != nil {
+		if p := out.Subtotals[sh.number]; p != nil {
 			out.Sum.add(out, p, false)
 			l.certain = max(l.certain, p.certain)
-			l.doubt(p.ahead, o.flushed)
+			l.doubt(p.ahead, flushed)
 		}
 	}
-	for fp, m := range o.Shards[i].Members {
+	for fp, m := range sh.Members {
 		at, ok := l.index[m.Output]
 		if !ok { // it came meanwhile
 			continue
@@ -242,7 +242,7 @@ func (o *Overflow) restRestored() {
 		sh := &o.Shards[i]
 		for _, fp := range slices.Sorted(maps.Keys(sh.Members)) {
 			if m := sh.Members[fp]; m != nil && m.Output.over.Load() {
-				o.rest(sh, fp, m)
+				sh.rest(fp, m)
 			}
 		}
 	}

@@ -31,9 +31,9 @@ import (
 // Inputs are divided into shards, by their fingerprints. Each shard adds up its inputs in a subtotal of the output, and
 // a flush combines the subtotals. So batches of many senders contend for a shard only for a moment.
 type Overflow struct {
-	Idle   time.Duration
-	Budget int64
-	All    usage // of all accounts
+	memory
+
+	Idle time.Duration
 
 	Shards  []overflowShard
 	shift   uint          // the bits of a fingerprint above these choose its shard
@@ -43,17 +43,16 @@ type Overflow struct {
 	flushing sync.Mutex        // guards the fields of a flush, and the data an output is sent as. It is taken before the other locks
 	flushed  pcommon.Timestamp // time of the last flush
 
-	Mu       sync.Mutex // taken before the locks of shards
-	Outputs  map[uint64]*Output
-	Order    []*Output // the same, by age, so that the order of sending does not depend on a map
-	Accounts map[accountKey]*usage
-	Begin    pcommon.Timestamp          // no new cumulative output may begin earlier
-	Certain  pcommon.Timestamp          // series that began before may have been counted by a process that was killed, or whose ledger is incomplete
-	ahead    map[pcommon.Timestamp]bool // beginnings in the future that another process may have counted
+	Mu      sync.Mutex // taken before the locks of shards
+	Outputs map[uint64]*Output
+	Order   []*Output                  // the same, by age, so that the order of sending does not depend on a map
+	Begin   pcommon.Timestamp          // no new cumulative output may begin earlier
+	Certain pcommon.Timestamp          // series that began before may have been counted by a process that was killed, or whose ledger is incomplete
+	ahead   map[pcommon.Timestamp]bool // beginnings in the future that another process may have counted
 }
 
-// overflowShard has the members of a part of all fingerprints. What is read without its lock is in a cache line of its
-// own, since the lock's is written to again and again.
+// overflowShard has the members of a part of all fingerprints, and adds up their points. What is read without its lock
+// is in a cache line of its own, since the lock's is written to again and again.
 type overflowShard struct {
 	Mu      sync.Mutex
 	Members map[uint64]*Member
@@ -64,7 +63,12 @@ type overflowShard struct {
 
 	members atomic.Int64 // how many there are, for readers without the lock
 	owning  int          // members that are awake and have a series of their own
-	_       [48]byte     // to 128 bytes: no two shards share a cache line
+
+	number    int
+	restPart  int64         // one in this many bytes of the budget is for its resting members
+	idleAfter time.Duration // how long an admitted series must be silent to be forgotten
+	memory    *memory       // of all shards
+	_         [16]byte      // to 128 bytes: no two shards share a cache line
 }
 
 // Output is one series made here.
@@ -164,17 +168,17 @@ const (
 func New(budget int64, idle time.Duration, begin time.Time) *Overflow {
 	n := 1 << min(maxOverflowShardBits, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))
 	o := &Overflow{
-		Idle:     idle,
-		Budget:   budget,
-		Begin:    pcommon.NewTimestampFromTime(begin),
-		Shards:   make([]overflowShard, n),
-		shift:    uint(64 - bits.TrailingZeros(uint(n))),
-		Outputs:  map[uint64]*Output{},
-		Accounts: map[accountKey]*usage{},
+		memory:  memory{Budget: budget, Accounts: map[accountKey]*usage{}},
+		Idle:    idle,
+		Begin:   pcommon.NewTimestampFromTime(begin),
+		Shards:  make([]overflowShard, n),
+		shift:   uint(64 - bits.TrailingZeros(uint(n))),
+		Outputs: map[uint64]*Output{},
 	}
 	for i := range o.Shards {
-		o.Shards[i].Members = map[uint64]*Member{}
-		o.Shards[i].Silent = map[*usage]*silent{}
+		sh := &o.Shards[i]
+		sh.Members, sh.Silent = map[uint64]*Member{}, map[*usage]*silent{}
+		sh.number, sh.restPart, sh.idleAfter, sh.memory = i, int64(RestPart*n), idle, &o.memory
 	}
 	return o
 }
@@ -295,7 +299,7 @@ func (o *Overflow) Release(fp uint64) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
 	if m := sh.Members[fp]; m != nil {
-		o.forget(sh, fp, m)
+		sh.forget(fp, m)
 	}
 }
 
@@ -305,7 +309,7 @@ func (o *Overflow) Outgrown(fp uint64, since pcommon.Timestamp) {
 	sh := o.lock(fp)
 	defer sh.Mu.Unlock()
 	if m := sh.Members[fp]; m != nil && m.Start != since {
-		o.forget(sh, fp, m)
+		sh.forget(fp, m)
 	}
 }
 

@@ -88,12 +88,12 @@ func (p promoted) Len() (n int) {
 func (o *Overflow) Promote(placed func(fp uint64) bool) promoted {
 	all := make(promoted, len(o.Shards))
 	for i := range o.Shards {
-		all[i] = o.promoteSome(&o.Shards[i], placed)
+		all[i] = o.Shards[i].promote(placed)
 	}
 	return all
 }
 
-func (o *Overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (all []*Member) {
+func (sh *overflowShard) promote(placed func(fp uint64) bool) (all []*Member) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	wait := sh.granted[:0]
@@ -103,7 +103,7 @@ func (o *Overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (
 		case m == nil || !m.granted:
 		case m.own != nil || !placed(fp):
 			m.granted = false
-		case m.rests || !m.exact || m.pins > 0 || o.All.Used.Load()+o.All.Staged.Load()+ownCost > o.Budget || !o.grow(m.Output.account, ownCost):
+		case m.rests || !m.exact || m.pins > 0 || sh.memory.All.Used.Load()+sh.memory.All.Staged.Load()+ownCost > sh.memory.Budget || !sh.memory.grow(m.Output.account, ownCost):
 			wait = append(wait, fp)
 		default:
 			m.granted = false
@@ -123,12 +123,12 @@ func (o *Overflow) promoteSome(sh *overflowShard, placed func(fp uint64) bool) (
 func (o *Overflow) Confirm(all promoted, noted bool) {
 	for i, some := range all {
 		if len(some) > 0 {
-			o.confirmSome(&o.Shards[i], some, noted)
+			o.Shards[i].confirm(some, noted)
 		}
 	}
 }
 
-func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
+func (sh *overflowShard) confirm(some []*Member, noted bool) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	for _, m := range some {
@@ -142,10 +142,10 @@ func (o *Overflow) confirmSome(sh *overflowShard, some []*Member, noted bool) {
 		m.Last = m.own.Base.Clone() // batches may be reading it
 		sh.disown(m)
 		if m.rests {
-			o.restMore(sh, m.Output.account, -ownCost)
+			sh.restMore(m.Output.account, -ownCost)
 		}
 		m.Cost -= ownCost
-		o.shrink(m.Output.account, ownCost)
+		sh.memory.shrink(m.Output.account, ownCost)
 	}
 }
 
@@ -169,20 +169,20 @@ func (o *Overflow) StageOwn(s *Staged, v *View, add *Addition, said *amount.Buck
 
 // own settles such a point.
 func (x *settling) own() {
-	o, m, out := x.overflow, x.Addition.member, x.output
+	m, out := x.Addition.member, x.output
 	switch {
 	case m.gone || m.own == nil: // another batch came first
 		return
 	case x.NoValue:
 		if !m.rests && (x.Time == 0 || x.Time >= m.Time) {
-			o.rest(x.shard, x.FP, m)
+			x.shard.rest(x.FP, m)
 		}
 		return
 	case x.Time <= m.Time:
 		return
 	}
 	if m.rests {
-		o.wake(x.shard, x.FP, m)
+		x.shard.wake(x.FP, m)
 	}
 	v, of := x.value(x.Addition, out.form)
 	m.Time, m.Seen = min(x.Time, x.latest), x.Epoch
@@ -192,10 +192,10 @@ func (x *settling) own() {
 		return
 	}
 	x.shard.disown(m)
-	exact, p := of, out.subtotal(x.number)
+	exact, p := of, out.subtotal(x.shard.number)
 	growth := m.growth(&v)
 	if !out.agree(p, &v, of) || !x.afford(m, out.account, growth) { // then only its growth from the next value on
-		o.forget(x.shard, x.FP, m)
+		x.shard.forget(x.FP, m)
 		return
 	}
 	m.Last.Keep(&v)

@@ -22,9 +22,11 @@ type Settlement struct {
 	Now    time.Time
 	Placed func(fp uint64) bool // whether a series has been admitted by now, and reports its whole value by itself
 	Lost   *[amount.Losses]int64
-	stamp  uint64            // of the point before the first
-	now    pcommon.Timestamp // Now
-	latest pcommon.Timestamp // the latest time that is accepted
+
+	overflow *Overflow
+	stamp    uint64            // of the point before the first
+	now      pcommon.Timestamp // Now
+	latest   pcommon.Timestamp // the latest time that is accepted
 }
 
 // MostAhead is how far the clock of an input may be ahead. A point from later than that, by mistake, must not make all
@@ -38,6 +40,7 @@ const committedAtOnce = 16
 func (o *Overflow) Commit(c *Settlement) {
 	o.Unhold(c.Staged)
 	o.makeRoom()
+	c.overflow = o
 	c.now, c.latest = pcommon.NewTimestampFromTime(c.Now), pcommon.NewTimestampFromTime(c.Now.Add(MostAhead))
 	if n := uint64(len(c.Additions)); n > 0 {
 		c.stamp = o.commits.Add(n) - n
@@ -58,7 +61,7 @@ func (o *Overflow) commitAll(c *Settlement, all *perShard) {
 			i := (first + k) % len(o.Shards)
 			for len(all[i]) > 0 {
 				some := all[i][:min(committedAtOnce, len(all[i]))]
-				if !o.commitSome(c, i, some, wait) {
+				if !o.Shards[i].commit(c, some, wait) {
 					break
 				}
 				all[i] = all[i][len(some):]
@@ -103,8 +106,8 @@ func (s *Staged) inShards(o *Overflow) (all perShard) {
 // perShard has the indices of each shard's additions.
 type perShard [1 << maxOverflowShardBits][]uint32
 
-func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool) (done bool) {
-	sh := &o.Shards[shard]
+// commit adds some of a shard's points, unless it is locked and wait is false.
+func (sh *overflowShard) commit(c *Settlement, some []uint32, wait bool) (done bool) {
 	if wait {
 		sh.Mu.Lock()
 	} else if !sh.Mu.TryLock() {
@@ -113,8 +116,8 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 	defer sh.Mu.Unlock()
 	for _, i := range some {
 		add := &c.Additions[i]
-		p := add.output.subtotal(shard)
-		x := settling{Settlement: c, overflow: o, shard: sh, number: shard, Addition: add, stamp: c.stamp + uint64(i) + 1}
+		p := add.output.subtotal(sh.number)
+		x := settling{Settlement: c, Addition: add, shard: sh, stamp: c.stamp + uint64(i) + 1}
 		if add.member != nil {
 			add.member.pins--
 		}
@@ -135,7 +138,7 @@ func (o *Overflow) commitSome(c *Settlement, shard int, some []uint32, wait bool
 			p.owned = c.Epoch + 1
 			c.Owned = append(c.Owned, add.output.FP)
 		}
-		o.unreserve(add.output.account, int64(add.cost))
+		sh.memory.unreserve(add.output.account, int64(add.cost))
 	}
 	return true
 }
@@ -148,14 +151,13 @@ func (o *Overflow) Discard(s *Staged) {
 	o.Unhold(s)
 	for shard, some := range s.inShards(o) {
 		if len(some) > 0 {
-			o.discardSome(s, shard, some)
+			o.Shards[shard].discard(s, some)
 		}
 	}
 	o.unbegun(s)
 }
 
-func (o *Overflow) discardSome(s *Staged, shard int, some []uint32) {
-	sh := &o.Shards[shard]
+func (sh *overflowShard) discard(s *Staged, some []uint32) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	for _, i := range some {
@@ -163,7 +165,7 @@ func (o *Overflow) discardSome(s *Staged, shard int, some []uint32) {
 		if add.member != nil {
 			add.member.pins--
 		}
-		o.unreserve(add.output.account, int64(add.cost))
+		sh.memory.unreserve(add.output.account, int64(add.cost))
 	}
 }
 
@@ -172,10 +174,8 @@ type settling struct {
 	*Settlement
 	*Addition
 
-	overflow *Overflow
-	shard    *overflowShard
-	number   int // number of the shard
-	stamp    uint64
+	shard *overflowShard
+	stamp uint64
 }
 
 // grew records that a point was added to a subtotal of an output, without a sum if it is bare.
@@ -199,7 +199,7 @@ func (x *settling) grew(out *Output, p *subtotal, bare bool) {
 // plain adds a delta, or a gauge.
 func (x *settling) plain() amount.Loss {
 	out := x.output
-	p := out.subtotal(x.number)
+	p := out.subtotal(x.shard.number)
 	v, of := x.value(x.Addition, out.form)
 	if !out.agree(p, &v, of) {
 		return amount.LossBounds
@@ -251,12 +251,12 @@ func (x *settling) advances(p *subtotal) bool {
 
 // member adds the growth of a cumulative input.
 func (x *settling) member() amount.Loss {
-	o, out, m := x.overflow, x.output, x.Addition.member
+	out, m := x.output, x.Addition.member
 	if m == nil || m.gone { // another batch may have come first
 		m = x.shard.Members[x.FP]
 	}
 	if m != nil && m.Output.gone.Load() { // it rests, and its output no longer exists
-		o.forget(x.shard, x.FP, m)
+		x.shard.forget(x.FP, m)
 		m = nil
 	}
 	if m != nil {
@@ -272,13 +272,13 @@ func (x *settling) member() amount.Loss {
 			return amount.LossOld
 		}
 		if m != nil && !m.rests { // it may come back: a scrape that failed sends an end for every series
-			o.rest(x.shard, x.FP, m)
+			x.shard.rest(x.FP, m)
 		}
 		return amount.LossNoValue
 	case m != nil && x.Time <= m.Time, m == nil && x.Placed(x.FP):
 		return amount.LossOld
 	}
-	p := out.subtotal(x.number)
+	p := out.subtotal(x.shard.number)
 	v, of := x.value(x.Addition, out.form)
 	exact := of
 	if !out.agree(p, &v, of) {
@@ -292,7 +292,7 @@ func (x *settling) member() amount.Loss {
 	bare := !v.HasSum
 	if m == nil {
 		if lost = x.begins(out, p, &v); lost == amount.LossNotFinite {
-			o.shrink(out.account, growth)
+			x.shard.memory.shrink(out.account, growth)
 			return lost
 		}
 		m = &Member{Output: out}
@@ -300,11 +300,11 @@ func (x *settling) member() amount.Loss {
 		p.Members++
 	} else {
 		if lost = x.goesOn(out, p, &v, m); lost == amount.LossNotFinite {
-			o.shrink(out.account, growth)
+			x.shard.memory.shrink(out.account, growth)
 			return lost
 		}
 		if m.rests {
-			o.wake(x.shard, x.FP, m)
+			x.shard.wake(x.FP, m)
 		}
 		x.shard.disown(m) // it began anew, and is added up here again
 	}
@@ -325,7 +325,7 @@ func (x *settling) anew(m *Member) bool { return x.when().Anew(m.when(), x.now) 
 func (x *settling) disagrees() {
 	m := x.shard.Members[x.FP]
 	if m != nil && (x.Start != m.Start || x.Time > m.Time) { // otherwise another batch came first
-		x.overflow.forget(x.shard, x.FP, m)
+		x.shard.forget(x.FP, m)
 	}
 }
 
@@ -339,18 +339,18 @@ func (m *Member) growth(v *amount.Value) int64 {
 
 // afford takes the memory that a member grows by, if there is enough, and makes room for it.
 func (x *settling) afford(m *Member, of *usage, growth int64) bool {
-	o := x.overflow
+	b := x.shard.memory
 	if growth <= 0 {
-		o.shrink(of, -growth)
+		b.shrink(of, -growth)
 		return true
 	}
 	if m != nil && m.rests { // it has come back, and must not be forgotten to make room for itself
-		o.wake(x.shard, x.FP, m)
+		x.shard.wake(x.FP, m)
 	}
-	if promised := o.All.Staged.Load() - int64(x.cost); o.All.Used.Load()+promised+growth > o.Budget {
-		o.forgetOldest(x.shard, o.All.Used.Load()+promised+growth-o.Budget)
+	if promised := b.All.Staged.Load() - int64(x.cost); b.All.Used.Load()+promised+growth > b.Budget {
+		x.shard.forgetOldest(b.All.Used.Load() + promised + growth - b.Budget)
 	}
-	return o.grow(of, growth)
+	return b.grow(of, growth)
 }
 
 // begins adds the first value of a new member, unless that was counted elsewhere.

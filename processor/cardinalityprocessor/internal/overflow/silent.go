@@ -30,13 +30,13 @@ func (r *resting) still() bool { return r.member.rests && r.member.Seen == r.sin
 
 // rest puts a silent member to rest. What a counter has added stays counted, so its last value must be known when it
 // comes back; the value of a sum that is not monotonic goes with its member.
-func (o *Overflow) rest(sh *overflowShard, fp uint64, m *Member) {
+func (sh *overflowShard) rest(fp uint64, m *Member) {
 	if m.Output.Class == amount.ClassUpDown {
-		o.forget(sh, fp, m)
+		sh.forget(fp, m)
 		return
 	}
 	m.rests = true
-	p := m.Output.subtotal(o.shardOf(fp))
+	p := m.Output.subtotal(sh.number)
 	p.Members--
 	p.resting++
 	if m.own != nil {
@@ -50,33 +50,33 @@ func (o *Overflow) rest(sh *overflowShard, fp uint64, m *Member) {
 	}
 	s.queue = append(s.queue, resting{fp: fp, member: m, since: m.Seen})
 	sh.Asleep++
-	o.restMore(sh, of, m.Cost)
-	o.forgetOldest(sh, sh.Rested-o.Budget/int64(RestPart*len(o.Shards)))
+	sh.restMore(of, m.Cost)
+	sh.forgetOldest(sh.Rested - sh.memory.Budget/sh.restPart)
 }
 
-func (o *Overflow) restMore(sh *overflowShard, of *usage, n int64) {
+func (sh *overflowShard) restMore(of *usage, n int64) {
 	sh.Rested += n
 	if s := sh.Silent[of]; s != nil {
 		s.rested += n
 	}
-	o.rests(of, n)
+	sh.memory.rests(of, n)
 }
 
-func (o *Overflow) wake(sh *overflowShard, fp uint64, m *Member) {
+func (sh *overflowShard) wake(fp uint64, m *Member) {
 	m.rests = false
-	p := m.Output.subtotal(o.shardOf(fp))
+	p := m.Output.subtotal(sh.number)
 	p.Members++
 	p.resting--
 	if m.own != nil {
 		sh.owning++
 	}
 	sh.Asleep--
-	o.restMore(sh, m.Output.account, -m.Cost)
+	sh.restMore(m.Output.account, -m.Cost)
 }
 
 // forgetOldest forgets the longest-resting members of the account that has most of that memory, until n bytes are free
 // or none is left. Members with points in flight stay.
-func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
+func (sh *overflowShard) forgetOldest(n int64) {
 	for n > 0 {
 		var most *silent
 		var of *usage
@@ -100,7 +100,7 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 				kept = append(kept, r)
 			default:
 				n -= r.member.Cost
-				o.lose(sh, r.fp, r.member)
+				sh.lose(r.fp, r.member)
 			}
 		}
 		stuck := len(kept) > 0 && len(most.queue) == 0
@@ -115,11 +115,11 @@ func (o *Overflow) forgetOldest(sh *overflowShard, n int64) {
 
 // lose forgets a member that may come back soon: one that has just sent its end need not be silent for long. From then
 // on no series that began no later than it did is counted from its beginning.
-func (o *Overflow) lose(sh *overflowShard, fp uint64, m *Member) {
-	if m.Start < m.Time && time.Duration(m.Time-m.Start) < o.Idle { // otherwise not all of it would count anyway
-		m.Output.subtotal(o.shardOf(fp)).doubt(m)
+func (sh *overflowShard) lose(fp uint64, m *Member) {
+	if m.Start < m.Time && time.Duration(m.Time-m.Start) < sh.idleAfter { // otherwise not all of it would count anyway
+		m.Output.subtotal(sh.number).doubt(m)
 	}
-	o.forget(sh, fp, m)
+	sh.forget(fp, m)
 }
 
 // mostAhead is the largest number of inputs with a beginning in the future whose beginnings are remembered one by one.
@@ -150,36 +150,36 @@ func (o *Overflow) makeRoom() {
 		}
 		sh := &o.Shards[i]
 		sh.Mu.Lock()
-		o.forgetOldest(sh, n)
+		sh.forgetOldest(n)
 		sh.Mu.Unlock()
 	}
 }
 
 // forget ends a membership.
-func (o *Overflow) forget(sh *overflowShard, fp uint64, m *Member) {
+func (sh *overflowShard) forget(fp uint64, m *Member) {
 	if m.rests {
-		o.wake(sh, fp, m) // so that the queue does not have it any more
+		sh.wake(fp, m) // so that the queue does not have it any more
 	}
-	of := m.Output.subtotal(o.shardOf(fp))
+	of := m.Output.subtotal(sh.number)
 	if m.Output.Class == amount.ClassUpDown {
 		of.total.Add(m.Last.Opposite())
 	}
 	of.Members--
 	sh.disown(m)
 	m.gone = true
-	o.shrink(m.Output.account, m.Cost)
+	sh.memory.shrink(m.Output.account, m.Cost)
 	sh.remove(fp)
 }
 
 // overlook forgets resting members whose output is gone: they have nothing left to continue.
-func (o *Overflow) overlook(sh *overflowShard) {
+func (sh *overflowShard) overlook() {
 	for of, s := range sh.Silent {
 		kept := s.queue[:0]
 		for _, r := range s.queue {
 			switch {
 			case !r.still():
 			case r.member.Output.gone.Load():
-				o.forget(sh, r.fp, r.member)
+				sh.forget(r.fp, r.member)
 			default:
 				kept = append(kept, r)
 			}

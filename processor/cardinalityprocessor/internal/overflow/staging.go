@@ -235,7 +235,7 @@ func (o *Overflow) stageTo(x *arriving, out *Output) (lost amount.Loss, again bo
 	if m := add.member; m != nil {
 		switch {
 		case m.Output.gone.Load(): // it rests, and its output no longer exists
-			o.forget(sh, add.FP, m)
+			sh.forget(add.FP, m)
 			add.member = nil
 		case m.own != nil && !add.when().Anew(m.when(), pcommon.Timestamp(x.Now)): // it has just begun to report that by itself
 			return amount.LossOld, false

@@ -22,20 +22,27 @@ func (p *usage) active() int64 { return p.Used.Load() + p.Staged.Load() - p.Rest
 // accountKey names the account that an output and its members belong to: a rule, for one tenant.
 type accountKey struct{ rule, tenant string }
 
+// memory is what all series made here, and their inputs, may take together. It is divided into accounts.
+type memory struct {
+	Budget   int64
+	All      usage                 // of all accounts
+	Accounts map[accountKey]*usage // guarded by the overflow's lock
+}
+
 // accountOf returns the usage of the account of a rule and a tenant. The overflow's lock is held.
-func (o *Overflow) accountOf(rule, tenant string) *usage {
+func (b *memory) accountOf(rule, tenant string) *usage {
 	key := accountKey{rule, tenant}
-	if o.Accounts[key] == nil {
-		o.Accounts[key] = &usage{}
+	if b.Accounts[key] == nil {
+		b.Accounts[key] = &usage{}
 	}
-	return o.Accounts[key]
+	return b.Accounts[key]
 }
 
 // closeAccounts forgets accounts that have nothing. The overflow's lock is held, without which none is opened.
-func (o *Overflow) closeAccounts() {
-	for key, p := range o.Accounts {
+func (b *memory) closeAccounts() {
+	for key, p := range b.Accounts {
 		if p.empty() {
-			delete(o.Accounts, key)
+			delete(b.Accounts, key)
 		}
 	}
 }
@@ -44,29 +51,29 @@ func (p *usage) empty() bool { return p.Used.Load() == 0 && p.Staged.Load() == 0
 
 // reserve promises memory to a batch, if there is some that is unused or held by silent members: they are forgotten for
 // it, but not before the batch is accepted. No account may take so much that others find none.
-func (o *Overflow) reserve(of *usage, n int64) bool {
-	o.All.Staged.Add(n)
+func (b *memory) reserve(of *usage, n int64) bool {
+	b.All.Staged.Add(n)
 	of.Staged.Add(n)
-	left := o.Budget - o.All.active()
+	left := b.Budget - b.All.active()
 	if left >= 0 && of.active() <= fair.Most(left) {
 		return true
 	}
-	o.unreserve(of, n)
+	b.unreserve(of, n)
 	return false
 }
 
-func (o *Overflow) unreserve(of *usage, n int64) {
+func (b *memory) unreserve(of *usage, n int64) {
 	if n == 0 { // the usual case, in which all cores would otherwise contend here
 		return
 	}
-	o.All.Staged.Add(-n)
+	b.All.Staged.Add(-n)
 	of.Staged.Add(-n)
 }
 
 // grow takes memory that is unused, or gives it back.
-func (o *Overflow) grow(of *usage, n int64) bool {
-	if o.All.Used.Add(n) > o.Budget && n > 0 {
-		o.All.Used.Add(-n)
+func (b *memory) grow(of *usage, n int64) bool {
+	if b.All.Used.Add(n) > b.Budget && n > 0 {
+		b.All.Used.Add(-n)
 		return false
 	}
 	of.Used.Add(n)
@@ -74,15 +81,15 @@ func (o *Overflow) grow(of *usage, n int64) bool {
 }
 
 // shrink gives memory back.
-func (o *Overflow) shrink(of *usage, n int64) {
+func (b *memory) shrink(of *usage, n int64) {
 	if n == 0 { // as above
 		return
 	}
-	o.All.Used.Add(-n)
+	b.All.Used.Add(-n)
 	of.Used.Add(-n)
 }
 
-func (o *Overflow) rests(of *usage, n int64) {
-	o.All.Rested.Add(n)
+func (b *memory) rests(of *usage, n int64) {
+	b.All.Rested.Add(n)
 	of.Rested.Add(n)
 }
