@@ -51,7 +51,7 @@ func TestNothingOutlivesABodyThatIsItsOwn(t *testing.T) {
 						body := bytes.Clone(compress(t, encoding, plain))
 						held := admission.New(64 << 20).Held()
 						defer held.Done()
-						w.translator.asker = asker{learnt, "tenant"}
+						w.translator.layout.asker = asker{learnt, "tenant"}
 						b, err := w.work(t.Context(), promwrite.V2, encoding, body, &held, elections.Ballot("tenant"), newTree(reused))
 						require.NoError(t, err)
 						overwrite(body)

@@ -105,6 +105,6 @@ func (t *translator) setExemplarLabel(e pmetric.Exemplar, l promwrite.Label) {
 		}
 	}
 	if l.Name != "" && utf8.ValidString(l.Name) && utf8.ValidString(l.Value) {
-		e.FilteredAttributes().PutStr(t.text.Lasting(l.Name), t.text.Lasting(l.Value))
+		e.FilteredAttributes().PutStr(t.request.text.Lasting(l.Name), t.request.text.Lasting(l.Value))
 	}
 }

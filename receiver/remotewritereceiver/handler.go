@@ -178,7 +178,7 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
-	worker.translator.asker = asker{r.infos, tenantOf(req, r.cfg.TargetInfo.TenantHeader, r.infos != nil)}
+	worker.translator.layout.asker = asker{r.infos, tenantOf(req, r.cfg.TargetInfo.TenantHeader, r.infos != nil)}
 	ballot := r.replicas.Ballot(tenantOf(req, r.cfg.Replicas.TenantHeader, r.replicas != nil))
 	into := r.tree()
 	decoded, err = worker.work(ctx, version, encoding, body, held, ballot, into)
@@ -220,7 +220,7 @@ func (r *remoteWriteReceiver) slot(ctx context.Context) error {
 func (r *remoteWriteReceiver) worker() (*worker, error) {
 	known := r.known.Load()
 	if w, ok := r.idle.Get().(*worker); ok {
-		w.translator.known = known
+		w.translator.request.known = known
 		return w, nil
 	}
 	return newWorker(r.cfg, known)

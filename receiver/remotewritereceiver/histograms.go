@@ -42,7 +42,7 @@ func (t *translator) histograms(index int, s *promwrite.Series, set *labelSet, o
 			}
 		}
 		if h.Schema == promwrite.CustomBucketsSchema {
-			p := t.histogram(of, t.family(set, s), pmetric.MetricTypeHistogram).Histogram().DataPoints().AppendEmpty()
+			p := t.layout.histogram(of, t.layout.family(set, s), pmetric.MetricTypeHistogram).Histogram().DataPoints().AppendEmpty()
 			p.SetTimestamp(at)
 			p.SetStartTimestamp(start)
 			set.put(&t.slabs, p.Attributes())
@@ -56,7 +56,7 @@ func (t *translator) histograms(index int, s *promwrite.Series, set *labelSet, o
 			}
 			last = p.Exemplars()
 		} else {
-			p := t.histogram(of, t.family(set, s), pmetric.MetricTypeExponentialHistogram).ExponentialHistogram().DataPoints().AppendEmpty()
+			p := t.layout.histogram(of, t.layout.family(set, s), pmetric.MetricTypeExponentialHistogram).ExponentialHistogram().DataPoints().AppendEmpty()
 			p.SetTimestamp(at)
 			p.SetStartTimestamp(start)
 			set.put(&t.slabs, p.Attributes())

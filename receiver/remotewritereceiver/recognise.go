@@ -16,15 +16,16 @@ import (
 // The labels of a series are first compared with one set: the one that followed the previous series' set the last time.
 // Only if that fails, they are hashed, and only if they are not known, they are decoded.
 type recognition struct {
-	decoder *promwrite.Decoder
-	version promwrite.Version
+	request *request
+	layout  *layout // has the targets
+
+	scoped   bool            // whether labels identify the scope of a series
+	replicas *replicas.Rules // nil unless replicas are told apart
 
 	before *labelSet    // set of the previous series, if that is known
 	near   targetFields // target fields of the previous series, for 1.0
 	nearOf *target      // target of near
 	set    labelSet     // set of the current series if it is not known
-	// fault is the reason to refuse the whole request: invalid labels, or a lack of memory.
-	fault error
 
 	// Of the current series, for the functions below, which are made once.
 	encoded       string
@@ -34,15 +35,17 @@ type recognition struct {
 	isV1, isV2    func(*labelSet) bool
 }
 
-func (r *recognition) prepare() { r.isV1, r.isV2 = r.matchV1, r.matchV2 }
-
-func (r *recognition) begin(d *promwrite.Decoder, version promwrite.Version) {
-	r.decoder, r.version = d, version
+func (r *recognition) prepare(of *request, with *layout) {
+	r.request, r.layout = of, with
+	r.isV1, r.isV2 = r.matchV1, r.matchV2
 }
 
 func (r *recognition) reset() {
 	clear(r.set.own[:cap(r.set.own)])
-	*r = recognition{set: labelSet{own: r.set.own[:0]}, isV1: r.isV1, isV2: r.isV2}
+	*r = recognition{
+		request: r.request, layout: r.layout, scoped: r.scoped, replicas: r.replicas,
+		set: labelSet{own: r.set.own[:0]}, isV1: r.isV1, isV2: r.isV2,
+	}
 }
 
 // matchV1 reports whether the current series, of 1.0, belongs to a set. It finds the target, too.
@@ -61,10 +64,11 @@ func (r *recognition) matchV2(s *labelSet) bool {
 	}
 	at, jobs, instances := 0, 0, 0
 	r.job, r.instance = "", ""
+	decoder := r.request.decoder
 	for rest := r.encoded; rest != ""; {
 		var l promwrite.Label
 		var ok bool
-		if l, rest, ok = r.decoder.NextLabel(rest); !ok {
+		if l, rest, ok = decoder.NextLabel(rest); !ok {
 			return false
 		}
 		switch {
@@ -84,156 +88,156 @@ func (r *recognition) matchV2(s *labelSet) bool {
 }
 
 // recognise returns the set of a series' labels, which may be valid only until the next series, and the target.
-func (t *translator) recognise(s *promwrite.Series) (set *labelSet, of *target, err error) {
+func (r *recognition) recognise(s *promwrite.Series) (set *labelSet, of *target, err error) {
 	switch {
 	case s.Encoded == "":
-		return t.recogniseLabels(s.Labels)
-	case t.version == promwrite.V2:
-		return t.recogniseV2(s)
+		return r.recogniseLabels(s.Labels)
+	case r.request.version == promwrite.V2:
+		return r.recogniseV2(s)
 	default:
-		return t.recogniseV1(s)
+		return r.recogniseV1(s)
 	}
 }
 
 // guess returns the set that followed the previous one the last time, if the series belongs to it.
-func (t *translator) guess(is func(*labelSet) bool) *labelSet {
-	if t.before == nil {
+func (r *recognition) guess(is func(*labelSet) bool) *labelSet {
+	if r.before == nil {
 		return nil
 	}
-	set := t.known.sets.Find(t.before.next.Load(), is)
+	set := r.request.known.sets.Find(r.before.next.Load(), is)
 	if set != nil {
-		t.before = set
+		r.before = set
 	}
 	return set
 }
 
 // follow records that the set with a hash follows the previous one.
-func (t *translator) follow(set *labelSet, hash uint64) {
-	if t.before != nil {
-		t.before.next.Store(hash)
+func (r *recognition) follow(set *labelSet, hash uint64) {
+	if r.before != nil {
+		r.before.next.Store(hash)
 	}
-	t.before = set
+	r.before = set
 }
 
-func (t *translator) recogniseV1(s *promwrite.Series) (set *labelSet, of *target, err error) {
-	t.encoded = s.Encoded
-	if set = t.guess(t.isV1); set == nil {
-		if set, err = t.findV1(s); err != nil {
+func (r *recognition) recogniseV1(s *promwrite.Series) (set *labelSet, of *target, err error) {
+	r.encoded = s.Encoded
+	if set = r.guess(r.isV1); set == nil {
+		if set, err = r.findV1(s); err != nil {
 			return set, nil, err
 		}
 		if set == nil { // slow path
-			return t.recogniseLabels(s.Labels)
+			return r.recogniseLabels(s.Labels)
 		}
 	}
-	if of = t.lastTarget; t.same && of != nil && of == t.nearOf && of.key.scope == set.scope { // fast path
+	if of = r.layout.lastTarget; r.same && of != nil && of == r.nearOf && of.key.scope == set.scope { // fast path
 		return set, of, nil
 	}
-	of, err = t.target(resourceKey{t.found.values[holeJob], t.found.values[holeInstance], set.scope})
-	t.near, t.nearOf = t.found, of
+	of, err = r.layout.target(resourceKey{r.found.values[holeJob], r.found.values[holeInstance], set.scope})
+	r.near, r.nearOf = r.found, of
 	return set, of, err
 }
 
 // findV1 returns the set of a series, which it makes by decoding the labels if needed.
-func (t *translator) findV1(s *promwrite.Series) (set *labelSet, err error) {
+func (r *recognition) findV1(s *promwrite.Series) (set *labelSet, err error) {
 	raw, found, usual := cutLabels(s.Encoded)
 	usual = usual && len(s.Encoded) <= maxKnownText
 	hash := uint64(0)
 	if usual {
-		hash = raw.hash(t.known.seed)
-		if set = t.known.sets.Find(hash, t.isV1); set != nil {
-			t.follow(set, hash)
+		hash = raw.hash(r.request.known.seed)
+		if set = r.request.known.sets.Find(hash, r.isV1); set != nil {
+			r.follow(set, hash)
 			return set, nil
 		}
 	}
-	t.before = nil
-	if t.fault = t.decoder.DecodeLabels(t.version, s); t.fault != nil {
-		return nil, t.fault
+	r.before = nil
+	if r.request.fault = r.request.decoder.DecodeLabels(r.request.version, s); r.request.fault != nil {
+		return nil, r.request.fault
 	}
 	if !usual {
 		return nil, nil
 	}
-	set = &t.set
-	if err = identify(s.Labels, t.scoped, t.replicas, set); err != nil {
+	set = &r.set
+	if err = identify(s.Labels, r.scoped, r.replicas, set); err != nil {
 		return set, err
 	}
-	if o := t.known.outline(s.Labels); o.odd || o.job != found.values[holeJob] || o.instance != found.values[holeInstance] {
+	if o := r.request.known.outline(s.Labels); o.odd || o.job != found.values[holeJob] || o.instance != found.values[holeInstance] {
 		return nil, nil // a label has an unusual form
 	}
-	kept := t.keepV1(s, hash)
-	t.found, t.same = found, false
+	kept := r.keepV1(s, hash)
+	r.found, r.same = found, false
 	if kept != nil {
-		t.follow(kept, hash)
+		r.follow(kept, hash)
 		return kept, nil
 	}
-	set.last(t.text)
+	set.last(r.request.text)
 	return set, nil
 }
 
 // keepV1 adds a valid set to the known ones, and returns it, nil if there is no room.
-func (t *translator) keepV1(s *promwrite.Series, hash uint64) *labelSet {
-	if t.known.sets.Full() {
+func (r *recognition) keepV1(s *promwrite.Series, hash uint64) *labelSet {
+	if r.request.known.sets.Full() {
 		return nil
 	}
 	copied := promwrite.Series{Encoded: strings.Clone(s.Encoded)}
 	raw, _, _ := cutLabels(copied.Encoded)
-	if t.decoder.DecodeLabels(t.version, &copied) != nil { // it succeeded before
+	if r.request.decoder.DecodeLabels(r.request.version, &copied) != nil { // it succeeded before
 		return nil
 	}
 	kept := new(labelSet)
-	if identify(copied.Labels, t.scoped, t.replicas, kept) != nil { // it succeeded before
+	if identify(copied.Labels, r.scoped, r.replicas, kept) != nil { // it succeeded before
 		return nil
 	}
 	kept.raw, kept.text, kept.self = &raw, len(copied.Encoded), hash
-	t.known.share(kept)
-	return t.known.sets.Add(hash, kept, t.isV1)
+	r.request.known.share(kept)
+	return r.request.known.sets.Add(hash, kept, r.isV1)
 }
 
-func (t *translator) recogniseV2(s *promwrite.Series) (set *labelSet, of *target, err error) {
-	t.encoded = s.Encoded
-	if set = t.guess(t.isV2); set != nil {
-		if t.fault = t.decoder.Spell(len(t.job) + len(t.instance)); t.fault != nil {
-			return nil, nil, t.fault
+func (r *recognition) recogniseV2(s *promwrite.Series) (set *labelSet, of *target, err error) {
+	r.encoded = s.Encoded
+	if set = r.guess(r.isV2); set != nil {
+		if r.request.fault = r.request.decoder.Spell(len(r.job) + len(r.instance)); r.request.fault != nil {
+			return nil, nil, r.request.fault
 		}
-		of, err = t.target(resourceKey{t.job, t.instance, set.scope})
+		of, err = r.layout.target(resourceKey{r.job, r.instance, set.scope})
 		return set, of, err
 	}
-	if t.fault = t.decoder.DecodeLabels(t.version, s); t.fault != nil {
-		return nil, nil, t.fault
+	if r.request.fault = r.request.decoder.DecodeLabels(r.request.version, s); r.request.fault != nil {
+		return nil, nil, r.request.fault
 	}
-	return t.recogniseLabels(s.Labels)
+	return r.recogniseLabels(s.Labels)
 }
 
 // recogniseLabels is recognise for decoded labels.
-func (t *translator) recogniseLabels(labels []promwrite.Label) (set *labelSet, of *target, err error) {
-	o := t.known.outline(labels)
+func (r *recognition) recogniseLabels(labels []promwrite.Label) (set *labelSet, of *target, err error) {
+	o := r.request.known.outline(labels)
 	is := func(s *labelSet) bool { return s.is(labels, o.others) }
 	if !o.odd {
-		set = t.known.sets.Find(o.hash, is)
+		set = r.request.known.sets.Find(o.hash, is)
 	}
 	kept := set
 	if set == nil { // slow path: rare for each set
-		set = &t.set
-		if err = identify(labels, t.scoped, t.replicas, set); err != nil {
-			t.before = nil
+		set = &r.set
+		if err = identify(labels, r.scoped, r.replicas, set); err != nil {
+			r.before = nil
 			return set, nil, err
 		}
-		if !o.odd && !t.known.sets.Full() {
-			kept = t.known.keep(set, labels)
+		if !o.odd && !r.request.known.sets.Full() {
+			kept = r.request.known.keep(set, labels)
 			kept.self = o.hash
-			kept = t.known.sets.Add(o.hash, kept, is)
+			kept = r.request.known.sets.Add(o.hash, kept, is)
 		}
 		if kept != nil {
 			set = kept
 		} else { // there is no room
-			set.last(t.text)
+			set.last(r.request.text)
 		}
 	}
 	if kept != nil {
-		t.follow(kept, o.hash)
+		r.follow(kept, o.hash)
 	} else {
-		t.before = nil
+		r.before = nil
 	}
-	of, err = t.target(resourceKey{o.job, o.instance, set.scope})
+	of, err = r.layout.target(resourceKey{o.job, o.instance, set.scope})
 	return set, of, err
 }
 

@@ -37,9 +37,9 @@ func newWorker(cfg *Config, k *known) (*worker, error) {
 	}
 	w := &worker{decompressor: decompressor}
 	w.translator.prepare()
-	w.translator.known, w.translator.scoped = k, cfg.ScopesFromLabels
+	w.translator.request.known, w.translator.recognition.scoped = k, cfg.ScopesFromLabels
 	if cfg.Replicas.Deduplicate {
-		w.translator.replicas = cfg.Replicas.rules()
+		w.translator.recognition.replicas = cfg.Replicas.rules()
 	}
 	return w, nil
 }
@@ -77,7 +77,7 @@ const maxPause = 63
 // unmeasured does the same without measuring the request, if free memory is enough. It returns false if it is not, and
 // the request must be measured.
 func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *admission.Hold, ballot *replicas.Ballot, into *tree) (b batch, ok bool) {
-	if into.again == nil || ballot != nil || w.translator.asker.infos != nil {
+	if into.again == nil || ballot != nil || w.translator.layout.asker.infos != nil {
 		return b, false // the one series describes the others
 	}
 	if w.pause > 0 {
