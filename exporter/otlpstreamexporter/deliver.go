@@ -323,7 +323,7 @@ func (d *destination) unary(ctx context.Context, p *delivery) outcome {
 		rejected, message := otlpstream.Rejected(response)
 		d.partial(p, rejected, message, time.Now())
 		return outcome{}
-	case otlpstream.Transient(st), own && st.Code() == codes.Unauthenticated:
+	case mayEnd(err, own):
 		if ctx.Err() == nil {
 			d.server.Fault(sent, err)
 		}
@@ -344,6 +344,22 @@ func (d *destination) partial(p *delivery, rejected int, message string, now tim
 		d.account.Reject(&p.Parcel, rejected)
 	}
 	d.server.Complains(rejected, message, now)
+}
+
+// mayEnd reports whether a request that failed may be accepted later. A proxy's refusal ends when somebody corrects the
+// proxy, the address or a certificate. A refusal of credentials ends when they are renewed, if they are the exporter's
+// own.
+func mayEnd(err error, own bool) bool {
+	st := status.Convert(err)
+	switch {
+	case otlpstream.Transient(st):
+		return true
+	case st.Code() == codes.Unauthenticated:
+		return own
+	case st.Code() == codes.PermissionDenied:
+		return own && transport.ByProxy(err)
+	}
+	return transport.ByProxy(err)
 }
 
 // ownCredentials reports whether a request has credentials of the exporter only. If these are refused, like an expired

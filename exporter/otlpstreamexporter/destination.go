@@ -131,7 +131,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 func (d *destination) serverSettings() *server.Settings {
 	return &server.Settings{
 		Endpoint: d.client.Endpoint, Mode: d.cfg.Mode, Reprobe: d.cfg.ReprobeInterval, Compression: d.client.Compression,
-		Gate: &d.gate, Logger: d.set.Logger, Tally: d.tally, Over: d.ctx,
+		ByProxy: transport.ByProxy, Gate: &d.gate, Logger: d.set.Logger, Tally: d.tally, Over: d.ctx,
 		Ill: func() {
 			if d.ending.Load() {
 				d.rest()

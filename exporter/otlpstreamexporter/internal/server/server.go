@@ -26,6 +26,8 @@ type Settings struct {
 	Mode        string
 	Reprobe     time.Duration
 	Compression configcompression.Type
+	// ByProxy reports whether an error is an answer of a proxy in front of the server.
+	ByProxy func(error) bool
 	// Gate is closed while the server asked for a pause.
 	Gate *pace.Gate
 

@@ -62,13 +62,13 @@ func TestComplaintsAreAddedUpUntilTheNextLine(t *testing.T) {
 // Of two concurrent requests, the second is refused after the first has been accepted with another compression.
 func TestARequestThatWasUnderWayFallsBackToo(t *testing.T) {
 	f := newFallback(configcompression.TypeZstd)
-	refused := status.New(codes.InvalidArgument, "400 Bad Request")
-	step, ok := f.next(0, refused)
+	refused := status.Error(codes.InvalidArgument, "400 Bad Request")
+	step, ok := f.next(0, refused, false)
 	require.True(t, ok)
 	require.True(t, f.taken(step))
-	other, ok := f.next(0, refused)
+	other, ok := f.next(0, refused, false)
 	require.True(t, ok)
 	require.Equal(t, step, other)
-	_, ok = f.next(step, refused)
+	_, ok = f.next(step, refused, false)
 	require.False(t, ok, "what is taken from others is not refused for its compression")
 }

@@ -169,7 +169,7 @@ func serversOwn(err error) error {
 		if code == http.StatusInternalServerError || code == http.StatusBadRequest || code == http.StatusOK { // for example, a web page
 			code = http.StatusBadGateway
 		}
-		return httpStatus(&http.Response{StatusCode: code}, errors.New(message))
+		return proxied{httpStatus(&http.Response{StatusCode: code}, errors.New(message))}
 	}
 	if strings.Contains(message, saidOfReset) || strings.Contains(message, saidOfSilence) {
 		return status.Error(codes.Unavailable, message)

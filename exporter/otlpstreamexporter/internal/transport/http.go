@@ -25,6 +25,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
+const protobufType = "application/x-protobuf"
+
 // httpSender sends unary requests as OTLP/HTTP.
 type httpSender struct {
 	client *http.Client
@@ -51,7 +53,7 @@ func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configco
 	}
 	s.wire.Add(int64(len(data)))
 	req.Header = s.header.Clone()
-	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Type", protobufType)
 	if c.IsCompressed() {
 		req.Header.Set("Content-Encoding", string(c))
 	}
@@ -70,9 +72,13 @@ func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configco
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
-		return nil, httpStatus(response, refusal(response))
+		err := httpStatus(response, refusal(response, body))
+		if isPage(body) {
+			err = proxied{err}
+		}
+		return nil, err
 	}
-	if strings.HasPrefix(http.DetectContentType(body), "text/html") {
+	if isPage(body) {
 		return nil, status.Error(codes.Unavailable, response.Status+": a web page answers, and no server of OTLP")
 	}
 	return body, nil
@@ -88,10 +94,13 @@ func sameRequest(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// refusal returns the error for an answer that refuses a request, with its redirect location.
-func refusal(response *http.Response) error {
+// refusal returns the error for an answer that refuses a request, with its redirect location or what it says.
+func refusal(response *http.Response, body []byte) error {
 	at, err := response.Location()
 	if err != nil {
+		if text := said(response.Header.Get("Content-Type"), body); text != "" {
+			return fmt.Errorf("%s: %s", response.Status, text)
+		}
 		return errors.New(response.Status)
 	}
 	at.User, at.RawQuery, at.Fragment = nil, "", "" // these may be secret
