@@ -6,6 +6,7 @@ package otlpstreamexporter
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -132,6 +133,21 @@ func TestUnaryRequestsAreDividedToo(t *testing.T) {
 	require.Positive(t, b.Dropped[account.TooLarge], "the part with what it will not have")
 	require.Equal(t, int64(100), b.Acked+b.Dropped[account.TooLarge])
 	require.Less(t, b.Dropped[account.TooLarge], int64(20))
+}
+
+// VictoriaMetrics answers 400 to a request that is too large, and says so in the text.
+func TestRequestsAreDividedWhereOnlyTheTextSaysWhy(t *testing.T) {
+	const limit = 1 << 10
+	var s *plainServer
+	s = startPlain(t, func(_ int64, w http.ResponseWriter) {
+		if _, body := s.last(); len(body) > limit {
+			http.Error(w, "cannot read data: too big data size exceeding -opentelemetry.maxRequestSize=1024 bytes", http.StatusBadRequest)
+		}
+	})
+	e := newTestExporter(t, transport.HTTP, s.URL, func(cfg *Config) { cfg.InFlight.Requests = 1 })
+	require.NoError(t, e.ConsumeTraces(t.Context(), spans(strings.Repeat("x", 50), 100)))
+	require.Equal(t, int64(100), e.settled().Acked)
+	require.Greater(t, s.calls.Load(), int64(4))
 }
 
 func TestPartsSurviveAShutdownOnDisk(t *testing.T) {

@@ -69,30 +69,36 @@ func (d *received) store(w http.ResponseWriter, r *http.Request) {
 
 // decode decodes a request whose body can be read again afterwards.
 func decode(r *http.Request) ([]promwrite.Series, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	version, err := promwrite.ParseContentType(r.Header.Get("Content-Type"))
-	if err != nil {
-		return nil, err
-	}
-	encoding, err := promwrite.ParseContentEncoding(r.Header.Get("Content-Encoding"))
-	if err != nil {
-		return nil, err
-	}
-	decompressor, err := promwrite.NewDecompressor(64 << 20)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := decompressor.Decompress(nil, encoding, body)
+	version, raw, err := contentOf(r)
 	if err != nil {
 		return nil, err
 	}
 	var decoder promwrite.Decoder
 	err = decoder.Decode(version, raw)
 	return decoder.Series, err
+}
+
+// contentOf returns the decompressed body of a request, which can be read again afterwards.
+func contentOf(r *http.Request) (version promwrite.Version, raw []byte, err error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return version, nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	version, err = promwrite.ParseContentType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return version, nil, err
+	}
+	encoding, err := promwrite.ParseContentEncoding(r.Header.Get("Content-Encoding"))
+	if err != nil {
+		return version, nil, err
+	}
+	decompressor, err := promwrite.NewDecompressor(64 << 20)
+	if err != nil {
+		return version, nil, err
+	}
+	raw, err = decompressor.Decompress(nil, encoding, body)
+	return version, raw, err
 }
 
 func (d *received) take(r *http.Request) (written promwrite.Written, err error) {

@@ -4,13 +4,17 @@
 package remotewriteexporter
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
 func TestRequestsThatAreTooLargeAreSplitAndTheSizeIsRemembered(t *testing.T) {
@@ -30,6 +34,39 @@ func TestRequestsThatAreTooLargeAreSplitAndTheSizeIsRemembered(t *testing.T) {
 	o := e.Snapshot().Destinations[0].Outcome
 	require.Empty(t, o.Dropped)
 	require.Less(t, o.Requests[http.StatusRequestEntityTooLarge], int64(10))
+}
+
+// VictoriaMetrics answers 400 to a request whose content is larger than it accepts, in any format, and 204 to one of 2.0
+// that is not.
+func TestRequestsThatAreTooLargeForVictoriaMetricsAreSplit(t *testing.T) {
+	const limit = 32 << 10
+	for _, format := range []struct{ message, compression string }{{"auto", "auto"}, {"1.0", snappy}, {"1.0", zstd}} {
+		t.Run(format.message+" "+format.compression, func(t *testing.T) {
+			t.Parallel()
+			d := newReceived(t, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				version, raw, err := contentOf(r)
+				assert.NoError(t, err)
+				switch {
+				case len(raw) > limit:
+					http.Error(w, fmt.Sprintf("cannot decompress snappy-encoded request: too big data size %d exceeding %d bytes", len(raw), limit), http.StatusBadRequest)
+				case version == promwrite.V2:
+					w.WriteHeader(http.StatusNoContent)
+				default:
+					return false
+				}
+				return true
+			})
+			e := start(t, componenttest.NewNopHost(), func(c *Config) {
+				c.Endpoint, c.ProtobufMessage, c.Compression = d.URL, format.message, format.compression
+			})
+			for n := range 3 {
+				require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(5000, n)))
+				eventually(t, func() bool { return d.samples() == 5000*(n+1) }, "all samples arrive")
+			}
+			d.requireOrdered(t)
+			require.Empty(t, e.Snapshot().Destinations[0].Outcome.Dropped)
+		})
+	}
 }
 
 func TestWhoFindsEverythingTooLargeIsNotAskedForEver(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/internal/otlpstream/websocket"
+	"github.com/godwit-otel/godwit/internal/oversize"
 )
 
 const (
@@ -143,6 +144,9 @@ func httpStatus(response *http.Response, err error) error {
 	case http.StatusUnsupportedMediaType:
 		return status.Error(codes.Unimplemented, err.Error())
 	case http.StatusBadRequest:
+		if oversize.Says(err.Error()) { // VictoriaMetrics has no other status for that
+			return otlpstream.ErrTooLarge(err.Error())
+		}
 		return status.Error(codes.InvalidArgument, err.Error())
 	case http.StatusUnauthorized:
 		return status.Error(codes.Unauthenticated, err.Error())

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
+	"github.com/godwit-otel/godwit/internal/oversize"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
@@ -189,6 +190,9 @@ func (d *Destination) judge(a answer, format int) verdict {
 	case a.code == http.StatusBadRequest || a.code == http.StatusNotAcceptable || a.code == http.StatusUnprocessableEntity:
 		if a.wroteSome() || version == promwrite.V2 && a.hasWritten {
 			return rejected
+		}
+		if oversize.Says(a.text) {
+			return oversized
 		}
 		// A receiver that counts what it wrote has understood the format: its refusal is about the content.
 		if !d.formats.isProven(format) {

@@ -119,6 +119,9 @@ func (d *Destination) complain(h block.Header, reason string, a answer) {
 	d.mu.Unlock()
 	if news {
 		fields := a.fields()
+		if reason == ReasonUnwritten {
+			fields = append(fields, zap.String("advice", "the destination knows 1.0 alone: set `protobuf_message` to auto or 1.0"))
+		}
 		if a.repeated && a.hasWritten {
 			fields = append(fields, zap.String("or not", "the request was repeated: if an earlier attempt was written and only its answer is missing, this refuses what is there"))
 		}
