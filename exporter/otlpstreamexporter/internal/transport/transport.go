@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 
+	"github.com/godwit-otel/godwit/internal/changedfiles"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -84,14 +85,23 @@ type Settings struct {
 
 // New returns a transport of a kind.
 func New(ctx context.Context, kind string, s *Settings, host component.Host) (Transport, error) {
-	switch kind {
-	case WebSocket:
-		return newWebSocket(ctx, s, host)
-	case HTTP:
-		return newHTTP(ctx, s, host)
-	default:
-		return newGRPC(ctx, s, host)
+	ctx = context.WithoutCancel(ctx)
+	another := func() (Transport, error) {
+		switch kind {
+		case WebSocket:
+			return newWebSocket(ctx, s, host)
+		case HTTP:
+			return newHTTP(ctx, s, host)
+		default:
+			return newGRPC(ctx, s, host)
+		}
 	}
+	files := changedfiles.New(s.Client.TLS.CAFile, s.Client.TLS.CertFile, s.Client.TLS.KeyFile)
+	first, err := another()
+	if err != nil || files.None() {
+		return first, err
+	}
+	return renewing(first, files, s.Telemetry.Logger, another), nil
 }
 
 // keepalive returns how long the other side may be silent before it is pinged, unless the configuration says so. A gRPC
