@@ -171,8 +171,9 @@ func (c *conn) answerFault(code int, why string) {
 	}
 }
 
-// If a connection is closed while there is data to be read, the client loses the answer. So the data is read for a
-// while.
+// If a connection is closed while there is data to be read, or the client still sends, the client loses the answer, and
+// a proxy answers 502 in its place. So the first data is read, and the rest held up, until the client closes or the time
+// is over.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
@@ -182,7 +183,10 @@ func (c *conn) linger() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
+	until := time.Now().Add(c.server.linger)
 	c.left = lingerBytes
-	c.readWithin(lingerTime)
-	_, _ = io.Copy(io.Discard, c) // a failure does not matter
+	_ = c.nc.SetReadDeadline(until)
+	if _, err := io.Copy(io.Discard, c); err == nil && c.left <= 0 {
+		c.server.pause(time.Until(until))
+	}
 }

@@ -21,6 +21,7 @@ import (
 type Server struct {
 	handler                   http.Handler
 	idle, head, whole, answer time.Duration // time limits, 0 for none
+	linger                    time.Duration // how long a connection is kept whose request was not read to its end
 	maxHead                   int
 	keepAlive                 bool
 	log                       *log.Logger
@@ -41,7 +42,7 @@ const headSlop = 4 << 10
 func New(from *http.Server, keepAlive bool) *Server {
 	s := &Server{
 		handler: from.Handler, idle: from.IdleTimeout, head: from.ReadHeaderTimeout, whole: from.ReadTimeout, answer: from.WriteTimeout,
-		maxHead: from.MaxHeaderBytes, keepAlive: keepAlive, log: from.ErrorLog,
+		linger: lingerTime, maxHead: from.MaxHeaderBytes, keepAlive: keepAlive, log: from.ErrorLog,
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.base, s.cancel = context.WithCancel(context.Background())
@@ -137,6 +138,16 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+}
+
+// pause waits, at most until the server is closed.
+func (s *Server) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.base.Done():
+	}
 }
 
 // stop closes the listeners, and all or only idle connections.

@@ -13,6 +13,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,25 @@ func TestWhatWasNotReadEndsTheConnection(t *testing.T) {
 		require.True(t, resp.Close)
 		require.GreaterOrEqual(t, resp.StatusCode, 400)
 	}
+}
+
+// A proxy that still sends when a large body is refused would take a reset for its answer, and answer 502 itself.
+func TestWhoStillSendsGetsTheAnswerAndNoReset(t *testing.T) {
+	s := New(quiet(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+	}), true)
+	s.linger = time.Minute // ends with the server
+	c := dial(t, serve(t, s))
+	_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
+	for chunk := make([]byte, 64<<10); err == nil; {
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+		_, err = c.Write(chunk)
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is held up")
 }
 
 // TestNobodyWaitsForABodyThatWasNotAskedFor: a client that waits for "100 Continue" gets its response.
