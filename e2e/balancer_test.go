@@ -49,8 +49,8 @@ func (b *balancer) balance(t *testing.T, servers ...*receiving) {
 	}
 }
 
-// startBalancer starts a balancer, and skips the test if it is not installed.
-func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
+// proxyPath returns the path of a proxy's binary, and skips the test if it is not installed.
+func proxyPath(t *testing.T, name string) string {
 	t.Helper()
 	// Debian installs them where only root's PATH looks.
 	path, err := exec.LookPath(name)
@@ -60,7 +60,13 @@ func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
 	if err != nil {
 		t.Skipf("no %s to test with: install the package %s", name, name)
 	}
-	dir := t.TempDir()
+	return path
+}
+
+// startBalancer starts a balancer, and skips the test if it is not installed.
+func startBalancer(t *testing.T, name string, servers ...*receiving) *balancer {
+	t.Helper()
+	path, dir := proxyPath(t, name), t.TempDir()
 	b := &balancer{grpc: freeport.Addr(t), websocket: freeport.Addr(t), file: filepath.Join(dir, name+".conf")}
 	var args []string
 	switch name {
