@@ -80,7 +80,7 @@ func (m *moody) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	text := "an answer"
 	if header.Get("X-Page") != "" {
-		text = noCertificate
+		text = aPage
 	}
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(text))}, nil
 }

@@ -181,7 +181,7 @@ func (d *Destination) judge(a answer, format int) verdict {
 		return delivered
 	case a.code/100 == 5, a.code == http.StatusTooManyRequests, a.code == http.StatusRequestTimeout:
 		return retry
-	case slices.Contains(d.cfg.Retry.StatusCodes, a.code), a.code/100 == 3:
+	case slices.Contains(d.cfg.Retry.StatusCodes, a.code), a.code/100 == 3, a.isAboutTLS():
 		return retrySlowly
 	case a.code == http.StatusRequestEntityTooLarge:
 		return oversized

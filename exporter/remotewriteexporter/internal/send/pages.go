@@ -20,6 +20,13 @@ const pageTime = 5 * time.Minute
 // isPage reports whether a body begins like a web page.
 func isPage(begin []byte) bool { return strings.HasPrefix(http.DetectContentType(begin), "text/html") }
 
+// isAboutTLS reports whether nginx answers instead of the destination, because a client's certificate has expired or is
+// missing, or because its port expects TLS. Such a page says nothing about the content, however long it lasts.
+func (a answer) isAboutTLS() bool {
+	return a.code == http.StatusBadRequest && a.page &&
+		(strings.Contains(a.text, "SSL certificate") || strings.Contains(a.text, "sent to HTTPS port"))
+}
+
 // isUndecided reports whether a verdict that causes another attempt at once is based on a web page, which says nothing
 // about the destination.
 func (a answer) isUndecided(v verdict) bool { return a.page && (v == unsupported || v == doubtful) }

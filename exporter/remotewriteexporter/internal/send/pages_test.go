@@ -21,11 +21,14 @@ import (
 	"github.com/godwit-otel/godwit/internal/promwrite"
 )
 
+// aPage is a response of nginx to a request that it refuses by itself.
+const aPage = "<html>\r\n<head><title>400 Bad Request</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n</body>\r\n</html>\r\n"
+
 // noCertificate is the response of nginx to a client whose certificate has expired, or that has none.
 const noCertificate = "<html>\r\n<head><title>400 No required SSL certificate was sent</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n</body>\r\n</html>\r\n"
 
 // behindProxy returns a destination behind a proxy that refuses requests with a web page while a function says so.
-func behindProxy(count *counter, tenants Tenants, formats []block.Format, refuses func(r *http.Request, samples int) bool) *Destination {
+func behindProxy(count *counter, tenants Tenants, formats []block.Format, page string, refuses func(r *http.Request, samples int) bool) *Destination {
 	return New(Config{
 		URL: "http://there.test/", Formats: formats, Timeout: time.Minute, Reprobe: time.Hour, Tenants: tenants,
 		Retry:   Retry{InitialInterval: time.Second, MaxInterval: 30 * time.Second, Multiplier: 2},
@@ -36,7 +39,7 @@ func behindProxy(count *counter, tenants Tenants, formats []block.Format, refuse
 				return nil, err
 			}
 			if refuses(r, len(body)) {
-				return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(noCertificate))}, nil
+				return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
 			}
 			h := http.Header{}
 			h.Set(promwrite.HeaderSamplesWritten, "1")
@@ -74,7 +77,7 @@ func TestAProxysPageLosesNothing(t *testing.T) {
 					if tenant != "" {
 						tenants = headers{}
 					}
-					d := behindProxy(&count, tenants, formats, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
+					d := behindProxy(&count, tenants, formats, aPage, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
 					defer d.Close()
 					b := requestOf(t, tenant, 1)
 					if formats[0].Version == promwrite.V1 {
@@ -97,6 +100,34 @@ func TestAProxysPageLosesNothing(t *testing.T) {
 	}
 }
 
+// A certificate may stay expired for a night: that is not about the content.
+func TestAnExpiredCertificateLosesNothing(t *testing.T) {
+	for _, tenant := range []string{"", "a"} {
+		for _, before := range []int{0, 3} {
+			synctest.Test(t, func(t *testing.T) {
+				var count counter
+				var from, until time.Time
+				var tenants Tenants
+				if tenant != "" {
+					tenants = headers{}
+				}
+				d := behindProxy(&count, tenants, plain, noCertificate, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
+				defer d.Close()
+				b := requestOf(t, tenant, 1)
+				for range before {
+					require.Empty(t, sendAllOf(t, d, b))
+				}
+				from, until = time.Now(), time.Now().Add(10*time.Hour)
+				time.Sleep(time.Nanosecond)
+				require.Empty(t, sendAllOf(t, d, b, b, b))
+				assert.Equal(t, before+3, count.delivered)
+				assert.Zero(t, count.dropped)
+				assert.Less(t, time.Since(until), time.Minute)
+			})
+		}
+	}
+}
+
 // TestAPageAboutContentHoldsUpTheFirstOnly: some servers respond with pages to invalid requests. The first of these is
 // given up after some minutes; once others are accepted, the following ones are lost immediately, as the response says.
 func TestAPageAboutContentHoldsUpTheFirstOnly(t *testing.T) {
@@ -108,7 +139,7 @@ func TestAPageAboutContentHoldsUpTheFirstOnly(t *testing.T) {
 				tenants = headers{}
 			}
 			good, bad := requestOf(t, tenant, 1), requestOf(t, tenant, 7)
-			d := behindProxy(&count, tenants, plain[:1], func(_ *http.Request, size int) bool { return size == len(bad.Body()) })
+			d := behindProxy(&count, tenants, plain[:1], aPage, func(_ *http.Request, size int) bool { return size == len(bad.Body()) })
 			defer d.Close()
 			require.NotEqual(t, len(good.Body()), len(bad.Body()))
 			began := time.Now()
