@@ -57,12 +57,12 @@ func TestKeysAreTranslated(t *testing.T) {
 	want.ShutdownTimeout = 10 * time.Second
 	want.Queue.Size, want.Queue.Directory = walSize, "./prom_rw"
 	want.Tenant.MetadataKeys, want.Tenant.Max = []string{"X-Scope-OrgID"}, maxTenants
-	want.Namespace, want.ExternalLabels = "test-space", map[string]string{"cluster": "north"}
-	want.PromoteResourceAttributes, want.ResourceAttributesWin = []string{"*"}, true
-	want.ExcludeResourceAttributes = serviceAttributes
-	want.TargetInfo.Enabled = false
-	want.ScopeLabels, want.KeepScrapedNames, want.StrictLabels = "never", false, true
-	want.ConvertExplicitHistogramsToNHCB, want.KeepClassicHistograms = true, true
+	want.Names.Namespace, want.Names.ExternalLabels = "test-space", map[string]string{"cluster": "north"}
+	want.Labels.PromoteResourceAttributes, want.Labels.ResourceAttributesWin = []string{"*"}, true
+	want.Labels.ExcludeResourceAttributes = serviceAttributes
+	want.Labels.TargetInfo.Enabled = false
+	want.Labels.ScopeLabels, want.Names.KeepScrapedNames, want.Names.StrictLabels = "never", false, true
+	want.Points.ConvertExplicitHistogramsToNHCB, want.Points.KeepClassicHistograms = true, true
 	require.Equal(t, want, cfg)
 	require.Equal(t, "https://prometheus:9090/api/v1/write", cfg.HTTP.Endpoint)
 	require.Equal(t, 10*time.Second, cfg.HTTP.Timeout)
@@ -71,10 +71,10 @@ func TestKeysAreTranslated(t *testing.T) {
 
 func TestRulesAreTranslated(t *testing.T) {
 	cfg := load(t, "prometheus_remote_write/rules").translate()
-	require.Len(t, cfg.WriteRelabelConfigs, 1)
-	require.Equal(t, "drop", cfg.WriteRelabelConfigs[0].Action)
-	require.Equal(t, ";", cfg.WriteRelabelConfigs[0].Separator, "Prometheus' default")
-	cfg.WriteRelabelConfigs[0].Action = "dorp"
+	require.Len(t, cfg.Labels.WriteRelabelConfigs, 1)
+	require.Equal(t, "drop", cfg.Labels.WriteRelabelConfigs[0].Action)
+	require.Equal(t, ";", cfg.Labels.WriteRelabelConfigs[0].Separator, "Prometheus' default")
+	cfg.Labels.WriteRelabelConfigs[0].Action = "dorp"
 	require.ErrorContains(t, cfg.Validate(), "`write_relabel_configs[0]`: `action`")
 }
 

@@ -71,31 +71,31 @@ func (c *Config) translate() *remotewriteexporter.Config {
 	cfg.Tenant.MetadataKeys = c.IncludeMetadataKeys
 	cfg.Tenant.Max = maxTenants
 
-	cfg.Namespace = c.Namespace
-	cfg.ExternalLabels = c.ExternalLabels
-	cfg.WriteRelabelConfigs = c.WriteRelabelConfigs
+	cfg.Names.Namespace = c.Namespace
+	cfg.Names.ExternalLabels = c.ExternalLabels
+	cfg.Labels.WriteRelabelConfigs = c.WriteRelabelConfigs
 	if c.ResourceToTelemetry.Enabled {
-		cfg.PromoteResourceAttributes = []string{"*"}
-		cfg.ResourceAttributesWin = true
+		cfg.Labels.PromoteResourceAttributes = []string{"*"}
+		cfg.Labels.ResourceAttributesWin = true
 		if c.ResourceToTelemetry.ExcludeServiceAttributes {
-			cfg.ExcludeResourceAttributes = serviceAttributes
+			cfg.Labels.ExcludeResourceAttributes = serviceAttributes
 		}
 	}
-	cfg.TargetInfo.Enabled = c.TargetInfo.Enabled
-	cfg.ScopeLabels = "always"
+	cfg.Labels.TargetInfo.Enabled = c.TargetInfo.Enabled
+	cfg.Labels.ScopeLabels = "always"
 	if c.DisableScopeInfo {
-		cfg.ScopeLabels = "never"
+		cfg.Labels.ScopeLabels = "never"
 	}
-	cfg.KeepScrapedNames = false
-	cfg.StrictLabels = true
+	cfg.Names.KeepScrapedNames = false
+	cfg.Names.StrictLabels = true
 	if c.TranslationStrategy != "" {
-		cfg.TranslationStrategy = c.TranslationStrategy
+		cfg.Names.TranslationStrategy = c.TranslationStrategy
 	} else if !c.AddMetricSuffixes {
-		cfg.TranslationStrategy = "UnderscoreEscapingWithoutSuffixes"
+		cfg.Names.TranslationStrategy = "UnderscoreEscapingWithoutSuffixes"
 	}
-	cfg.SendMetadata = c.SendMetadata || !c.speaksV1()
-	cfg.ConvertExplicitHistogramsToNHCB = c.ConvertExplicitHistogramsToNHCB && !c.speaksV1()
-	cfg.KeepClassicHistograms = c.KeepClassicHistograms
+	cfg.Points.SendMetadata = c.SendMetadata || !c.speaksV1()
+	cfg.Points.ConvertExplicitHistogramsToNHCB = c.ConvertExplicitHistogramsToNHCB && !c.speaksV1()
+	cfg.Points.KeepClassicHistograms = c.KeepClassicHistograms
 	return cfg
 }
 

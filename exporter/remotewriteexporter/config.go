@@ -53,48 +53,9 @@ type Config struct {
 	// is dropped and counted. With queue.storage or queue.directory data stays stored, and only requests in flight are waited for. Default 10s.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 
-	// TranslationStrategy is how names become Prometheus names: UnderscoreEscapingWithSuffixes,
-	// UnderscoreEscapingWithoutSuffixes, NoUTF8EscapingWithSuffixes or NoTranslation; the last two need 2.0.
-	// Default UnderscoreEscapingWithSuffixes.
-	TranslationStrategy string `mapstructure:"translation_strategy"`
-	// KeepScrapedNames leaves the names of scraped metrics as they were scraped. Default true.
-	KeepScrapedNames bool `mapstructure:"keep_scraped_names"`
-	// StrictLabels collapses underscores in label names and puts `key` before a leading one. Default false.
-	StrictLabels bool `mapstructure:"strict_labels"`
-	// LabelNameUnderscoreSanitization puts `key` before a single leading underscore of a label name, as Prometheus
-	// does with OTLP by default. Default false.
-	LabelNameUnderscoreSanitization bool `mapstructure:"label_name_underscore_sanitization"`
-	// Namespace is put before each metric name. Default none.
-	Namespace string `mapstructure:"namespace"`
-	// ExternalLabels are added to series that have no label of that name. Default none.
-	ExternalLabels map[string]string `mapstructure:"external_labels"`
-	// TargetInfo is the series with the attributes of a resource.
-	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
-	// TypeAndUnitLabels adds __type__ and __unit__, as Prometheus does with its feature type-and-unit-labels. Default false.
-	TypeAndUnitLabels bool `mapstructure:"type_and_unit_labels"`
-	// ScopeLabels says which series have otel_scope_* labels: always, never, or auto: all but scraped ones.
-	// Default auto.
-	ScopeLabels string `mapstructure:"scope_labels"`
-	// PromoteResourceAttributes are globs of resource attributes that become labels of each series,
-	// ExcludeResourceAttributes exceptions from them. Default none.
-	PromoteResourceAttributes []string `mapstructure:"promote_resource_attributes"`
-	ExcludeResourceAttributes []string `mapstructure:"exclude_resource_attributes"`
-	// ResourceAttributesWin lets a promoted attribute replace a point's own of the same name. Default false.
-	ResourceAttributesWin bool `mapstructure:"resource_attributes_win"`
-	// WriteRelabelConfigs are Prometheus's rules of that name, applied to each series last, in order. Default none.
-	WriteRelabelConfigs []RelabelConfig `mapstructure:"write_relabel_configs"`
-	// SendMetadata sends type, help and unit. Default true.
-	SendMetadata bool `mapstructure:"send_metadata"`
-	// Exemplars sends exemplars. Default true.
-	Exemplars bool `mapstructure:"exemplars"`
-	// StartTimestamps sends the start timestamps of counters and histograms, which only 2.0 can carry. Default true.
-	StartTimestamps bool `mapstructure:"start_timestamps"`
-	// ConvertExplicitHistogramsToNHCB sends histograms of explicit buckets as native histograms of custom buckets,
-	// which only 2.0 can carry; KeepClassicHistograms sends the classic series too. Both default false.
-	ConvertExplicitHistogramsToNHCB bool `mapstructure:"convert_explicit_histograms_to_nhcb"`
-	KeepClassicHistograms           bool `mapstructure:"keep_classic_histograms"`
-	// Delta is for delta sums and histograms.
-	Delta DeltaConfig `mapstructure:"delta"`
+	Names  NamesConfig  `mapstructure:",squash"`
+	Labels LabelsConfig `mapstructure:",squash"`
+	Points PointsConfig `mapstructure:",squash"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -252,6 +213,69 @@ type CacheConfig struct {
 	_ struct{}
 }
 
+// NamesConfig says how names of metrics and labels are written.
+type NamesConfig struct {
+	// TranslationStrategy is how names become Prometheus names: UnderscoreEscapingWithSuffixes,
+	// UnderscoreEscapingWithoutSuffixes, NoUTF8EscapingWithSuffixes or NoTranslation; the last two need 2.0.
+	// Default UnderscoreEscapingWithSuffixes.
+	TranslationStrategy string `mapstructure:"translation_strategy"`
+	// KeepScrapedNames leaves the names of scraped metrics as they were scraped. Default true.
+	KeepScrapedNames bool `mapstructure:"keep_scraped_names"`
+	// StrictLabels collapses underscores in label names and puts `key` before a leading one. Default false.
+	StrictLabels bool `mapstructure:"strict_labels"`
+	// LabelNameUnderscoreSanitization puts `key` before a single leading underscore of a label name, as Prometheus
+	// does with OTLP by default. Default false.
+	LabelNameUnderscoreSanitization bool `mapstructure:"label_name_underscore_sanitization"`
+	// Namespace is put before each metric name. Default none.
+	Namespace string `mapstructure:"namespace"`
+	// ExternalLabels are added to series that have no label of that name. Default none.
+	ExternalLabels map[string]string `mapstructure:"external_labels"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// LabelsConfig says which labels series have beside those of their points.
+type LabelsConfig struct {
+	// TargetInfo is the series with the attributes of a resource.
+	TargetInfo TargetInfoConfig `mapstructure:"target_info"`
+	// TypeAndUnitLabels adds __type__ and __unit__, as Prometheus does with its feature type-and-unit-labels. Default false.
+	TypeAndUnitLabels bool `mapstructure:"type_and_unit_labels"`
+	// ScopeLabels says which series have otel_scope_* labels: always, never, or auto: all but scraped ones.
+	// Default auto.
+	ScopeLabels string `mapstructure:"scope_labels"`
+	// PromoteResourceAttributes are globs of resource attributes that become labels of each series,
+	// ExcludeResourceAttributes exceptions from them. Default none.
+	PromoteResourceAttributes []string `mapstructure:"promote_resource_attributes"`
+	ExcludeResourceAttributes []string `mapstructure:"exclude_resource_attributes"`
+	// ResourceAttributesWin lets a promoted attribute replace a point's own of the same name. Default false.
+	ResourceAttributesWin bool `mapstructure:"resource_attributes_win"`
+	// WriteRelabelConfigs are Prometheus's rules of that name, applied to each series last, in order. Default none.
+	WriteRelabelConfigs []RelabelConfig `mapstructure:"write_relabel_configs"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// PointsConfig says what of points is sent, and as what.
+type PointsConfig struct {
+	// SendMetadata sends type, help and unit. Default true.
+	SendMetadata bool `mapstructure:"send_metadata"`
+	// Exemplars sends exemplars. Default true.
+	Exemplars bool `mapstructure:"exemplars"`
+	// StartTimestamps sends the start timestamps of counters and histograms, which only 2.0 can carry. Default true.
+	StartTimestamps bool `mapstructure:"start_timestamps"`
+	// ConvertExplicitHistogramsToNHCB sends histograms of explicit buckets as native histograms of custom buckets,
+	// which only 2.0 can carry; KeepClassicHistograms sends the classic series too. Both default false.
+	ConvertExplicitHistogramsToNHCB bool `mapstructure:"convert_explicit_histograms_to_nhcb"`
+	KeepClassicHistograms           bool `mapstructure:"keep_classic_histograms"`
+	// Delta is for delta sums and histograms.
+	Delta DeltaConfig `mapstructure:"delta"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
 // TargetInfoConfig is the series target_info.
 type TargetInfoConfig struct {
 	// Enabled sends it. Default true.
@@ -301,18 +325,13 @@ func NewDefaultConfig() *Config {
 			MaxRetryAfter:       5 * time.Minute,
 			StatusCodes:         []int{401, 403, 404, 405, 407, 421},
 		},
-		Shards:              ShardsConfig{Min: 1, Max: 16},
-		CircuitBreaker:      BreakerConfig{ConsecutiveFailures: 5, OpenFor: 10 * time.Second},
-		Tenant:              TenantConfig{Max: 1000},
-		Cache:               CacheConfig{MaxSeries: 1_000_000, IdleTimeout: 10 * time.Minute},
-		ShutdownTimeout:     10 * time.Second,
-		TranslationStrategy: "UnderscoreEscapingWithSuffixes",
-		KeepScrapedNames:    true,
-		TargetInfo:          TargetInfoConfig{Enabled: true, Interval: time.Minute},
-		ScopeLabels:         auto,
-		SendMetadata:        true,
-		Exemplars:           true,
-		StartTimestamps:     true,
-		Delta:               DeltaConfig{MaxSeries: 100_000},
+		Shards:          ShardsConfig{Min: 1, Max: 16},
+		CircuitBreaker:  BreakerConfig{ConsecutiveFailures: 5, OpenFor: 10 * time.Second},
+		Tenant:          TenantConfig{Max: 1000},
+		Cache:           CacheConfig{MaxSeries: 1_000_000, IdleTimeout: 10 * time.Minute},
+		ShutdownTimeout: 10 * time.Second,
+		Names:           NamesConfig{TranslationStrategy: "UnderscoreEscapingWithSuffixes", KeepScrapedNames: true},
+		Labels:          LabelsConfig{TargetInfo: TargetInfoConfig{Enabled: true, Interval: time.Minute}, ScopeLabels: auto},
+		Points:          PointsConfig{SendMetadata: true, Exemplars: true, StartTimestamps: true, Delta: DeltaConfig{MaxSeries: 100_000}},
 	}
 }

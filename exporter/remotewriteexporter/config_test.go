@@ -48,30 +48,27 @@ func TestEveryKeyIsRead(t *testing.T) {
 			InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 3, MaxInterval: time.Minute,
 			MaxElapsedTime: time.Hour, MaxRetryAfter: 10 * time.Minute, StatusCodes: []int{401, 403},
 		},
-		RateLimit:                 RateLimitConfig{BytesPerSecond: 1_000_000, SamplesPerSecond: 200_000},
-		Shards:                    ShardsConfig{Min: 2, Max: 16},
-		CircuitBreaker:            BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
-		Tenant:                    TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
-		Cache:                     CacheConfig{MaxSeries: 200_000, IdleTimeout: 5 * time.Minute},
-		ShutdownTimeout:           30 * time.Second,
-		TranslationStrategy:       "NoTranslation",
-		StrictLabels:              true,
-		TypeAndUnitLabels:         true,
-		Namespace:                 "tundra",
-		ExternalLabels:            map[string]string{"cluster": "north"},
-		TargetInfo:                TargetInfoConfig{Interval: 2 * time.Minute},
-		ScopeLabels:               "never",
-		PromoteResourceAttributes: []string{"k8s.*", "host.name"},
-		ExcludeResourceAttributes: []string{"k8s.pod.uid"},
-		ResourceAttributesWin:     true,
-		WriteRelabelConfigs: []RelabelConfig{{
-			SourceLabels: []string{"__name__", "instance"}, Separator: "@", Regex: "(go_.*)@(.*)", Modulus: 4, TargetLabel: "kept",
-			Replacement: "${1}", Action: "Keep",
-		}},
-		LabelNameUnderscoreSanitization: true,
-		ConvertExplicitHistogramsToNHCB: true,
-		KeepClassicHistograms:           true,
-		Delta:                           DeltaConfig{ToCumulative: true, MaxSeries: 5000},
+		RateLimit:       RateLimitConfig{BytesPerSecond: 1_000_000, SamplesPerSecond: 200_000},
+		Shards:          ShardsConfig{Min: 2, Max: 16},
+		CircuitBreaker:  BreakerConfig{ConsecutiveFailures: 3, OpenFor: 20 * time.Second},
+		Tenant:          TenantConfig{Header: "X-Scope-OrgID", FromResourceAttribute: "tenant", Default: "nobody", Max: 50},
+		Cache:           CacheConfig{MaxSeries: 200_000, IdleTimeout: 5 * time.Minute},
+		ShutdownTimeout: 30 * time.Second,
+		Names: NamesConfig{
+			TranslationStrategy: "NoTranslation", StrictLabels: true, LabelNameUnderscoreSanitization: true, Namespace: "tundra",
+			ExternalLabels: map[string]string{"cluster": "north"},
+		},
+		Labels: LabelsConfig{
+			TargetInfo: TargetInfoConfig{Interval: 2 * time.Minute}, TypeAndUnitLabels: true, ScopeLabels: "never",
+			PromoteResourceAttributes: []string{"k8s.*", "host.name"}, ExcludeResourceAttributes: []string{"k8s.pod.uid"}, ResourceAttributesWin: true,
+			WriteRelabelConfigs: []RelabelConfig{{
+				SourceLabels: []string{"__name__", "instance"}, Separator: "@", Regex: "(go_.*)@(.*)", Modulus: 4, TargetLabel: "kept",
+				Replacement: "${1}", Action: "Keep",
+			}},
+		},
+		Points: PointsConfig{
+			ConvertExplicitHistogramsToNHCB: true, KeepClassicHistograms: true, Delta: DeltaConfig{ToCumulative: true, MaxSeries: 5000},
+		},
 	}
 	want.HTTP.Endpoint = "https://prometheus:9090/api/v1/write"
 	want.HTTP.Timeout = 3 * time.Second
@@ -138,7 +135,7 @@ func TestRulesAreWrittenAsInPrometheus(t *testing.T) {
 	} {
 		cfg, err := load("write_relabel_configs: [" + rule + "]")
 		require.NoError(t, err)
-		got, err := relabelling(cfg.WriteRelabelConfigs, cfg.scheme(), "")
+		got, err := relabelling(cfg.Labels.WriteRelabelConfigs, cfg.Names.scheme(), "")
 		require.NoError(t, err)
 		var want relabel.Config
 		require.NoError(t, yamlv2.UnmarshalStrict([]byte(rule), &want))
@@ -164,7 +161,7 @@ func TestFormatsFollowTheConfiguration(t *testing.T) {
 	f := func(message, compression, strategy string, want ...block.Format) {
 		t.Helper()
 		cfg := NewDefaultConfig()
-		cfg.ProtobufMessage, cfg.Compression, cfg.TranslationStrategy = message, compression, strategy
+		cfg.ProtobufMessage, cfg.Compression, cfg.Names.TranslationStrategy = message, compression, strategy
 		for i := range want {
 			want[i].Level = 1
 		}
@@ -245,19 +242,23 @@ func TestFaultsNameTheKey(t *testing.T) {
 		{"`cache.max_series`", func(c *Config) { c.Cache.MaxSeries = 0 }},
 		{"`cache.idle_timeout`", func(c *Config) { c.Cache.IdleTimeout = 0 }},
 		{"`shutdown_timeout`", func(c *Config) { c.ShutdownTimeout = -1 }},
-		{"`translation_strategy` must be", func(c *Config) { c.TranslationStrategy = "None" }},
-		{"`translation_strategy` NoTranslation", func(c *Config) { c.TranslationStrategy, c.ProtobufMessage = "NoTranslation", oneZero }},
-		{"`external_labels`: cannot use external label \"a_b\"", func(c *Config) { c.ExternalLabels = map[string]string{"a.b": "1", "a/b": "2"} }},
-		{"`external_labels`: cannot use external label \"\"", func(c *Config) { c.ExternalLabels = map[string]string{"": "1"} }},
-		{"`scope_labels`", func(c *Config) { c.ScopeLabels = "yes" }},
-		{"`target_info.interval`", func(c *Config) { c.TargetInfo.Interval = -1 }},
-		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},
-		{"`delta.max_series`", func(c *Config) { c.Delta.MaxSeries = 0 }},
-		{"`write_relabel_configs[0]`: `action` must be one of replace,", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "dorp"}} }},
-		{"`write_relabel_configs[0]`: `regex` must", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", Regex: "("}} }},
-		{"`write_relabel_configs[0]`: relabel configuration for replace action requires 'target_label'", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "replace"}} }},
-		{"`write_relabel_configs[0]`: \"a.b\" is invalid 'target_label'", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "replace", TargetLabel: "a.b"}} }},
-		{"`write_relabel_configs[0]`: `source_labels`", func(c *Config) { c.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", SourceLabels: []string{""}}} }},
+		{"`translation_strategy` must be", func(c *Config) { c.Names.TranslationStrategy = "None" }},
+		{"`translation_strategy` NoTranslation", func(c *Config) { c.Names.TranslationStrategy, c.ProtobufMessage = "NoTranslation", oneZero }},
+		{"`external_labels`: cannot use external label \"a_b\"", func(c *Config) { c.Names.ExternalLabels = map[string]string{"a.b": "1", "a/b": "2"} }},
+		{"`external_labels`: cannot use external label \"\"", func(c *Config) { c.Names.ExternalLabels = map[string]string{"": "1"} }},
+		{"`scope_labels`", func(c *Config) { c.Labels.ScopeLabels = "yes" }},
+		{"`target_info.interval`", func(c *Config) { c.Labels.TargetInfo.Interval = -1 }},
+		{"`convert_explicit_histograms_to_nhcb`", func(c *Config) { c.Points.ConvertExplicitHistogramsToNHCB, c.ProtobufMessage = true, oneZero }},
+		{"`delta.max_series`", func(c *Config) { c.Points.Delta.MaxSeries = 0 }},
+		{"`write_relabel_configs[0]`: `action` must be one of replace,", func(c *Config) { c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "dorp"}} }},
+		{"`write_relabel_configs[0]`: `regex` must", func(c *Config) { c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", Regex: "("}} }},
+		{"`write_relabel_configs[0]`: relabel configuration for replace action requires 'target_label'", func(c *Config) { c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "replace"}} }},
+		{"`write_relabel_configs[0]`: \"a.b\" is invalid 'target_label'", func(c *Config) {
+			c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "replace", TargetLabel: "a.b"}}
+		}},
+		{"`write_relabel_configs[0]`: `source_labels`", func(c *Config) {
+			c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", SourceLabels: []string{""}}}
+		}},
 	} {
 		cfg := NewDefaultConfig()
 		cfg.Endpoint = "http://localhost:9090/api/v1/write"

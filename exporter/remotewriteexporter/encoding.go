@@ -16,35 +16,35 @@ import (
 
 // encoding is the part of the configuration for the encoder.
 func (c *Config) encoding(shards int) encode.Config {
-	rules, _ := relabelling(c.WriteRelabelConfigs, c.scheme(), "") // checked by Validate
+	rules, _ := relabelling(c.Labels.WriteRelabelConfigs, c.Names.scheme(), "") // checked by Validate
 	cfg := encode.Config{
 		Names: names.Config{
-			Strategy:          otlptranslator.TranslationStrategyOption(c.TranslationStrategy),
-			StrictLabels:      c.StrictLabels,
-			KeyedLabels:       c.LabelNameUnderscoreSanitization,
-			ScrapedNames:      c.KeepScrapedNames,
-			Namespace:         c.Namespace,
-			ExternalLabels:    c.ExternalLabels,
-			TypeAndUnitLabels: c.TypeAndUnitLabels,
+			Strategy:          otlptranslator.TranslationStrategyOption(c.Names.TranslationStrategy),
+			StrictLabels:      c.Names.StrictLabels,
+			KeyedLabels:       c.Names.LabelNameUnderscoreSanitization,
+			ScrapedNames:      c.Names.KeepScrapedNames,
+			Namespace:         c.Names.Namespace,
+			ExternalLabels:    c.Names.ExternalLabels,
+			TypeAndUnitLabels: c.Labels.TypeAndUnitLabels,
 		},
 		Cache: cache.Config{
-			ScopeLabels:               map[string]cache.ScopeLabels{auto: cache.ScopeLabelsAuto, always: cache.ScopeLabelsOn, never: cache.ScopeLabelsOff}[c.ScopeLabels],
-			PromoteResourceAttributes: c.PromoteResourceAttributes,
-			ExcludeResourceAttributes: c.ExcludeResourceAttributes,
-			ResourceWins:              c.ResourceAttributesWin,
-			TargetInfo:                c.TargetInfo.Enabled,
-			Metadata:                  c.SendMetadata,
-			CustomBuckets:             c.ConvertExplicitHistogramsToNHCB,
-			KeepClassic:               c.KeepClassicHistograms,
+			ScopeLabels:               map[string]cache.ScopeLabels{auto: cache.ScopeLabelsAuto, always: cache.ScopeLabelsOn, never: cache.ScopeLabelsOff}[c.Labels.ScopeLabels],
+			PromoteResourceAttributes: c.Labels.PromoteResourceAttributes,
+			ExcludeResourceAttributes: c.Labels.ExcludeResourceAttributes,
+			ResourceWins:              c.Labels.ResourceAttributesWin,
+			TargetInfo:                c.Labels.TargetInfo.Enabled,
+			Metadata:                  c.Points.SendMetadata,
+			CustomBuckets:             c.Points.ConvertExplicitHistogramsToNHCB,
+			KeepClassic:               c.Points.KeepClassicHistograms,
 			MaxSeries:                 c.Cache.MaxSeries,
 			IdleGenerations:           cacheGenerations,
 		},
 		Rules:              rules,
-		TargetInfoInterval: c.TargetInfo.Interval,
+		TargetInfoInterval: c.Labels.TargetInfo.Interval,
 		MetadataInterval:   encode.DefaultConfig().MetadataInterval,
-		Exemplars:          c.Exemplars,
-		StartTimestamps:    c.StartTimestamps,
-		MaxDelta:           c.Delta.MaxSeries,
+		Exemplars:          c.Points.Exemplars,
+		StartTimestamps:    c.Points.StartTimestamps,
+		MaxDelta:           c.Points.Delta.MaxSeries,
 		Shards:             shards,
 		MaxTenants:         c.Tenant.Max,
 		CheckTenant:        naming{&c.Tenant}.check,
@@ -52,7 +52,7 @@ func (c *Config) encoding(shards int) encode.Config {
 		MaxRawBytes:        c.Batch.MaxRawBytes,
 		MaxCompressedBytes: c.Batch.MaxBytes,
 	}
-	if c.Delta.ToCumulative {
+	if c.Points.Delta.ToCumulative {
 		cfg.Cache.Delta = cache.DeltaCumulative
 	}
 	return cfg

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
@@ -148,7 +147,7 @@ func (c *Config) formats(n *namedClient) []block.Format {
 		if pinned, ok := versions[n.message]; ok && pinned != version {
 			continue
 		}
-		if version == promwrite.V1 && !otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
+		if version == promwrite.V1 && !c.Names.escapes() {
 			continue // 1.0 has no UTF-8 names
 		}
 		for _, encoding := range []promwrite.Encoding{promwrite.Zstd, promwrite.Snappy} {
@@ -169,10 +168,10 @@ func (c *Config) validateOwn(own *EndpointConfig, key string) error {
 		fault("`%sprotobuf_message` must be auto, 2.0, 1.0 or one of their full names, got %q", key, own.ProtobufMessage)
 	}
 	if versions[own.ProtobufMessage] == promwrite.V1 && own.ProtobufMessage != "" {
-		if !otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
-			fault("`translation_strategy` %s needs UTF-8 names, which `%sprotobuf_message: 1.0` does not have: choose 2.0 or auto", c.TranslationStrategy, key)
+		if !c.Names.escapes() {
+			fault("`translation_strategy` %s needs UTF-8 names, which `%sprotobuf_message: 1.0` does not have: choose 2.0 or auto", c.Names.TranslationStrategy, key)
 		}
-		if c.ConvertExplicitHistogramsToNHCB && !c.KeepClassicHistograms {
+		if c.Points.isCustomOnly() {
 			fault("`convert_explicit_histograms_to_nhcb` needs 2.0, but `%sprotobuf_message` is 1.0: set `keep_classic_histograms`, or give that destination an exporter of its own", key)
 		}
 	}
@@ -191,7 +190,7 @@ func (c *Config) validateOwn(own *EndpointConfig, key string) error {
 	if d := own.Queue.MaxAge; d != nil && *d < 0 {
 		fault("`%squeue.max_age` must not be negative, got %s", key, *d)
 	}
-	if _, err := relabelling(own.WriteRelabelConfigs, c.scheme(), key); err != nil {
+	if _, err := relabelling(own.WriteRelabelConfigs, c.Names.scheme(), key); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

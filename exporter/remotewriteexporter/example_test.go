@@ -48,7 +48,7 @@ func ExampleNew() {
 
 	cfg := remotewriteexporter.NewDefaultConfig()
 	cfg.HTTP.Endpoint = server.URL
-	cfg.TargetInfo.Enabled = false
+	cfg.Labels.TargetInfo.Enabled = false
 	e, err := remotewriteexporter.New(cfg, exportertest.NewNopSettings(remotewriteexporter.NewFactory().Type()), remotewriteexporter.Keys{QueueSize: "queue.size"})
 	if err != nil {
 		fmt.Println(err)

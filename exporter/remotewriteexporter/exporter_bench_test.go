@@ -31,7 +31,7 @@ func BenchmarkExporter(b *testing.B) {
 	defer server.Close()
 	cfg := NewDefaultConfig()
 	cfg.Endpoint = server.URL
-	cfg.TargetInfo.Enabled = false
+	cfg.Labels.TargetInfo.Enabled = false
 	made, err := NewFactory().CreateMetrics(b.Context(), exportertest.NewNopSettings(metadata.Type), cfg)
 	require.NoError(b, err)
 	require.NoError(b, made.Start(b.Context(), componenttest.NewNopHost()))

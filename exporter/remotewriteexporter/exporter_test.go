@@ -55,7 +55,7 @@ func create(t *testing.T, change func(*Config)) *remoteWrite {
 	cfg.Retry.InitialInterval = time.Millisecond
 	cfg.Retry.MaxInterval = 10 * time.Millisecond
 	cfg.CircuitBreaker.OpenFor = 10 * time.Millisecond
-	cfg.TargetInfo.Enabled = false
+	cfg.Labels.TargetInfo.Enabled = false
 	cfg.ShutdownTimeout = patience
 	change(cfg)
 	require.NoError(t, cfg.Validate())

@@ -114,7 +114,7 @@ func TestWhatAFormatCannotSayIsCountedOnce(t *testing.T) {
 				w.WriteHeader(http.StatusNoContent)
 				return true
 			})
-			e, tel, _ := instrumented(t, d.URL, func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true })
+			e, tel, _ := instrumented(t, d.URL, func(c *Config) { c.Points.ConvertExplicitHistogramsToNHCB = true })
 			md := gauges(10, 0)
 			for i := range 3 {
 				m := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()

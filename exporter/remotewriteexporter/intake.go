@@ -154,7 +154,7 @@ func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) e
 	if blocks := in.queue.Blocks(tenants); in.blocked.Swap(blocks) != blocks {
 		in.telemetry.blocked(blocks)
 	}
-	r, err := in.take(ctx, md, tenants, in.cfg.samplesOf(md, points))
+	r, err := in.take(ctx, md, tenants, in.cfg.Points.samplesOf(md, points))
 	if err != nil || !in.durable && !in.cfg.Queue.WaitForResult {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 	f(1, 4<<20, 1<<20, 1)
 
 	cfg := NewDefaultConfig()
-	cfg.Delta.ToCumulative = true
+	cfg.Points.Delta.ToCumulative = true
 	encoding := cfg.encoding(1)
 	bound(&encoding, 64<<20)
 	require.EqualValues(t, 32<<20, encoding.Cache.MaxBytes, "the series of sums stay in any case")

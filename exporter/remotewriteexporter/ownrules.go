@@ -20,14 +20,14 @@ func (c *Config) ownRules() ([]*block.Rules, error) {
 	var errs []error
 	some := false
 	for _, n := range c.clients() {
-		configs, err := relabelling(n.rules, c.scheme(), n.key)
+		configs, err := relabelling(n.rules, c.Names.scheme(), n.key)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		var rules *block.Rules
 		if len(configs) > 0 {
-			rules, some = block.NewRules(configs, c.scheme(), c.Cache.MaxSeries), true
+			rules, some = block.NewRules(configs, c.Names.scheme(), c.Cache.MaxSeries), true
 		}
 		list = append(list, rules)
 	}

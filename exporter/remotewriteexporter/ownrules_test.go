@@ -30,7 +30,7 @@ func rulesOf(yaml string) []RelabelConfig {
 	if err := conf.Unmarshal(cfg); err != nil {
 		panic(err)
 	}
-	return cfg.WriteRelabelConfigs
+	return cfg.Labels.WriteRelabelConfigs
 }
 
 // oneBird are rules that keep one of the series of gauges, with another name.
@@ -166,7 +166,7 @@ func TestRulesOfAnEndpointAreThoseOfAnExporter(t *testing.T) {
 					if d == own {
 						c.Endpoints = []EndpointConfig{withRules(d, rules)}
 					} else {
-						c.Endpoint, c.WriteRelabelConfigs = d.URL, rules
+						c.Endpoint, c.Labels.WriteRelabelConfigs = d.URL, rules
 					}
 				})
 				require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))

@@ -26,13 +26,13 @@ func TestMetricsAreReleased(t *testing.T) {
 		"too many tenants": func(c *Config) {
 			c.Tenant.Header, c.Tenant.FromResourceAttribute, c.Tenant.Max = "X-Scope-OrgID", "tenant", 1
 		},
-		"custom buckets":      func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true },
+		"custom buckets":      func(c *Config) { c.Points.ConvertExplicitHistogramsToNHCB = true },
 		"without a cache":     func(c *Config) { c.Cache.MaxSeries = 1 },
-		"without target_info": func(c *Config) { c.TargetInfo.Enabled = false },
-		"delta":               func(c *Config) { c.Delta.ToCumulative = true },
-		"promoted":            func(c *Config) { c.PromoteResourceAttributes = []string{"tenant", "service.name"} },
-		"external labels":     func(c *Config) { c.ExternalLabels = map[string]string{"region": "north"} },
-		"metadata, exemplars": func(c *Config) { c.SendMetadata, c.Exemplars = true, true },
+		"without target_info": func(c *Config) { c.Labels.TargetInfo.Enabled = false },
+		"delta":               func(c *Config) { c.Points.Delta.ToCumulative = true },
+		"promoted":            func(c *Config) { c.Labels.PromoteResourceAttributes = []string{"tenant", "service.name"} },
+		"external labels":     func(c *Config) { c.Names.ExternalLabels = map[string]string{"region": "north"} },
+		"metadata, exemplars": func(c *Config) { c.Points.SendMetadata, c.Points.Exemplars = true, true },
 		"few in a request":    func(c *Config) { c.Batch.MaxSamples = 7 },
 	} {
 		t.Run(name, func(t *testing.T) {

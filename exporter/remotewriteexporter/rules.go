@@ -58,11 +58,16 @@ func (c *RelabelConfig) Unmarshal(conf *confmap.Conf) error {
 }
 
 // scheme returns the names that rules may make: those that the strategy makes.
-func (c *Config) scheme() model.ValidationScheme {
-	if otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape() {
+func (c *NamesConfig) scheme() model.ValidationScheme {
+	if c.escapes() {
 		return model.LegacyValidation
 	}
 	return model.UTF8Validation
+}
+
+// escapes reports whether names are written without UTF-8, which 1.0 needs.
+func (c *NamesConfig) escapes() bool {
+	return otlptranslator.TranslationStrategyOption(c.TranslationStrategy).ShouldEscape()
 }
 
 // relabelling converts rules to those of Prometheus. key is the prefix of their keys.

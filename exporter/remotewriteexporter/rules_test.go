@@ -27,8 +27,8 @@ func TestRulesAreForWhatComesAfter(t *testing.T) {
 	d.recover()
 	e, tel, logs := instrumentedOn(t, newFiles(t, directory, nil), d.URL, func(c *Config) {
 		c.Queue.Storage = &storageID
-		c.TargetInfo.Enabled = false
-		c.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", Regex: ".*"}}
+		c.Labels.TargetInfo.Enabled = false
+		c.Labels.WriteRelabelConfigs = []RelabelConfig{{Action: "drop", Regex: ".*"}}
 	})
 	for n := range 3 {
 		require.NoError(t, e.ConsumeMetrics(t.Context(), gauges(10, 1+n)))

@@ -7,7 +7,7 @@ import "go.opentelemetry.io/collector/pdata/pmetric"
 
 // samplesOf returns how many samples metrics with the given number of points become: a histogram or a summary is a sum,
 // a count, and one for each bucket or quantile.
-func (c *Config) samplesOf(md pmetric.Metrics, points int) int64 {
+func (c *PointsConfig) samplesOf(md pmetric.Metrics, points int) int64 {
 	n := points
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -29,8 +29,8 @@ func (c *Config) samplesOf(md pmetric.Metrics, points int) int64 {
 }
 
 // moreOfHistograms is how many samples histograms become in addition to one each.
-func (c *Config) moreOfHistograms(points pmetric.HistogramDataPointSlice) (n int) {
-	if c.ConvertExplicitHistogramsToNHCB && !c.KeepClassicHistograms {
+func (c *PointsConfig) moreOfHistograms(points pmetric.HistogramDataPointSlice) (n int) {
+	if c.isCustomOnly() {
 		return 0
 	}
 	for i := range points.Len() {

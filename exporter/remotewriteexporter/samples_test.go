@@ -52,19 +52,19 @@ func every(bounds int, at time.Time) pmetric.Metrics {
 func TestSamplesAreCountedAsTheyAreSent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"classic":         func(*Config) {},
-		"custom":          func(c *Config) { c.ConvertExplicitHistogramsToNHCB = true },
-		"custom, classic": func(c *Config) { c.ConvertExplicitHistogramsToNHCB, c.KeepClassicHistograms = true, true },
+		"custom":          func(c *Config) { c.Points.ConvertExplicitHistogramsToNHCB = true },
+		"custom, classic": func(c *Config) { c.Points.ConvertExplicitHistogramsToNHCB, c.Points.KeepClassicHistograms = true, true },
 	} {
 		for _, bounds := range []int{0, 1, 30} {
 			cfg := NewDefaultConfig()
-			cfg.TargetInfo.Enabled = false
+			cfg.Labels.TargetInfo.Enabled = false
 			change(cfg)
 			in, err := newIntake(cfg, Keys{}, nil)
 			require.NoError(t, err)
 			md := every(bounds, time.Now())
 			require.NoError(t, in.encoder.Add(md, ""))
 			samples, _ := in.encoder.Pending(0, "")
-			require.Equal(t, int64(samples), cfg.samplesOf(md, md.DataPointCount()), "%s, %d bounds", name, bounds)
+			require.Equal(t, int64(samples), cfg.Points.samplesOf(md, md.DataPointCount()), "%s, %d bounds", name, bounds)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestRoundsEndBySamples(t *testing.T) {
 	e := start(t, componenttest.NewNopHost(), func(c *Config) {
 		c.Endpoint = d.URL
 		c.Batch.MaxSamples, c.Batch.Timeout = 1000, time.Hour
-		c.TargetInfo.Enabled = false
+		c.Labels.TargetInfo.Enabled = false
 	})
 	const each = 1 + 33 + 32 // plus a native histogram
 	for i := range 16 {

@@ -123,25 +123,44 @@ func (c *Config) validateFormat() error {
 	if c.CompressionLevel < 1 || c.CompressionLevel > 4 {
 		f.add("`compression_level` must be from 1 to 4, got %d", c.CompressionLevel)
 	}
-	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
-		f.add("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
-	}
-	strategy := otlptranslator.TranslationStrategyOption(c.TranslationStrategy)
-	if !slices.Contains(strategies, strategy) {
-		f.add("`translation_strategy` must be one of %v, got %q", strategies, c.TranslationStrategy)
-	} else if !strategy.ShouldEscape() && onlyOne {
-		f.add("`translation_strategy` %s needs UTF-8 names, which `protobuf_message: 1.0` does not have: choose 2.0 or auto", strategy)
-	}
-	if c.ConvertExplicitHistogramsToNHCB && onlyOne && !c.KeepClassicHistograms {
-		f.add("`convert_explicit_histograms_to_nhcb` needs 2.0: choose `protobuf_message: 2.0` or auto, or set `keep_classic_histograms`")
-	}
+	f.addAll(c.Labels.validate(), c.Names.validate(onlyOne), c.Points.validate(onlyOne))
 	encoding := c.encoding(1)
 	if err := encoding.Names.CheckExternalLabels(); err != nil {
 		f.add("`external_labels`: %w", err)
 	}
-	_, err := relabelling(c.WriteRelabelConfigs, c.scheme(), "")
+	_, err := relabelling(c.Labels.WriteRelabelConfigs, c.Names.scheme(), "")
 	f.addAll(err)
 	return f.join()
+}
+
+func (c *LabelsConfig) validate() error {
+	if !slices.Contains([]string{auto, always, never}, c.ScopeLabels) {
+		return fmt.Errorf("`scope_labels` must be auto, always or never, got %q", c.ScopeLabels)
+	}
+	return nil
+}
+
+// validate checks the names. onlyOne says that no other version than 1.0 is sent.
+func (c *NamesConfig) validate(onlyOne bool) error {
+	switch strategy := otlptranslator.TranslationStrategyOption(c.TranslationStrategy); {
+	case !slices.Contains(strategies, strategy):
+		return fmt.Errorf("`translation_strategy` must be one of %v, got %q", strategies, c.TranslationStrategy)
+	case onlyOne && !strategy.ShouldEscape():
+		return fmt.Errorf("`translation_strategy` %s needs UTF-8 names, which `protobuf_message: 1.0` does not have: choose 2.0 or auto", strategy)
+	}
+	return nil
+}
+
+func (c *PointsConfig) validate(onlyOne bool) error {
+	if onlyOne && c.isCustomOnly() {
+		return errors.New("`convert_explicit_histograms_to_nhcb` needs 2.0: choose `protobuf_message: 2.0` or auto, or set `keep_classic_histograms`")
+	}
+	return nil
+}
+
+// isCustomOnly reports whether histograms are only sent as 2.0 can carry them.
+func (c *PointsConfig) isCustomOnly() bool {
+	return c.ConvertExplicitHistogramsToNHCB && !c.KeepClassicHistograms
 }
 
 // validateNumbers checks what must be positive, or not negative.
@@ -174,8 +193,8 @@ func (c *Config) validateNumbers() error {
 		{"tenant.max", int64(c.Tenant.Max), false},
 		{"cache.max_series", int64(c.Cache.MaxSeries), false},
 		{"cache.idle_timeout", int64(c.Cache.IdleTimeout), false},
-		{"target_info.interval", int64(c.TargetInfo.Interval), true},
-		{"delta.max_series", int64(c.Delta.MaxSeries), false},
+		{"target_info.interval", int64(c.Labels.TargetInfo.Interval), true},
+		{"delta.max_series", int64(c.Points.Delta.MaxSeries), false},
 	} {
 		if n.value < 0 || n.value == 0 && !n.allowZero {
 			f.add("`%s` must be positive, got %d", n.key, n.value)
