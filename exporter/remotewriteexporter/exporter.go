@@ -98,7 +98,7 @@ func (e *remoteWrite) Start(ctx context.Context, host component.Host) error {
 		Destinations:  identities(clients),
 		Policy:        queue.Policy{OnFull: onFull[e.cfg.Queue.OnFull]}, // of batches
 		Own:           policies(clients),
-		Apart:         e.intake.apart(),
+		Apart:         e.intake.routing.apart(),
 		Batches:       e.cfg.Queue.MaxBatches,
 		Tenants:       e.cfg.Tenant.most(),
 		Senders:       e.cfg.Shards.Max,

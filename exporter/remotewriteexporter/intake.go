@@ -13,15 +13,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/memlimit"
 
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode"
-	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
@@ -47,9 +44,8 @@ type intake struct {
 	telemetry    *telemetry
 	queue        *queue.Queue
 	destinations []*send.Destination
-	spread       *block.Spread  // chooses the destinations of a series; nil is all
-	rules        []*block.Rules // by destination, nil if it has none; nil if none has any
-	durable      bool           // the queue is stored, and callers wait until their data is
+	routing      routing
+	durable      bool // the queue is stored, and callers wait until their data is
 	timeout      time.Duration
 	maxRaw       int           // the most bytes of a request before compression
 	maxRequests  int           // limits a round, in full requests
@@ -77,7 +73,7 @@ type intake struct {
 
 func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
 	in := &intake{
-		cfg: cfg, keys: keys, telemetry: t, round: newRound(), shards: newShards(cfg.Shards), spread: cfg.spread(),
+		cfg: cfg, keys: keys, telemetry: t, round: newRound(), shards: newShards(cfg.Shards),
 		arrived: make(chan struct{}, 1), full: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	in.suitable = func() int { return in.shards.suit(in.loads) }
@@ -91,7 +87,7 @@ func newIntake(cfg *Config, keys Keys, t *telemetry) (*intake, error) {
 		return nil, err
 	}
 	in.encoder = encoder
-	in.rules, err = cfg.ownRules()
+	in.routing, err = newRouting(cfg, t)
 	return in, err
 }
 
@@ -147,7 +143,7 @@ func (e *remoteWrite) show(ctx context.Context, md pmetric.Metrics, points int) 
 }
 
 func (in *intake) consume(ctx context.Context, md pmetric.Metrics, points int) error {
-	tenants := in.tenantsOf(ctx, md)
+	tenants := in.cfg.Tenant.among(ctx, md)
 	if in.queue.Refuses(tenants) {
 		return in.keys.full(errQueueFull)
 	}
@@ -298,7 +294,7 @@ func (in *intake) addByResource(md pmetric.Metrics) error {
 	own := map[string][]pmetric.ResourceMetrics{}
 	var tenants []string
 	for _, rm := range md.ResourceMetrics().All() {
-		tenant := in.tenantOf(rm.Resource())
+		tenant := in.cfg.Tenant.of(rm.Resource())
 		if _, known := own[tenant]; !known {
 			tenants = append(tenants, tenant)
 		}
@@ -309,15 +305,6 @@ func (in *intake) addByResource(md pmetric.Metrics) error {
 		errs = append(errs, in.encoder.AddResources(own[tenant], tenant))
 	}
 	return errors.Join(errs...)
-}
-
-func (in *intake) tenantOf(r pcommon.Resource) string {
-	if v, ok := r.Attributes().Get(in.cfg.Tenant.FromResourceAttribute); ok {
-		if name := attribute.Text(v); name != "" {
-			return name
-		}
-	}
-	return in.cfg.Tenant.Default
 }
 
 // stop accepts no more data and queues what there is.

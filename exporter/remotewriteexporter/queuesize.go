@@ -28,7 +28,7 @@ func DefaultQueueSize() int64 { return queueShare(1).Of(memlimit.Available()) }
 // is little memory: otherwise a server that is away would end the process.
 func (e *remoteWrite) sizeQueues(clients []namedClient, onDisk bool, memory int64) {
 	queues := 1
-	if e.intake.spread != nil || e.intake.rules != nil {
+	if !e.intake.routing.isCommon() {
 		queues = len(clients)
 	}
 	size, share := int64(defaultQueueSize), queueShare(queues)

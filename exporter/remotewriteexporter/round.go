@@ -221,8 +221,7 @@ func (in *intake) push(blocks []block.Block, fate *queue.Fate) error {
 			b.Free() // the queue holds what it keeps
 		}
 	}(blocks)
-	blocks, to := in.part(blocks)
-	blocks, to = in.relabel(blocks, to)
+	blocks, to := in.routing.route(blocks)
 	if len(blocks) == 0 { // no destination gets any of it
 		if fate != nil {
 			in.queue.Return(fate.Batches)

@@ -55,25 +55,3 @@ func (c *Config) spread() *block.Spread {
 	}
 	return block.NewSpread(identities(c.clients()), s.Replicas, s.IgnoreLabels, true)
 }
-
-// part divides blocks for all destinations into blocks for one each, and returns these with their destinations. If each
-// series goes to all, blocks are not changed. A block that was just encoded can always be divided; if not, sending it
-// to all would be better than losing it.
-func (in *intake) part(blocks []block.Block) (parts []block.Block, to []int) {
-	if in.spread == nil {
-		return blocks, nil
-	}
-	for i := range blocks {
-		of, err := block.Partition(blocks[i], in.spread, in.cfg.CompressionLevel)
-		if err != nil {
-			parts, to = append(parts, blocks[i]), append(to, queue.All)
-			continue
-		}
-		for at := range of {
-			if len(of[at].Body()) > 0 {
-				parts, to = append(parts, of[at]), append(to, at)
-			}
-		}
-	}
-	return parts, to
-}

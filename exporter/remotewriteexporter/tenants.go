@@ -11,10 +11,12 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/godwit-otel/godwit/internal/origin"
 
+	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/encode/attribute"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
 )
 
@@ -24,16 +26,15 @@ const maxTenantName = 4 << 10
 // noTenant is the list of tenants if there are none.
 var noTenant = []string{""}
 
-// tenantsOf returns the tenants with data in md: its caller waits for room for these only.
-func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
-	t := &in.cfg.Tenant
+// among returns the tenants with data in md: its caller waits for room for these only.
+func (t *TenantConfig) among(ctx context.Context, md pmetric.Metrics) []string {
 	switch {
 	case t.ofCaller():
 		return []string{t.nameOf(ctx)}
 	case t.FromResourceAttribute != "":
 		var tenants []string
 		for _, rm := range md.ResourceMetrics().All() {
-			if tenant := in.tenantOf(rm.Resource()); len(tenants) == 0 || tenants[len(tenants)-1] != tenant {
+			if tenant := t.of(rm.Resource()); len(tenants) == 0 || tenants[len(tenants)-1] != tenant {
 				tenants = append(tenants, tenant)
 			}
 		}
@@ -41,6 +42,16 @@ func (in *intake) tenantsOf(ctx context.Context, md pmetric.Metrics) []string {
 		return slices.Compact(tenants)
 	}
 	return noTenant
+}
+
+// of returns the tenant of a resource, by its attribute.
+func (t *TenantConfig) of(r pcommon.Resource) string {
+	if v, ok := r.Attributes().Get(t.FromResourceAttribute); ok {
+		if name := attribute.Text(v); name != "" {
+			return name
+		}
+	}
+	return t.Default
 }
 
 // any reports whether there are tenants.
