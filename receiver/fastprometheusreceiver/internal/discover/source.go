@@ -67,7 +67,7 @@ func NewSource(logger *zap.Logger, registry prometheus.Registerer, divided func(
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	// A mechanism's stack trace says nothing that its error does not, whatever the collector's logger says of traces.
-	log := slog.New(zapslog.NewHandler(logger.Core(), zapslog.AddStacktraceAt(math.MaxInt)))
+	log := slog.New(newWithoutRepeats(zapslog.NewHandler(logger.Core(), zapslog.AddStacktraceAt(math.MaxInt))))
 	// Over HTTP/2 no write is a request, so that the size of one answer could not be counted.
 	manager := discovery.NewManager(ctx, log, registry, metrics, discovery.HTTPClientOptions(
 		commonconfig.WithDialContextFunc(bounded((&net.Dialer{}).DialContext, answerShare.Of(memlimit.Available()))),
