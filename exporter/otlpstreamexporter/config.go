@@ -93,7 +93,8 @@ type Config struct {
 	// Queue holds what cannot be sent yet.
 	Queue configoptional.Optional[QueueConfig] `mapstructure:"sending_queue"`
 
-	ending *ending
+	address address
+	ending  *ending
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -108,6 +109,8 @@ type EndpointConfig struct {
 	// Client is the connection.
 	Client configgrpc.ClientConfig `mapstructure:",squash"`
 
+	address address
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -121,18 +124,30 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 	if c.Name == "" {
 		c.Name = c.Client.Endpoint
 	}
+	c.address.reduce(&c.Client)
 	return nil
 }
 
 // Unmarshal reports unknown keys with suggestions.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return confkeys.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := confkeys.Unmarshal(conf, c); err != nil {
+		return err
+	}
+	c.address.reduce(&c.Client)
+	return nil
+}
 
 // destinations returns all destinations.
 func (c *Config) destinations() []EndpointConfig {
-	if len(c.Endpoints) > 0 {
-		return c.Endpoints
+	var all []EndpointConfig
+	for _, e := range c.Endpoints {
+		all = append(all, EndpointConfig{Name: e.Name, Client: e.address.restore(e.Client)})
 	}
-	return []EndpointConfig{{Name: c.Client.Endpoint, Client: c.Client}}
+	if len(all) == 0 {
+		client := c.address.restore(c.Client)
+		all = append(all, EndpointConfig{Name: client.Endpoint, Client: client})
+	}
+	return all
 }
 
 // Rebalance closes streams and opens others.

@@ -170,6 +170,21 @@ func isHeader(name string) bool {
 	}, name)
 }
 
+// validateAddresses reports endpoints that are not a host and a port.
+func (c *Config) validateAddresses() error {
+	var errs []error
+	check := func(key string, a *address) {
+		if a.whole != "" {
+			errs = append(errs, fmt.Errorf("`%s` must be a host and a port, such as gateway:4317, got %q: for a path, or a port by default, set `transport: http`", key, a.whole))
+		}
+	}
+	check("endpoint", &c.address)
+	for i := range c.Endpoints {
+		check(fmt.Sprintf("endpoints::%d::endpoint", i), &c.Endpoints[i].address)
+	}
+	return errors.Join(errs...)
+}
+
 func (c *Config) validateTransport() error {
 	// Settings of gRPC, and of WebSocket if it has them, too.
 	foreign := map[string]func(*configgrpc.ClientConfig) bool{
@@ -178,7 +193,7 @@ func (c *Config) validateTransport() error {
 	}
 	switch c.Transport {
 	case transport.GRPC:
-		return nil
+		return c.validateAddresses()
 	case transport.WebSocket:
 		foreign["middlewares"] = func(c *configgrpc.ClientConfig) bool { return len(c.Middlewares) > 0 }
 	case transport.HTTP:

@@ -1,0 +1,64 @@
+// Copyright The Godwit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpstreamexporter
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+func loaded(t *testing.T, set map[string]any) *Config {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(set).Unmarshal(cfg))
+	return cfg
+}
+
+// The Collector validates a configuration and each part of it.
+func (c *Config) validateParts() []error {
+	errs := []error{c.Validate(), c.Client.Validate()}
+	for i := range c.Endpoints {
+		errs = append(errs, c.Endpoints[i].Client.Validate())
+	}
+	return errs
+}
+
+func TestEndpointsMayBeURLs(t *testing.T) {
+	for _, endpoint := range []string{
+		"gateway:4318", "gateway", "otlp.example/otlp", "https://otlp.example", "https://otlp.example/otlp", "http://victoria:8428/opentelemetry",
+		"http://prometheus:9090/api/v1/otlp/", "http://[::1]/otlp", "https://[::1]:4318/otlp", "wss://otlp.example/otlp",
+	} {
+		for _, kind := range []string{"http", "websocket"} {
+			one := loaded(t, map[string]any{"endpoint": endpoint, "transport": kind})
+			several := loaded(t, map[string]any{"transport": kind, "endpoints": []any{map[string]any{"endpoint": endpoint}}})
+			for _, cfg := range []*Config{one, several} {
+				for _, err := range cfg.validateParts() {
+					require.NoError(t, err, endpoint)
+				}
+				d := cfg.destinations()
+				require.Len(t, d, 1)
+				require.Equal(t, endpoint, d[0].Client.Endpoint)
+				require.Equal(t, endpoint, d[0].Name)
+			}
+		}
+	}
+}
+
+func TestEndpointsOfGRPCAreHostsAndPorts(t *testing.T) {
+	for _, endpoint := range []string{"gateway", "https://otlp.example", "http://gateway:4317/otlp"} {
+		one := loaded(t, map[string]any{"endpoint": endpoint})
+		require.ErrorContains(t, one.Validate(), "`endpoint` must be a host and a port")
+		several := loaded(t, map[string]any{"endpoints": []any{map[string]any{"endpoint": endpoint}}})
+		require.ErrorContains(t, several.Validate(), "`endpoints::0::endpoint` must be a host and a port")
+	}
+	for _, endpoint := range []string{"gateway:4317", "https://gateway:4317", "dns:///gateway:4317", "unix:///run/gateway", "passthrough:///gateway:4317"} {
+		cfg := loaded(t, map[string]any{"endpoint": endpoint})
+		for _, err := range cfg.validateParts() {
+			require.NoError(t, err, endpoint)
+		}
+		require.Equal(t, endpoint, cfg.destinations()[0].Client.Endpoint)
+	}
+}
