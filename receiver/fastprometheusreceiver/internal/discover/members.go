@@ -18,25 +18,40 @@ type round struct {
 	asked, at time.Time
 }
 
+// A change of the members, from one look at them to the next.
+type change int
+
+const (
+	unchanged change = iota
+	others           // some have come, others may have gone
+	fewer            // some have gone: hardly any targets move but theirs, which nobody scrapes
+)
+
+// A call asks for an extra round.
+type call struct {
+	begun time.Time // the look at which the members had changed
+	change
+}
+
 // members are the collectors among which a server divides targets, as far as it names them. Each member polls the list
 // of members, all at nearly the same time. That costs little compared with asking for the targets of all jobs.
 type members struct {
 	mu    sync.Mutex
 	names []string  // sorted; nil if not known
 	lost  time.Time // when one of them was last found missing
-	calls map[chan time.Time]struct{}
+	calls map[chan call]struct{}
 }
 
 // looks is how often members poll the list, given the interval at which they ask for targets.
 func looks(interval time.Duration) time.Duration { return min(interval, mostBetweenLooks) }
 
-// subscribe returns a channel with the beginnings of extra rounds.
-func (m *members) subscribe() (calls chan time.Time, unsubscribe func()) {
-	calls = make(chan time.Time, 1)
+// subscribe returns a channel with the calls for extra rounds.
+func (m *members) subscribe() (calls chan call, unsubscribe func()) {
+	calls = make(chan call, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.calls == nil {
-		m.calls = map[chan time.Time]struct{}{}
+		m.calls = map[chan call]struct{}{}
 	}
 	m.calls[calls] = struct{}{}
 	return calls, func() {
@@ -46,21 +61,30 @@ func (m *members) subscribe() (calls chan time.Time, unsubscribe func()) {
 	}
 }
 
-// are records the members, and reports whether they have changed. A server that names nobody has only just started.
-func (m *members) are(names []string) (others bool) {
+// are records the members, and returns how they have changed. A server that names nobody has only just started.
+func (m *members) are(names []string) change {
 	if len(names) == 0 {
-		return false
+		return unchanged
 	}
 	slices.Sort(names)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	stayed := 0
 	for _, name := range m.names {
-		if _, there := slices.BinarySearch(names, name); !there {
+		if _, there := slices.BinarySearch(names, name); there {
+			stayed++
+		} else {
 			m.lost = time.Now()
 		}
 	}
-	others = m.names != nil && !slices.Equal(m.names, names)
+	known, before := m.names != nil, len(m.names)
 	m.names = names
+	switch {
+	case !known || stayed == before && stayed == len(names):
+		return unchanged
+	case stayed == len(names):
+		return fewer
+	}
 	return others
 }
 
@@ -71,13 +95,13 @@ func (m *members) lostSince(since time.Time) bool {
 	return !m.lost.IsZero() && !m.lost.Before(since)
 }
 
-// call starts an extra round at the given time.
-func (m *members) call(begun time.Time) {
+// call starts an extra round.
+func (m *members) call(c call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for calls := range m.calls {
 		select {
-		case calls <- begun:
+		case calls <- c:
 		default: // it has not handled the last one yet
 		}
 	}
@@ -100,8 +124,11 @@ func (s *Source) Watch(interval time.Duration, place uint64, ask func(ctx contex
 			asking, cancel := context.WithTimeout(s.ctx, mostAnswering)
 			names, err := ask(asking)
 			cancel()
-			if err == nil && s.members.are(names) && every < interval {
-				s.members.call(begun)
+			if err != nil {
+				continue
+			}
+			if c := s.members.are(names); c != unchanged && every < interval {
+				s.members.call(call{begun, c})
 			}
 		}
 	})

@@ -6,6 +6,7 @@ package discover
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,73 +26,83 @@ func TestMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m members
 		begun := time.Now()
-		assert.False(t, m.are(nil))
-		assert.False(t, m.are([]string{"b", "a"}), "who they were is not known")
-		assert.False(t, m.are([]string{"a", "b"}))
-		assert.True(t, m.are([]string{"a", "b", "c"}))
-		assert.False(t, m.are([]string{}))
+		assert.Equal(t, unchanged, m.are(nil))
+		assert.Equal(t, unchanged, m.are([]string{"b", "a"}), "who they were is not known")
+		assert.Equal(t, unchanged, m.are([]string{"a", "b"}))
+		assert.Equal(t, others, m.are([]string{"a", "b", "c"}))
+		assert.Equal(t, unchanged, m.are([]string{}))
 		assert.False(t, m.lostSince(begun), "who comes has taken nothing along")
 		time.Sleep(time.Minute)
-		assert.True(t, m.are([]string{"c", "a", "d"}))
+		assert.Equal(t, others, m.are([]string{"c", "a", "d"}))
 		assert.True(t, m.lostSince(begun.Add(time.Minute)))
 		time.Sleep(time.Minute)
-		assert.False(t, m.are([]string{"a", "c", "d"}))
+		assert.Equal(t, unchanged, m.are([]string{"a", "c", "d"}))
 		assert.False(t, m.lostSince(begun.Add(time.Minute+time.Nanosecond)))
+		assert.Equal(t, fewer, m.are([]string{"d"}))
+		assert.True(t, m.lostSince(begun.Add(2*time.Minute)))
 	})
 }
 
 // If members poll rarely and one of them goes, all others poll soon and apply the result at the same moment, including
-// those that have just polled in their round. If they poll often, that is soon enough.
+// those that have just polled in their round. If they poll often, that is soon enough. If another comes for the one that
+// has gone, they take longer: targets may move between members that live.
 func TestRoundOutOfTurn(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 5 * time.Minute} {
-		for _, into := range []time.Duration{200 * time.Millisecond, 1700 * time.Millisecond, 4 * time.Second, 17 * time.Second} {
-			synctest.Test(t, func(t *testing.T) {
-				gone := time.Now().Truncate(interval).Add(3*interval + into)
-				var mu sync.Mutex
-				var updates []Update
-				tell := func(_ context.Context, u Update) {
-					mu.Lock()
-					defer mu.Unlock()
-					assert.True(t, time.Now().Equal(u.At) || len(updates) < 5, "it is told when it counts")
-					updates = append(updates, u)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				for i := range 5 {
-					s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
-					require.NoError(t, err)
-					defer s.Close()
-					place := uint64(i) * 0x9e3779b97f4a7c15
-					fails := false
-					s.Watch(interval, place, func(context.Context) ([]string, error) {
-						if fails = !fails; fails && time.Now().Before(gone) { // some polls fail, which changes nothing
-							return nil, errors.New("not now")
-						}
-						if time.Now().Before(gone) {
-							return []string{"dies", "lives"}, nil
-						}
-						return []string{"lives"}, nil
-					})
-					r := rounds{job: "job", interval: interval, place: place, members: &s.members, tell: tell, ask: func(context.Context) ([]*targetgroup.Group, error) {
-						address := model.LabelValue("old:1")
-						if !time.Now().Before(gone) {
-							address = "new:1"
-						}
-						return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: address}}}}, nil
-					}}
-					go r.Run(ctx, make(chan []*targetgroup.Group, 100))
-				}
-				time.Sleep(5*interval + into)
-				cancel()
-				synctest.Wait()
-				require.Len(t, updates, 10)
-				for i, u := range updates {
-					assert.Equal(t, i >= 5, u.Orphans)
-				}
-				for _, u := range updates[5:] {
-					assert.Equal(t, updates[5].At, u.At)
-					assert.Less(t, u.At.Sub(gone), min(3*interval/2, mostBetweenLooks*19/10)+grid)
-				}
-			})
+		for _, into := range []time.Duration{200 * time.Millisecond, 700 * time.Millisecond, 1700 * time.Millisecond, 4 * time.Second, 17 * time.Second} {
+			roundOutOfTurn(t, interval, into, []string{"lives"}, mostBetweenLooks*12/10)
+			roundOutOfTurn(t, interval, into, []string{"comes", "lives"}, mostBetweenLooks*19/10)
 		}
 	}
+}
+
+// roundOutOfTurn checks that members apply an answer this soon after they have changed, at any time in an interval.
+func roundOutOfTurn(t *testing.T, interval, into time.Duration, now []string, most time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		gone := time.Now().Truncate(interval).Add(3*interval + into)
+		var mu sync.Mutex
+		var updates []Update
+		tell := func(_ context.Context, u Update) {
+			mu.Lock()
+			defer mu.Unlock()
+			assert.True(t, time.Now().Equal(u.At) || len(updates) < 5, "it is told when it counts")
+			updates = append(updates, u)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 5 {
+			s, err := NewSource(zap.NewNop(), prometheus.NewRegistry(), nil)
+			require.NoError(t, err)
+			defer s.Close()
+			place := uint64(i) * 0x9e3779b97f4a7c15
+			fails := false
+			s.Watch(interval, place, func(context.Context) ([]string, error) {
+				if fails = !fails; fails && time.Now().Before(gone) { // some polls fail, which changes nothing
+					return nil, errors.New("not now")
+				}
+				if time.Now().Before(gone) {
+					return []string{"dies", "lives"}, nil
+				}
+				return slices.Clone(now), nil
+			})
+			r := rounds{job: "job", interval: interval, place: place, members: &s.members, tell: tell, ask: func(context.Context) ([]*targetgroup.Group, error) {
+				address := model.LabelValue("old:1")
+				if !time.Now().Before(gone) {
+					address = "new:1"
+				}
+				return []*targetgroup.Group{{Source: "s", Targets: []model.LabelSet{{model.AddressLabel: address}}}}, nil
+			}}
+			go r.Run(ctx, make(chan []*targetgroup.Group, 100))
+		}
+		time.Sleep(5*interval + into)
+		cancel()
+		synctest.Wait()
+		require.Len(t, updates, 10)
+		for i, u := range updates {
+			assert.Equal(t, i >= 5, u.Orphans)
+		}
+		for _, u := range updates[5:] {
+			assert.Equal(t, updates[5].At, u.At)
+			assert.Less(t, u.At.Sub(gone), min(3*interval/2, most)+grid)
+		}
+	})
 }

@@ -108,12 +108,12 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 	// There are no answers yet, or they are about other members than there are now.
 	isUrgent, retry := true, firstRetry
 	for told := false; ; {
-		begun, alive := rest(ctx, time.Until(due.asked), calls)
+		extra, alive := rest(ctx, time.Until(due.asked), calls)
 		if !alive {
 			return
 		}
-		if !begun.IsZero() {
-			due, isUrgent, retry = r.outOfTurn(begun), true, firstRetry
+		if extra.change != unchanged {
+			due, isUrgent, retry = r.outOfTurn(extra), true, firstRetry
 			continue
 		}
 		groups, err := r.ask(ctx)
@@ -133,11 +133,11 @@ func (r rounds) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 			}
 			continue
 		}
-		if begun, alive = rest(ctx, untilTaken(due.asked, due.at, time.Now()), calls); !alive {
+		if extra, alive = rest(ctx, untilTaken(due.asked, due.at, time.Now()), calls); !alive {
 			return
 		}
-		if !begun.IsZero() { // the answer may be as old as the request
-			due, isUrgent, retry = r.outOfTurn(begun), true, firstRetry
+		if extra.change != unchanged { // the answer may be as old as the request
+			due, isUrgent, retry = r.outOfTurn(extra), true, firstRetry
 			continue
 		}
 		r.tell(ctx, Update{
@@ -164,12 +164,18 @@ func (r rounds) next(now time.Time) round {
 }
 
 // outOfTurn returns the extra round that members hold because one has come or gone. They saw that in the first third of
-// the time between two looks, ask now, and apply the answers soon after the end of that time.
-func (r rounds) outOfTurn(begun time.Time) round {
+// the time between two looks, ask now, and apply the answers soon after the end of that time. If members have only
+// gone, they apply them in the middle of it: hardly any target moves that another member still scrapes, and each second
+// is one more in which nobody scrapes the others.
+func (r rounds) outOfTurn(c call) round {
 	every := looks(r.interval)
 	asked := time.Now().Add(time.Duration(r.place % uint64(max(every/10, 1))))
-	at := begun.Add(every * 11 / 10).Truncate(grid).Add(grid / 2)
-	if at.Sub(asked) > every { // the clock was set back meanwhile
+	until := every * 11 / 10
+	if c.change == fewer {
+		until = every / 2
+	}
+	at := c.begun.Add(until).Truncate(grid).Add(grid / 2)
+	if at.Sub(asked) > every || at.Before(asked) { // the clock was set meanwhile, or the look took long
 		at = asked
 	}
 	return round{asked, at}
@@ -179,17 +185,17 @@ func (r rounds) outOfTurn(begun time.Time) round {
 // no longer than was planned, instead of until the clock is where it was.
 func untilTaken(asked, at, now time.Time) time.Duration { return min(at.Sub(now), at.Sub(asked)) }
 
-// rest sleeps until an extra round is called, and returns when that began. It returns false if ctx ends first.
-func rest(ctx context.Context, d time.Duration, calls <-chan time.Time) (called time.Time, alive bool) {
+// rest sleeps until an extra round is called, and returns the call. It returns false if ctx ends first.
+func rest(ctx context.Context, d time.Duration, calls <-chan call) (extra call, alive bool) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return time.Time{}, ctx.Err() == nil
-	case called = <-calls:
-		return called, true
+		return call{}, ctx.Err() == nil
+	case extra = <-calls:
+		return extra, true
 	case <-ctx.Done():
-		return time.Time{}, false
+		return call{}, false
 	}
 }
 
