@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -38,8 +39,9 @@ const (
 	// seconds, and they poll it every second: at most one scrape falls into that time.
 	allocatedInterval = 10 * time.Second
 
-	// orphaned is how long the targets of a dead collector may go unscraped: 5 seconds until the allocator notices, 4
-	// until the others have asked it, one over which they spread the new targets' scrapes, and some for a busy machine.
+	// orphaned is how long the targets of a dead collector may go unscraped: 5 seconds until the allocator notices, 2.5
+	// until the others have asked it, one over which they spread the new targets' scrapes, up to a quarter of the interval
+	// if the usual time of a scrape is as close as that, which makes an interval at most, and some for a busy machine.
 	orphaned = 11 * time.Second
 
 	// allocated is the number of targets to divide.
@@ -94,6 +96,18 @@ func startAllocator(t *testing.T, k *cluster.Cluster, config string) *realAlloca
 func (a *realAllocator) member(t *testing.T, name string, server *rwserver.Server) *collector {
 	t.Helper()
 	return startMember(t, name, server, a.endpoint, fmt.Sprintf("{ca_file: %[1]s, cert_file: %[1]s, key_file: %[2]s}", a.authority, a.key), time.Second)
+}
+
+// knowsMembers waits until the allocator divides targets among this many collectors, and returns when it did first.
+func (a *realAllocator) knowsMembers(t *testing.T, n int) time.Time {
+	t.Helper()
+	wait.Until(t, firstSeries, func() (bool, string) {
+		var all map[string]any
+		text := page(t, a.plain+"/jobs/nobodys/targets")
+		err := json.Unmarshal([]byte(text), &all)
+		return err == nil && len(all) == n, fmt.Sprintf("the allocator divides among %d: %v", len(all), err)
+	})
+	return time.Now()
 }
 
 func startMember(t *testing.T, name string, server *rwserver.Server, endpoint, tls string, refresh time.Duration) *collector {
@@ -305,18 +319,30 @@ func TestAllocatorLosesAMember(t *testing.T) {
 	members[1].Kill()
 	died := time.Now()
 	require.NoError(t, k.Remove(cluster.Objects(t, memberPod(names[1]))[0]))
+	known := a.knowsMembers(t, len(names)-1)
 	waitScraped(t, servers, died, len(names)-1)
 
 	var longest time.Duration
+	adopted, first := 0, known.Add(time.Hour)
 	for instance, list := range glimpses(servers) {
 		for i, g := range list {
 			assert.False(t, g.Stale(), "%s is there, and collector %d calls it stale", instance, g.by)
-			if i > 0 && g.T > died.UnixMilli() {
-				longest = max(longest, time.Duration(g.T-list[i-1].T)*time.Millisecond)
+			if i == 0 || g.T < died.UnixMilli() {
+				continue
+			}
+			gap := time.Duration(g.T-list[i-1].T) * time.Millisecond
+			longest = max(longest, gap)
+			if off := gap % allocatedInterval; off > time.Second && off < allocatedInterval-time.Second && list[i-1].by == 1 {
+				adopted++
+				if at := time.UnixMilli(g.T); at.Before(first) {
+					first = at
+				}
 			}
 		}
 	}
-	t.Logf("the longest gap was %s of an interval of %s", longest, allocatedInterval)
+	t.Logf("the allocator knew after %s, and others scraped %d targets at once, beginning %s later; the longest gap was %s of an interval of %s",
+		known.Sub(died), adopted, first.Sub(known), longest, allocatedInterval)
+	assert.Positive(t, adopted, "new owners wait for the usual times of their targets")
 	assert.Less(t, longest, allocatedInterval+orphaned)
 	for i, m := range members {
 		if i != 1 {

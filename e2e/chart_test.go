@@ -78,7 +78,7 @@ func addPreset(config, part map[string]any) {
 	}
 }
 
-// The chart's default configuration runs with our image and command, which take two lines of values.
+// The chart's default configuration runs with our image and command, which take three lines of values.
 func TestChartDefaults(t *testing.T) {
 	c := process.Start(t, process.Settings{Path: process.Binary(t, repository.Full), Args: []string{"--config", configFile(t, chartConfig(t))}, Env: chartEnv()})
 	c.WaitHTTP(firstWords, "http://"+podIP+":13133/", nil)

@@ -33,17 +33,28 @@ const (
 	manifestsKind = "manifests of Kubernetes"
 )
 
-// a workload is the pod template of a file of manifests, and the objects around it.
+// A workload is the pod template of a controller, and the objects around it.
 type workload struct {
 	pod      corev1.PodTemplateSpec
 	selector *metav1.LabelSelector
 	claims   []corev1.PersistentVolumeClaim
 	configs  map[string]*corev1.ConfigMap
 	accounts map[string]bool
-	secrets  map[string]bool
-	// selectors are those of objects that refer to its pods.
-	selectors []*metav1.LabelSelector
-	ports     []int32
+	secrets  map[string]*corev1.Secret
+	services []*corev1.Service
+	budgets  []*policyv1.PodDisruptionBudget
+	policies []*networkingv1.NetworkPolicy
+	monitors []monitor
+	// serviceName is that of a StatefulSet.
+	serviceName string
+}
+
+// A monitor is a PodMonitor or a ServiceMonitor.
+type monitor struct {
+	name   string
+	ofPods bool
+	labels map[string]string // of what it selects
+	ports  []string
 }
 
 // The manifests decode strictly into the API's types, their parts fit together, and the configuration in them is valid
@@ -60,6 +71,25 @@ func TestManifestsHangTogether(t *testing.T) {
 	assert.Len(t, found, 2)
 }
 
+// The gateway's network policy lets in the agents of the other file, and nobody else at the ports of its receivers.
+func TestManifestsAdmitAgentsToTheGateway(t *testing.T) {
+	agent, gateway := readWorkload(t, repository.Read(t, deployed+"agent.yaml")), readWorkload(t, repository.Read(t, deployed+"gateway.yaml"))
+	require.Len(t, gateway.policies, 1)
+	everyone := map[int32]bool{8888: true, 13133: true} // scrapers, and the kubelet
+	for _, rule := range gateway.policies[0].Spec.Ingress {
+		for _, p := range rule.Ports {
+			if everyone[p.Port.IntVal] {
+				continue
+			}
+			require.Len(t, rule.From, 1, "who may reach port %s", p.Port)
+			assert.Nil(t, rule.From[0].NamespaceSelector)
+			s, err := metav1.LabelSelectorAsSelector(rule.From[0].PodSelector)
+			require.NoError(t, err)
+			assert.True(t, !s.Empty() && s.Matches(labels.Set(agent.pod.Labels)), "%s is not our agents", s)
+		}
+	}
+}
+
 func TestManifestsAreReadStrictly(t *testing.T) {
 	for _, text := range []string{"apiVersion: v1\nkind: Secret\nstringdata: {a: b}\n", "apiVersion: v1\nkind: Nothing\n"} {
 		_, err := decodeManifest([]byte(text))
@@ -72,9 +102,13 @@ func decodeManifest(text []byte) (runtime.Object, error) {
 	return object, err
 }
 
+func newWorkload() *workload {
+	return &workload{configs: map[string]*corev1.ConfigMap{}, accounts: map[string]bool{"": true}, secrets: map[string]*corev1.Secret{}}
+}
+
 func readWorkload(t *testing.T, text string) *workload {
 	t.Helper()
-	w := &workload{configs: map[string]*corev1.ConfigMap{}, accounts: map[string]bool{"": true}, secrets: map[string]bool{}}
+	w := newWorkload()
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	for {
 		document, err := documents.Read()
@@ -106,27 +140,21 @@ func (w *workload) add(t *testing.T, object runtime.Object) {
 	case *appsv1.DaemonSet:
 		w.pod, w.selector = o.Spec.Template, o.Spec.Selector
 	case *appsv1.StatefulSet:
-		w.pod, w.selector, w.claims = o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates
+		w.pod, w.selector, w.claims, w.serviceName = o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates, o.Spec.ServiceName
+	case *appsv1.Deployment:
+		w.pod, w.selector = o.Spec.Template, o.Spec.Selector
 	case *corev1.ConfigMap:
 		w.configs[o.Name] = o
 	case *corev1.ServiceAccount:
 		w.accounts[o.Name] = true
 	case *corev1.Secret:
-		w.secrets[o.Name] = true
+		w.secrets[o.Name] = o
 	case *corev1.Service:
-		w.selectors = append(w.selectors, &metav1.LabelSelector{MatchLabels: o.Spec.Selector})
-		for _, p := range o.Spec.Ports {
-			w.ports = append(w.ports, p.Port)
-		}
+		w.services = append(w.services, o)
 	case *policyv1.PodDisruptionBudget:
-		w.selectors = append(w.selectors, o.Spec.Selector)
+		w.budgets = append(w.budgets, o)
 	case *networkingv1.NetworkPolicy:
-		w.selectors = append(w.selectors, &o.Spec.PodSelector)
-		for _, rule := range o.Spec.Ingress {
-			for _, p := range rule.Ports {
-				w.ports = append(w.ports, p.Port.IntVal)
-			}
-		}
+		w.policies = append(w.policies, o)
 	case *rbacv1.ClusterRoleBinding:
 		require.Len(t, o.Subjects, 1)
 		assert.True(t, w.accounts[o.Subjects[0].Name], "the account of the binding")
@@ -137,29 +165,28 @@ func checkWorkload(t *testing.T, w *workload) {
 	t.Helper()
 	require.Len(t, w.pod.Spec.Containers, 1)
 	container := &w.pod.Spec.Containers[0]
-	for _, selector := range append(w.selectors, w.selector) {
-		s, err := metav1.LabelSelectorAsSelector(selector)
-		require.NoError(t, err)
-		assert.True(t, s.Matches(labels.Set(w.pod.Labels)), "%s selects other pods", s)
-	}
 	assert.True(t, w.accounts[w.pod.Spec.ServiceAccountName])
 	for _, source := range container.EnvFrom {
-		assert.True(t, w.secrets[source.SecretRef.Name])
+		assert.Contains(t, w.secrets, source.SecretRef.Name)
 	}
-	opened := map[int32]bool{}
-	named := map[string]bool{}
-	for _, p := range container.Ports {
-		opened[p.ContainerPort], named[p.Name] = true, true
-	}
-	for _, port := range w.ports {
-		assert.True(t, opened[port], "the container does not open %d", port)
-	}
-	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
-		assert.True(t, named[probe.HTTPGet.Port.StrVal], "a probe asks at a port without a name")
+	assert.NotEmpty(t, w.policies)
+	assert.Empty(t, w.misfits(t, w.config()))
+	if w.serviceName != "" {
+		require.Len(t, w.services, 1)
+		assert.Equal(t, w.services[0].Name, w.serviceName)
+		assert.Len(t, w.budgets, 1)
 	}
 	distribution := image(t, container.Image)
 	assert.Equal(t, []string{"--config", "/etc/" + distribution + "/config.yaml"}, container.Args)
 	checkVolumes(t, w, container, distribution)
+}
+
+// config returns the only configuration of a workload.
+func (w *workload) config() string {
+	for _, c := range w.configs {
+		return c.Data["config.yaml"] + c.Data["relay"] // the chart's name of it
+	}
+	return ""
 }
 
 // image returns the distribution in an image.
@@ -193,9 +220,6 @@ func checkVolumes(t *testing.T, w *workload, container *corev1.Container, distri
 	require.NotEmpty(t, config, "nothing is where the arguments look for the configuration")
 	assert.Contains(t, config, "/var/lib/"+distribution)
 	assert.Contains(t, mounted, "/var/lib/"+distribution, "the queue needs a volume: the root is read-only")
-	for port := range strings.FieldsSeq("8888 13133") {
-		assert.Contains(t, config, port)
-	}
 	checkConfig(t, distribution, config)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/godwit-otel/godwit/e2e/cluster"
@@ -125,33 +126,54 @@ func (r *renderer) template(t *testing.T, release, chart string, files ...string
 	return cluster.Objects(t, string(out))
 }
 
-// render returns how many objects of each kind helm renders from files of values. The API accepts them, and the
-// configuration is valid for the distribution. The pods meet the `restricted` standard, unless they use the host's
+// render returns what helm renders from files of values, and how many objects of each kind. The API accepts them, and
+// the configuration is valid for the distribution. The pods meet the `restricted` standard, unless they use the host's
 // network.
-func (r *renderer) render(t *testing.T, distribution string, files ...string) map[string]int {
+func (r *renderer) render(t *testing.T, distribution string, files ...string) (*workload, map[string]int) {
 	t.Helper()
-	kinds := map[string]int{}
+	w, kinds := newWorkload(), map[string]int{}
 	for _, o := range r.template(t, "godwit", r.chart, files...) {
 		kinds[o.Kind()]++
 		require.NoError(t, r.cluster.Check(o))
-		switch o.Kind() {
-		case "ConfigMap":
-			data, _ := o["data"].(cluster.Object)
-			relay, _ := data["relay"].(string)
-			checkConfig(t, distribution, relay)
-		case "DaemonSet", "StatefulSet", "Deployment":
-			set := setOf(t, o)
-			err := r.cluster.Check(podOf(t, &workload{pod: set.Spec.Template, claims: set.Spec.VolumeClaimTemplates}, "one"))
-			if set.Spec.Template.Spec.HostNetwork {
-				require.ErrorContains(t, err, "hostNetwork")
-			} else {
-				require.NoError(t, err)
-			}
+		if strings.HasSuffix(o.Kind(), "Monitor") {
+			w.monitors = append(w.monitors, monitorOf(t, o))
+			continue
 		}
+		object, err := decodeManifest([]byte(manifest(t, o)))
+		require.NoError(t, err)
+		w.add(t, object)
 	}
 	assert.Equal(t, 1, kinds["DaemonSet"]+kinds["StatefulSet"]+kinds["Deployment"], kinds)
-	assert.Equal(t, 1, kinds["ConfigMap"], kinds)
-	return kinds
+	require.Equal(t, 1, kinds["ConfigMap"], kinds)
+	checkConfig(t, distribution, w.config())
+	err := r.cluster.Check(podOf(t, w, "one"))
+	if w.pod.Spec.HostNetwork {
+		require.ErrorContains(t, err, "hostNetwork")
+	} else {
+		require.NoError(t, err)
+	}
+	return w, kinds
+}
+
+// monitorOf reads a PodMonitor or a ServiceMonitor.
+func monitorOf(t *testing.T, o cluster.Object) monitor {
+	t.Helper()
+	var read struct {
+		Spec struct {
+			Selector     metav1.LabelSelector
+			PodEndpoints []struct{ Port string } `json:"podMetricsEndpoints"`
+			Endpoints    []struct{ Port string }
+		}
+	}
+	text, err := json.Marshal(o)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &read))
+	m := monitor{name: o.Name(), ofPods: o.Kind() == "PodMonitor", labels: read.Spec.Selector.MatchLabels}
+	for _, endpoint := range append(read.Spec.PodEndpoints, read.Spec.Endpoints...) {
+		m.ports = append(m.ports, endpoint.Port)
+	}
+	require.NotEmpty(t, m.ports, o.Name())
+	return m
 }
 
 // The API accepts what helm renders from the values, and the configuration is ours.
@@ -160,10 +182,19 @@ func TestHelmRendersOurValues(t *testing.T) {
 	r := newRenderer(t)
 	for _, name := range collectorValues(t) {
 		t.Run(name, func(t *testing.T) {
-			kinds := r.render(t, distributionOf(t, name), filepath.Join(repository.Root(t), name))
+			w, kinds := r.render(t, distributionOf(t, name), filepath.Join(repository.Root(t), name))
+			assert.Empty(t, w.misfits(t, w.config()))
 			t.Logf("%s: %v", name, kinds)
 		})
 	}
+}
+
+// misfits returns those of what helm renders from a file of our values, and others over it.
+func (r *renderer) misfits(t *testing.T, name, values string) []string {
+	t.Helper()
+	name = helmFolder + name
+	w, _ := r.render(t, distributionOf(t, name), filepath.Join(repository.Root(t), name), configFile(t, values))
+	return w.misfits(t, w.config())
 }
 
 // The same with values of an operator's own over ours.
@@ -172,10 +203,7 @@ func TestHelmRendersOverrides(t *testing.T) {
 	r := newRenderer(t)
 	f := func(what, name, values string) {
 		t.Helper()
-		t.Run(what, func(t *testing.T) {
-			name = helmFolder + name
-			r.render(t, distributionOf(t, name), filepath.Join(repository.Root(t), name), configFile(t, values))
-		})
+		t.Run(what, func(t *testing.T) { assert.Empty(t, r.misfits(t, name, values)) })
 	}
 	f("the host's network", "agent.yaml", "{hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet}")
 	f("no console", "agent.yaml", "alternateConfig: {extensions: {console: null}, service: {extensions: [health_check, runtimeprofile]}}")
@@ -216,6 +244,49 @@ ports: {otlp: {containerPort: 14317}, otlp-http: {enabled: false}}
 	f("other names", "gateway.yaml", "{fullnameOverride: metrics, namespaceOverride: monitoring, image: {digest: \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}}")
 }
 
+// What a reader of our documents types works: the values of docs/kubernetes.md, and the names of objects in commands.
+func TestHelmRendersTheDocuments(t *testing.T) {
+	t.Parallel()
+	r := newRenderer(t)
+	whole, over := 0, 0
+	for _, block := range repository.Blocks(repository.Read(t, "docs/kubernetes.md")) {
+		switch {
+		case strings.HasPrefix(block.Text, "alternateConfig:"):
+			over++
+			assert.Empty(t, r.misfits(t, "agent.yaml", block.Text))
+		case block.Language == "yaml":
+			whole++
+			for _, o := range r.template(t, "some", r.chart, configFile(t, block.Text)) {
+				require.NoError(t, r.cluster.Check(o))
+			}
+		}
+	}
+	assert.Equal(t, []int{1, 1}, []int{whole, over})
+	values := helmFolder + "agent.yaml"
+	for _, o := range r.template(t, "godwit-agent", r.chart, filepath.Join(repository.Root(t), values)) {
+		if o.Kind() == "DaemonSet" {
+			assert.Contains(t, repository.Read(t, values), "port-forward daemonset/"+o.Name()+" 13155")
+		}
+	}
+}
+
+// Values that fit nothing are found, although helm and the API accept them.
+func TestMisfitsOfHelmValuesAreFound(t *testing.T) {
+	t.Parallel()
+	r := newRenderer(t)
+	f := func(name, values, want string) {
+		t.Helper()
+		assert.Contains(t, strings.Join(r.misfits(t, name, values), "\n"), want, values)
+	}
+	f("agent.yaml", `{alternateConfig: {extensions: {health_check: {endpoint: "[::]:14133"}}}}`, "the liveness probe asks at port 13133, and health_check listens on 14133")
+	f("agent.yaml", "{networkPolicy: {extraIngressRules: []}}", "13133 is closed")
+	f("allocated.yaml", "{podMonitor: {metricsEndpoints: [{port: own}]}}", "port own of monitor godwit-opentelemetry-collector-agent is not that of the metrics")
+	f("allocated.yaml", "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {component: agent-collector}}}]}", "spread constraint selects other pods")
+	f("gateway.yaml", "{ports: {remote-write: {containerPort: 9291}}}", "nothing listens on 9291, port remote-write of service")
+	f("gateway.yaml", "{extraVolumeMounts: [{name: data, mountPath: /data}]}", "no volume at /var/lib/godwit-gateway")
+	f("agent.yaml", "{extraEnvsFrom: []}", "nobody sets GODWIT_REMOTE_WRITE_URL")
+}
+
 // setOf returns what a controller has in common with a StatefulSet.
 func setOf(t *testing.T, o cluster.Object) *appsv1.StatefulSet {
 	t.Helper()
@@ -245,7 +316,7 @@ func TestOperatorResources(t *testing.T) {
 			case "OpenTelemetryCollector":
 				checkCollectorResource(t, spec)
 			case "PodMonitor":
-				checkPodMonitor(t, spec)
+				checkPodMonitor(t, o)
 			default:
 				_, err := decodeManifest([]byte(manifest(t, o)))
 				require.NoError(t, err, "%s %s", o.Kind(), o.Name())
@@ -266,27 +337,20 @@ func checkCollectorResource(t *testing.T, spec cluster.Object) {
 	assert.Contains(t, config["receivers"], "prometheus", "the one that the operator writes the allocator into")
 }
 
-func checkPodMonitor(t *testing.T, spec cluster.Object) {
+func checkPodMonitor(t *testing.T, o cluster.Object) {
 	t.Helper()
-	var monitor struct {
-		Selector  struct{ MatchLabels map[string]string } `yaml:"selector"`
-		Endpoints []struct{ Port string }                 `yaml:"podMetricsEndpoints"`
-	}
-	text, err := yaml.Marshal(spec)
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "matchLabels", "matchlabels")), &monitor))
+	m := monitorOf(t, o)
+	selected := 0
 	for _, name := range filesOf(t, deployed) {
 		w := readWorkload(t, repository.Read(t, name))
-		if !labels.SelectorFromSet(monitor.Selector.MatchLabels).Matches(labels.Set(w.pod.Labels)) {
-			continue
-		}
-		for _, p := range w.pod.Spec.Containers[0].Ports {
-			if p.Name == monitor.Endpoints[0].Port {
-				return
-			}
+		if labels.SelectorFromSet(m.labels).Matches(labels.Set(w.pod.Labels)) {
+			selected++
+			w.monitors = append(w.monitors, m)
+			assert.Empty(t, w.misfits(t, w.config()))
 		}
 	}
-	t.Errorf("no pod with that port has the labels %v", monitor.Selector.MatchLabels)
+	assert.Equal(t, 1, selected, "the pods of one file, by %v", m.labels)
+	assert.Contains(t, manifest(t, o), "namespace: godwit", "it selects pods of its own namespace")
 }
 
 func manifest(t *testing.T, o cluster.Object) string {

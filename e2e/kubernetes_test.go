@@ -143,7 +143,9 @@ func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 	assert.Empty(t, server.Series("up", "instance", "web-b"), "another node's")
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
 
-	require.NoError(t, k.As(cluster.AgentToken, http.MethodGet, "/api/v1/pods"))
+	mayFollow(t, k, cluster.AgentToken, "/api/v1/pods")
+	// What a kubelet asks the API about an agent that scrapes it. Nobody has this node, but the agent may ask for it.
+	require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodGet, "/api/v1/nodes/node-9/metrics"), "404")
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default/secrets"} {
 		require.ErrorContains(t, k.As(cluster.AgentToken, http.MethodGet, path), "403", path)
 	}
@@ -154,6 +156,16 @@ func TestManifestsHaveTheRightsThatAgentsNeed(t *testing.T) {
 		require.NoError(t, k.Put(podOf(t, readWorkload(t, repository.Read(t, name)), fmt.Sprintf("restricted-%d", i))), name)
 	}
 	assert.ErrorContains(t, k.Put(cluster.Objects(t, strings.ReplaceAll(pod("root", "node-1", "10.2.0.3"), "namespace: default", "namespace: godwit"))[0]), "violates PodSecurity")
+}
+
+// mayFollow checks that an account may list and watch resources, which is what discovery does. Without the right to
+// watch it finds what is there when it begins, and no changes.
+func mayFollow(t *testing.T, k *cluster.Cluster, token string, resources ...string) {
+	t.Helper()
+	for _, path := range resources {
+		require.NoError(t, k.As(token, http.MethodGet, path), "list")
+		require.NoError(t, k.As(token, http.MethodGet, path+"?watch=true&timeoutSeconds=1"), "watch")
+	}
 }
 
 // podOf returns a pod of a workload, as its controller would create it.

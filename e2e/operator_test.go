@@ -124,6 +124,7 @@ func TestOperatorRunsOurCollector(t *testing.T) {
 	exit, output := command(t, image(t, named), append(configEnv(t), inPod...), "validate", "--config", configFile(t, config))
 	assert.Zero(t, exit, output)
 	require.NoError(t, fits(t, configSchema(t), config))
+	assert.Empty(t, operatedWorkload(t, k, set).misfits(t, config))
 
 	// The pods that the operator's objects would lead to, except for addresses and paths: one collector, and the
 	// allocator.
@@ -146,10 +147,33 @@ service: {telemetry: {metrics: {level: none}}}
 	})
 	c.WaitHTTP(firstWords, "http://"+health+"/", nil)
 	scrapesMonitored(t, server)
+	mayFollow(t, k, cluster.AllocatorToken, "/api/v1/nodes", "/api/v1/services", "/api/v1/endpoints", "/api/v1/pods", "/api/v1/namespaces",
+		"/apis/discovery.k8s.io/v1/endpointslices", "/apis/monitoring.coreos.com/v1/servicemonitors", "/apis/monitoring.coreos.com/v1/podmonitors",
+		"/apis/monitoring.coreos.com/v1/probes", "/apis/monitoring.coreos.com/v1alpha1/scrapeconfigs")
+	require.ErrorContains(t, k.As(cluster.AllocatorToken, http.MethodGet, "/api/v1/namespaces/default/configmaps/none"), "404", "it may ask for one that a monitor refers to")
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/configmaps", "/api/v1/namespaces/default/pods/web-a"} {
 		require.ErrorContains(t, k.As(cluster.AllocatorToken, http.MethodGet, path), "403", path)
 	}
 	assert.Zero(t, c.Stop(syscall.SIGTERM, drainTime))
+}
+
+// operatedWorkload returns what the operator made around its StatefulSet.
+func operatedWorkload(t *testing.T, k *cluster.Cluster, set *appsv1.StatefulSet) *workload {
+	t.Helper()
+	w := newWorkload()
+	w.pod, w.selector, w.claims = set.Spec.Template, set.Spec.Selector, set.Spec.VolumeClaimTemplates
+	objectNamed(t, k, "/api/v1/namespaces/godwit/services", "godwit-collector-monitoring")
+	services, err := k.List("/api/v1/namespaces/godwit/services")
+	require.NoError(t, err)
+	for _, o := range services {
+		if strings.HasPrefix(o.Name(), "godwit-collector") {
+			o["apiVersion"], o["kind"] = "v1", "Service"
+			object, err := decodeManifest([]byte(manifest(t, o)))
+			require.NoError(t, err)
+			w.add(t, object)
+		}
+	}
+	return w
 }
 
 // controllerOf waits for what the operator makes of our resource.
