@@ -80,6 +80,7 @@ func (j *job) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Node)
 	j.headers("headers", "http_headers")
 	j.headers("proxy_headers", "proxy_connect_header")
 	j.lists()
+	j.settings()
 	j.metricsPath()
 	j.staticTargets(append(append([]*yaml.Node{}, document.Contents(first["relabel_configs"])...), document.Contents(document.Find(j.node, "relabel_configs"))...))
 	j.foundTargets()
@@ -92,6 +93,9 @@ func (j *job) convert(f *flags, globals *yaml.Node, first map[string]*yaml.Node)
 		}
 		own := document.Remove(j.node, key)
 		made = append(made, j.rules.convert(document.Contents(own), j.path+"."+key)...)
+		if key == "metric_relabel_configs" {
+			made = withoutOwn(made)
+		}
 		if len(made) > 0 {
 			j.set(key, document.SequenceNode(made...))
 		}
@@ -191,25 +195,38 @@ func (j *job) metricsPath() {
 	if !ok {
 		return
 	}
-	values, err := url.ParseQuery(query)
-	if err != nil || document.Find(j.node, "params") != nil {
+	if values, err := url.ParseQuery(query); err != nil {
 		j.say(report.Lost, n, "metrics_path", "write its query under `params`")
 	} else {
-		params := document.NewTable()
-		for pair := range strings.SplitSeq(query, "&") {
-			key, _, _ := strings.Cut(pair, "=")
-			if key, err = url.QueryUnescape(key); err == nil && !params.Has(document.ShowVariables(key)) {
-				list := slices.Clone(values[key])
-				for i, value := range list {
-					list[i] = document.ShowVariables(value)
-				}
-				params.Set(document.ShowVariables(key), list)
-			}
-		}
-		j.set("params", params.Node)
+		j.set("params", j.params(query, values))
 	}
 	copied := *n
 	copied.Value = document.ShowVariables(path)
 	document.Remove(j.node, "metrics_path")
 	j.set("metrics_path", &copied)
+}
+
+// params takes the parameters of the job out of it, and returns them behind those of a query.
+func (j *job) params(query string, values url.Values) *yaml.Node {
+	own, made := document.NewTable(), document.NewTable()
+	if given := document.Remove(j.node, "params"); given != nil && given.Kind == yaml.MappingNode {
+		own.Node.Content = given.Content
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		text, _, _ := strings.Cut(pair, "=")
+		text, err := url.QueryUnescape(text)
+		key := document.ShowVariables(text)
+		if err != nil || made.Has(key) {
+			continue
+		}
+		list := document.SequenceNode()
+		list.Style = yaml.FlowStyle
+		for _, value := range values[text] {
+			list.Content = append(list.Content, document.StringNode(document.ShowVariables(value)))
+		}
+		list.Content = append(list.Content, document.Contents(document.Remove(own.Node, key))...)
+		made.Set(key, list)
+	}
+	made.Node.Content = append(made.Node.Content, own.Node.Content...)
+	return made.Node
 }

@@ -4,6 +4,7 @@
 package vmagent
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -30,6 +31,9 @@ type ruler struct {
 	in   *input.Input
 	file string
 }
+
+// emptyOnly stands for the expression "", which only an empty text matches. A rule without an expression matches any.
+const emptyOnly = "(?:)"
 
 // A rule is a relabelling rule that is being converted.
 type rule struct {
@@ -67,7 +71,7 @@ func relabelFile(in *input.Input, f *flags, name, path string) []*yaml.Node {
 			carry := promconfig.NewCarrier(in, at)
 			carry.Templates = true
 			var made []*yaml.Node
-			for _, n := range r.convert(document.Contents(root), "") {
+			for _, n := range withoutOwn(r.convert(document.Contents(root), "")) {
 				made = append(made, carry.Take(n, promconfig.TypeRelabel, ""))
 			}
 			return made
@@ -89,10 +93,14 @@ func (r *ruler) convert(chain []*yaml.Node, path string) []*yaml.Node {
 // rule converts a rule. It returns none if Prometheus has no equivalent.
 func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 	s := r.in.Section(r.file, path, n)
+	r.settings(s)
 	for _, key := range []string{"action", "if", "match", "labels", "regex", "source_labels", "separator", "target_label", "modulus", "replacement"} {
 		s.Get(key)
 	}
-	rule := &rule{Section: s, ruler: r, regex: regexText(s.Get("regex"))}
+	rule := &rule{Section: s, ruler: r}
+	if regex := s.Get("regex"); regex != nil {
+		rule.regex = cmp.Or(regexText(regex), emptyOnly)
+	}
 	for _, label := range s.Items("source_labels") {
 		rule.source = append(rule.source, label.Value)
 	}
@@ -120,6 +128,10 @@ func (r *ruler) rule(n *yaml.Node, path string) []*yaml.Node {
 			return rule.lost("if", "a rule of Graphite names has no condition")
 		}
 		return rule.graphite()
+	case "keepequal", "dropequal":
+		if condition == nil && len(rule.source) > 1 && rule.separator() != ";" {
+			return rule.joined(action)
+		}
 	case "keep_if_equal", "drop_if_equal":
 		if condition != nil {
 			return rule.lost("if", noCondition)
@@ -165,7 +177,11 @@ func (r *rule) node(action string, source []string, regex string) *yaml.Node {
 			made.Set(key, value)
 		}
 	}
-	if regex != "" {
+	switch regex {
+	case "":
+	case emptyOnly:
+		made.Set("regex", "")
+	default:
 		made.Set("regex", regex)
 	}
 	made.Node.HeadComment, made.Node.FootComment = r.Node.HeadComment, r.Node.FootComment
@@ -217,6 +233,12 @@ func (r *rule) equal(action string) []*yaml.Node {
 	return made
 }
 
+// joined makes rules that compare a label with others that a separator joins, which Prometheus does only with its own.
+func (r *rule) joined(action string) []*yaml.Node {
+	join := document.NewTable().Set("source_labels", r.source).Set("separator", r.separator()).Set("target_label", madeUp)
+	return []*yaml.Node{join.Node, r.node(action, []string{madeUp}, ""), forget(madeUp)}
+}
+
 // graphite makes a rule for each label that is taken from a Graphite name.
 func (r *rule) graphite() []*yaml.Node {
 	match, labels := r.Text("match"), r.Get("labels")
@@ -233,7 +255,13 @@ func (r *rule) graphite() []*yaml.Node {
 	var made []*yaml.Node
 	write := func(label, value string) {
 		made = append(made, document.NewTable().Set("source_labels", []string{"__name__"}).Set("regex", expression.String()).
-			Set("target_label", label).Set("replacement", graphiteGroup().ReplaceAllString(value, "$${$1}")).Node)
+			Set("target_label", label).Set("replacement", graphiteGroup().ReplaceAllStringFunc(value, func(group string) string {
+			number, err := strconv.Atoi(strings.Trim(group, "${}"))
+			if err != nil || number > strings.Count(match, "*") {
+				return "$" + group // vmagent takes it for text
+			}
+			return "${" + strconv.Itoa(number) + "}"
+		})).Node)
 	}
 	name := ""
 	for i := 0; i+1 < len(labels.Content); i += 2 {
@@ -387,7 +415,12 @@ func single(all [][]matcher) *matcher {
 		}
 		parts = append(parts, m.regex)
 	}
-	return &matcher{label: all[0][0].label, regex: strings.Join(parts, "|"), not: all[0][0].not}
+	if len(parts) > 1 {
+		for i, part := range parts {
+			parts[i] = group(part)
+		}
+	}
+	return &matcher{label: all[0][0].label, regex: cmp.Or(strings.Join(parts, "|"), emptyOnly), not: all[0][0].not}
 }
 
 // literals returns labels and the expressions for their values if a condition compares labels only with plain values.
@@ -413,7 +446,7 @@ func (r *rule) prefixed(action string, labels, parts []string) *yaml.Node {
 		}
 		labels, parts = append(labels, r.source...), append(parts, group(own))
 	}
-	return r.node(action, labels, strings.Join(parts, regexp.QuoteMeta(r.separator())))
+	return r.node(action, labels, cmp.Or(strings.Join(parts, regexp.QuoteMeta(r.separator())), emptyOnly))
 }
 
 func (r *rule) separator() string {
@@ -455,12 +488,4 @@ func remember(all [][]matcher) []*yaml.Node {
 		made = append(made, set(held, met, []string{step}, strconv.Itoa(len(matchers))))
 	}
 	return append(made, forget(step))
-}
-
-// group keeps the alternatives of an expression together, in a group without a number.
-func group(regex string) string {
-	if strings.Contains(regex, "|") {
-		return "(?:" + regex + ")"
-	}
-	return regex
 }

@@ -87,6 +87,10 @@ func (r vmRule) apply(ls map[string]string) map[string]string {
 		if equal == (r.Action == "drop_if_equal") {
 			return nil
 		}
+	case "keepequal", "dropequal":
+		if (text == ls[r.TargetLabel]) == (r.Action == "dropequal") {
+			return nil
+		}
 	case "labeldrop":
 		maps.DeleteFunc(ls, func(name, _ string) bool { return re.MatchString(name) })
 	case "lowercase":
@@ -123,17 +127,17 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 	values := []string{"x", "y", "xy", "x.y", "Z-1"}
 	converted := 0
 	for range 6000 {
-		r := vmRule{Action: pick("keep", "drop", "replace", "replace", "keep_if_equal", "drop_if_equal", "labeldrop", "lowercase")}
+		r := vmRule{Action: pick("keep", "drop", "replace", "replace", "keep_if_equal", "drop_if_equal", "keepequal", "dropequal", "labeldrop", "lowercase")}
 		var text strings.Builder
 		fmt.Fprintf(&text, "- action: %s\n", r.Action)
-		equal := strings.HasSuffix(r.Action, "equal")
+		equal, joins := strings.HasSuffix(r.Action, "_equal"), r.Action == "keepequal" || r.Action == "dropequal"
 		for range random.IntN(3) {
 			if r.Action == "labeldrop" {
 				break
 			}
 			r.SourceLabels = append(r.SourceLabels, pick(names...))
 		}
-		if equal && len(r.SourceLabels) < 2 || r.Action == "lowercase" && len(r.SourceLabels) == 0 {
+		if equal && len(r.SourceLabels) < 2 || (joins || r.Action == "lowercase") && len(r.SourceLabels) == 0 {
 			continue
 		}
 		var selectors []string
@@ -141,9 +145,9 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 			var all []vmMatch
 			var parts []string
 			for range 1 + random.IntN(2) {
-				m := vmMatch{pick(names...), pick("=", "=", "!=", "=~", "!~"), pick(values...)}
+				m := vmMatch{pick(names...), pick("=", "=", "!=", "=~", "!~"), pick(append(values, "")...)}
 				if strings.HasSuffix(m.op, "~") {
-					m.value = pick("x|y", "x.*", ".+", "x", "[xy]+")
+					m.value = pick("x|y", "x.*", ".+", ".*", "x", "[xy]+", "", "^x", "^x$|y$", "(?i)X.*")
 				}
 				all = append(all, m)
 				parts = append(parts, fmt.Sprintf("%s%s%q", m.label, m.op, m.value))
@@ -165,16 +169,16 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 			r.Regex, r.hasRegex = pick("a", "b|c", "a|b|x", "b.*"), true
 			fmt.Fprintf(&text, "  regex: %q\n", r.Regex)
 		}
-		if !equal && r.Action != "lowercase" && len(r.SourceLabels) > 0 && random.IntN(2) == 0 {
-			r.Regex, r.hasRegex = pick("x|y", "(.*)", "x(.*)", "(x|y);(.*)", "(x)y|(z).*"), true
+		if !equal && !joins && r.Action != "lowercase" && len(r.SourceLabels) > 0 && random.IntN(2) == 0 {
+			r.Regex, r.hasRegex = pick("x|y", "(.*)", "x(.*)", "(x|y);(.*)", "(x)y|(z).*", "", "^x(.*)$", "^x|y$", "(?i)X"), true
 			fmt.Fprintf(&text, "  regex: %q\n", r.Regex)
 		}
 		if random.IntN(4) == 0 {
 			r.Sep, r.hasSep = pick("", "-", ";"), true
 			fmt.Fprintf(&text, "  separator: %q\n", r.Sep)
 		}
-		if r.Action == "replace" || r.Action == "lowercase" {
-			r.TargetLabel = pick(names...)
+		if r.Action == "replace" || r.Action == "lowercase" || joins {
+			r.TargetLabel = pick(append(names, "__tmp_a")...)
 			fmt.Fprintf(&text, "  target_label: %s\n", r.TargetLabel)
 			if r.Action == "replace" && random.IntN(2) == 0 {
 				r.Replacement, r.hasReplacement = pick("const", "$1-end", "${2}", "{{a}}-{{b}}/{{a}}", "x{{c}}", "{{b}}"), true
@@ -184,7 +188,7 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 		in := input.New(input.Given{})
 		root, err := document.Parse([]byte(text.String()))
 		require.NoError(t, err, text.String())
-		rules := (&ruler{in: in}).convert(root.Content, "")
+		rules := withoutOwn((&ruler{in: in}).convert(root.Content, ""))
 		if len(rules) == 0 {
 			require.NotEmpty(t, in.Report.Findings, "left out without a word:\n%s", text.String())
 			continue
@@ -207,6 +211,11 @@ func TestConvertedRulesDoTheSame(t *testing.T) {
 			builder := labels.NewBuilder(labels.FromMap(ls))
 			kept := relabel.ProcessBuilder(builder, configs...)
 			want := r.apply(ls)
+			for name := range want {
+				if strings.HasPrefix(name, "__") && name != "__name__" {
+					delete(want, name)
+				}
+			}
 			if want == nil {
 				assert.False(t, kept, "kept %v by\n%s\nof\n%s", ls, made, text.String())
 			} else if assert.True(t, kept, "dropped %v by\n%s\nof\n%s", want, made, text.String()) {
