@@ -140,7 +140,7 @@ func ofTree(root *yaml.Node) Kind {
 		return Collector
 	case has("groups"):
 		return Rules
-	case has("metrics") && document.Find(document.Find(root, "metrics"), "configs") != nil, has("prometheus") && document.Find(document.Find(root, "prometheus"), "configs") != nil:
+	case isGrafanaAgent(root):
 		return grafanaAgent
 	case has("scrape_configs", "scrape_config_files") && !has(collectorSections...) && (vmagent.HasTemplates(root) || !has("remote_write", "rule_files", "alerting") && vmagent.IsScrapeConfig(root)):
 		return VMAgent
@@ -184,6 +184,23 @@ func ofList(first *yaml.Node) Kind {
 var chartKeys = []string{
 	"nameOverride", "fullnameOverride", "replicaCount", "image", "imagePullSecrets", "serviceAccount", "podAnnotations", "nodeSelector", "tolerations",
 	"presets", "serverFiles", "extraArgs", "alternateConfig",
+}
+
+// isGrafanaAgent recognises the static mode of Grafana Agent, which has its configurations in lists of that name and
+// exporters of its own.
+func isGrafanaAgent(root *yaml.Node) bool {
+	for _, section := range []string{"metrics", "prometheus", "logs", "loki", "traces", "tempo"} {
+		if document.Find(document.Find(root, section), "configs") != nil {
+			return true
+		}
+	}
+	integrations := document.Find(root, "integrations")
+	for _, key := range []string{"prometheus_remote_write", "agent", "node_exporter", "windows_exporter", "scrape_integrations"} {
+		if document.Find(integrations, key) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isChart distinguishes the values of a Helm chart, for itself or for one that it depends on, from configurations.

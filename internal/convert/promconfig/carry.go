@@ -121,6 +121,9 @@ func (c *Carrier) mapping(from, to *yaml.Node, of, path, parent string) {
 			var ok bool
 			if typed, ok = known[key.Value]; !ok {
 				text := "Prometheus knows no such key, and neither does the receiver"
+				if strings.HasSuffix(key.Value, Discoveries) {
+					text = "the receiver has no such discovery: write targets to a file for `file_sd_configs`, or serve them to `http_sd_configs`"
+				}
 				if c.Unknown != nil && c.Unknown(key.Value) != "" {
 					text = c.Unknown(key.Value)
 				}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,8 +37,8 @@ const (
 // SecretKeys are keys whose values may contain dollar signs that are plain text.
 var SecretKeys = []string{"password", "token", "credentials", "client_secret", "secret_key", "secret_access_key", "api_key"}
 
-// ExternalLabels adds the labels that the receiver adds to everything it scrapes to an exporter, too: target_info,
-// which the exporter makes, and data from elsewhere get them there. Series that have them already do not change.
+// ExternalLabels gives an exporter the labels that it adds to series without them. The receiver replaces those that a
+// page has, as contrib's does; Prometheus and vmagent keep them, which keeps the series of federated servers apart.
 func ExternalLabels(settings document.Table, labels *yaml.Node) {
 	if document.IsNull(labels) {
 		return
@@ -52,6 +53,14 @@ func ExternalLabels(settings document.Table, labels *yaml.Node) {
 		copied.Content = append(copied.Content, &c)
 	}
 	settings.Set("external_labels", &copied)
+}
+
+// WithoutExternalLabels returns the section global of a receiver whose external labels the exporter adds.
+func WithoutExternalLabels(global *yaml.Node) *yaml.Node {
+	kept := *global
+	kept.Content = slices.Clone(global.Content)
+	document.Remove(&kept, "external_labels")
+	return &kept
 }
 
 // environment converts the variables of Prometheus in an escaped text, $NAME and ${NAME}, to a collector's.
@@ -108,32 +117,39 @@ func NoteOwnMetrics(in *input.Input, file string, jobs *yaml.Node, port, what st
 	}
 }
 
-// NoteLoneBuckets reports rules that keep the buckets of a histogram but not its count: the receiver cannot make a
-// histogram of these.
+// NoteLoneBuckets reports rules that keep the buckets of a histogram but not its count, of which the receiver cannot make
+// a histogram, and rules that drop the buckets but not the count, of which it makes one with a single bucket.
 func NoteLoneBuckets(in *input.Input, file, path string, job *yaml.Node) {
-	const bucket = "_bucket"
 	for _, rule := range document.Contents(document.Find(job, "metric_relabel_configs")) {
-		action, from, text := document.Find(rule, "action"), document.Contents(document.Find(rule, "source_labels")), document.Find(rule, "regex")
-		if action == nil || action.Value != "keep" || len(from) != 1 || from[0].Value != "__name__" || text == nil {
+		from, text := document.Contents(document.Find(rule, "source_labels")), document.Find(rule, "regex")
+		if len(from) != 1 || from[0].Value != "__name__" || text == nil {
 			continue
 		}
-		kept, err := regexp.Compile("^(?s:" + text.Value + ")$")
-		if err != nil {
-			continue
-		}
-		var lone []string
-		for name := range strings.FieldsFuncSeq(text.Value, func(r rune) bool { return strings.ContainsRune("|()", r) }) {
-			if histogram, ok := strings.CutSuffix(name, bucket); ok && plainMetric().MatchString(name) && !kept.MatchString(histogram+"_count") {
-				lone = append(lone, name)
-			}
-		}
-		if len(lone) > 0 {
-			in.Report.Add(report.Finding{
-				Kind: report.Changed, File: file, Line: text.Line, Path: path + ".metric_relabel_configs",
-				Text: "a histogram is sent if its count is there: keep the `_count` of " + strings.Join(lone, ", ") + " too, or have the rule under `write_relabel_configs` of the exporter",
-			})
+		lone := strings.Join(loneBuckets(text.Value), ", ")
+		said := map[string]string{
+			"keep": "a histogram is sent if its count is there: keep the `_count` of " + lone + " too, or have the rule under `write_relabel_configs` of the exporter",
+			"drop": "a histogram without buckets is sent with one, of `le=\"+Inf\"`: have the rule for " + lone + " under `write_relabel_configs` of the exporter, too",
+		}[document.TextOf(rule, "action")]
+		if lone != "" && said != "" {
+			in.Report.Add(report.Finding{Kind: report.Changed, File: file, Line: text.Line, Path: path + ".metric_relabel_configs", Text: said})
 		}
 	}
+}
+
+// loneBuckets returns the names of buckets in an expression that does not match the count of their histogram.
+func loneBuckets(regex string) (lone []string) {
+	const bucket = "_bucket"
+	matched, err := regexp.Compile("^(?s:" + regex + ")$")
+	if err != nil {
+		return nil
+	}
+	for name := range strings.FieldsFuncSeq(regex, func(r rune) bool { return strings.ContainsRune("|()", r) }) {
+		example := strings.NewReplacer(".*", "x", ".+", "x").Replace(name)
+		if histogram, ok := strings.CutSuffix(example, bucket); ok && plainMetric().MatchString(example) && matched.MatchString(example) && !matched.MatchString(histogram+"_count") {
+			lone = append(lone, name)
+		}
+	}
+	return lone
 }
 
 // SetText sets a key if the value is not empty.

@@ -19,3 +19,12 @@ func TestDollarsOfALabel(t *testing.T) {
 	f("5 $ and 100$", "5 $$ and 100$$")
 	f("$$A", "$$A")
 }
+
+func TestBucketsWithoutTheirCount(t *testing.T) {
+	for regex, want := range map[string][]string{
+		"a_bucket": {"a_bucket"}, "(a_bucket|b_total)": {"a_bucket"}, "a_bucket|a_count": nil, ".+_bucket": {".+_bucket"},
+		"a_(bucket|count)": nil, "a_.*": nil, "a_bucket(": nil, "": nil,
+	} {
+		assert.Equal(t, want, loneBuckets(regex), regex)
+	}
+}

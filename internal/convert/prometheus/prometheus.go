@@ -55,11 +55,14 @@ func Convert(in *input.Input, foreign func(key string) bool) ([]byte, error) {
 		top.Say(report.Changed, nil, "scrape_configs", "there are no jobs: the result takes remote write at 127.0.0.1:9090/api/v1/write, as Prometheus does with --web.enable-remote-write-receiver")
 		out.Receive("remotewrite", document.NewTable().Set("endpoint", "127.0.0.1:9090"))
 	}
-	send(out, destinations, native, document.Find(globals, "external_labels"))
+	external := document.Find(globals, "external_labels")
+	send(out, destinations, native, external)
 	if len(destinations) == 0 {
 		top.Say(report.Changed, nil, "remote_write", "there is none, and a collector keeps nothing: the result writes to GODWIT_REMOTE_WRITE_URL, or to a Prometheus "+
 			"with --web.enable-remote-write-receiver at 127.0.0.1:9090")
-		out.Export("", document.NewTable().Set("endpoint", nowhere))
+		settings := document.NewTable().Set("endpoint", nowhere)
+		promconfig.ExternalLabels(settings, external)
+		out.Export("", settings)
 	}
 	out.Discoveries = carry.Found
 	out.Finish()
@@ -87,7 +90,9 @@ func scrape(top *input.Section, out *output.Output, globals *yaml.Node, carry *p
 	config := document.NewTable()
 	if globals != nil {
 		promconfig.NoteLabels(in, file, "global", globals)
-		config.Set("global", globals)
+		if kept := promconfig.WithoutExternalLabels(globals); len(kept.Content) > 0 {
+			config.Set("global", kept)
+		}
 	}
 	if jobs != nil {
 		promconfig.NoteOwnMetrics(in, file, jobs, "9090", "Prometheus")

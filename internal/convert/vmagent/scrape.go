@@ -66,6 +66,9 @@ func scrapeFile(in *input.Input, out *output.Output, f *flags, text []byte, file
 			made := carry.Take(globals, promconfig.TypeGlobal, "global")
 			out.External = document.Find(made, "external_labels")
 			promconfig.NoteLabels(in, file, "global", made)
+			if !f.has(sharedAggregation) && !f.has(ownAggregation) { // rules of aggregation may read them
+				made = promconfig.WithoutExternalLabels(made)
+			}
 			config.Set("global", made)
 		}
 		settings := document.NewTable().Set("config", config.Set("scrape_configs", r.jobs))
