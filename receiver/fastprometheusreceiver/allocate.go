@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
@@ -25,8 +26,27 @@ type verdict struct {
 	err    error
 }
 
-// newAllocator makes the client of the target allocator, if one is configured.
-func (r *scraper) newAllocator(ctx context.Context, host component.Host) error {
+// An allocation is the receiver's connection to the target allocator.
+type allocation struct {
+	client    *allocator.Client // nil if none is configured
+	offers    chan offer
+	following context.Context // ends when the receiver stops following the allocator
+	end       context.CancelFunc
+}
+
+func newAllocation() allocation {
+	a := allocation{offers: make(chan offer)}
+	a.following, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// divides reports whether the target allocator decides which of a job's targets this collector has.
+func (a *allocation) divides(job *promconfig.ScrapeConfig) bool {
+	return a.client != nil && a.client.Has(job)
+}
+
+// connect makes the client of the target allocator, if one is configured.
+func (r *scraper) connect(ctx context.Context, host component.Host) error {
 	if !r.cfg.TargetAllocator.HasValue() {
 		return nil
 	}
@@ -34,20 +54,20 @@ func (r *scraper) newAllocator(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return fmt.Errorf("cannot use `target_allocator`: %w", err)
 	}
-	r.allocator = client
+	r.allocation.client = client
 	return nil
 }
 
-// allocate passes on the answers of the target allocator, until the receiver no longer follows it.
-func (r *scraper) allocate() {
-	r.allocator.Run(r.following, func(answer allocator.Answer) (map[string]error, error) {
+// run passes on the answers of the target allocator, until the receiver no longer follows it.
+func (a *allocation) run() {
+	a.client.Run(a.following, func(answer allocator.Answer) (map[string]error, error) {
 		o := offer{Answer: answer, answer: make(chan verdict, 1)}
 		select {
-		case r.offers <- o:
+		case a.offers <- o:
 			v := <-o.answer
 			return v.broken, v.err
-		case <-r.following.Done():
-			return nil, r.following.Err()
+		case <-a.following.Done():
+			return nil, a.following.Err()
 		}
 	})
 }

@@ -136,7 +136,7 @@ func TestTargetAllocator(t *testing.T) {
 	o.assign(monitor, "", a.address())
 	o.setBroken(true)
 	r := run(t, fmt.Sprintf(allocated, o.URL))
-	require.Eventually(t, func() bool { return r.allocator.Failures() > 0 }, patience, glance)
+	require.Eventually(t, func() bool { return r.allocation.client.Failures() > 0 }, patience, glance)
 	o.setBroken(false)
 	got := r.await(t, of(a, is("requests", 42)))
 	assert.Equal(t, monitor, got.job)
@@ -158,8 +158,8 @@ func TestTargetAllocator(t *testing.T) {
 
 	// A failing allocator changes nothing. A job that is removed ends.
 	o.setBroken(true)
-	failures := r.allocator.Failures()
-	require.Eventually(t, func() bool { return r.allocator.Failures() > failures }, patience, glance)
+	failures := r.allocation.client.Failures()
+	require.Eventually(t, func() bool { return r.allocation.client.Failures() > failures }, patience, glance)
 	r.sink.Reset()
 	r.await(t, of(a, is("requests", 42)))
 	o.withdraw(monitor)
@@ -204,7 +204,7 @@ func TestTargetAllocatorBesidesOwnJobs(t *testing.T) {
 	}
 	metric, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_allocator_failures")
 	require.NoError(t, err)
-	assert.InDelta(t, float64(r.allocator.Failures()), total(t, metric), 2)
+	assert.InDelta(t, float64(r.allocation.client.Failures()), total(t, metric), 2)
 }
 
 // An allocator that never responds does not keep the receiver from starting or stopping.
@@ -249,7 +249,7 @@ func TestAllocatorsBrokenJobFailsAlone(t *testing.T) {
 			o.set("bad", key, value)
 			r := run(t, fmt.Sprintf(allocated, o.URL))
 			r.await(t, of(a, is("requests", 42)))
-			require.Eventually(t, func() bool { return r.allocator.Failures() > 2 }, patience, glance)
+			require.Eventually(t, func() bool { return r.allocation.client.Failures() > 2 }, patience, glance)
 			require.Nil(t, r.toolsOf("bad"))
 			told := r.log.FilterMessageSnippet("Cannot use a job").All()
 			require.Len(t, told, 1)
@@ -306,7 +306,7 @@ func TestAllocatorsJobIsTriedAgain(t *testing.T) {
 	o.assign("late", "", a.address())
 	o.set("late", "authorization", map[string]any{"credentials_file": file})
 	r := run(t, fmt.Sprintf(allocated, o.URL))
-	require.Eventually(t, func() bool { return r.allocator.Failures() > 1 }, patience, glance)
+	require.Eventually(t, func() bool { return r.allocation.client.Failures() > 1 }, patience, glance)
 	fill(t, file, "secret")
 	r.await(t, of(a, is("requests", 42)))
 }
@@ -346,7 +346,7 @@ func TestAllocatorThatChangesItsMind(t *testing.T) {
 		defer r.mu.Unlock()
 		return len(r.jobs) == 1 && r.jobs["last"] != nil
 	}, patience, glance)
-	require.Zero(t, r.allocator.Failures())
+	require.Zero(t, r.allocation.client.Failures())
 }
 
 // Series of a target go on without a staleness marker if the allocator has given it to another collector, and get one

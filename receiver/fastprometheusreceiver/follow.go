@@ -43,7 +43,7 @@ func (f *follower) run() {
 			f.sync(update)
 		case <-check:
 			f.reload()
-		case o := <-f.offers:
+		case o := <-f.allocation.offers:
 			o.answer <- f.accept(o.Answer)
 		}
 	}

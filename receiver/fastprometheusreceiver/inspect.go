@@ -28,18 +28,18 @@ import (
 func (r *scraper) inspection() inspect.Source {
 	return inspect.Source{
 		Kind: component.KindReceiver, ID: r.settings.ID, Signal: "metrics",
-		Flow: r.flow, Targets: r.inspectTargets, Look: looker{r}, Tap: &r.tap,
+		Flow: r.flow, Targets: r.inspectTargets, Look: looker{r}, Tap: &r.out.tap,
 	}
 }
 
 func (r *scraper) flow() inspect.Flow {
 	c := &r.counters
 	f := inspect.Flow{
-		In: c.kept.Load(), Out: c.handed.Load(), Limited: c.limited.Load(), Refused: c.refused.Load(),
+		In: c.kept.Load(), Out: r.out.handed.Load(), Limited: c.limited.Load(), Refused: r.out.refusals.scrapes.Load(),
 		WireBytes: c.wireBytes.Load(), RawBytes: c.bodyBytes.Load(),
 		Failed: map[string]int64{}, Targets: r.census(),
 	}
-	if n := c.lost.Load(); n > 0 {
+	if n := r.out.lost.Load(); n > 0 {
 		f.Dropped = map[string]int64{inspect.ReasonRefused: n}
 	}
 	for i := range c.failures {
@@ -50,9 +50,9 @@ func (r *scraper) flow() inspect.Flow {
 	return f
 }
 
-func (r *scraper) inspectTargets() inspect.Targets {
+func (t *jobTable) inspectTargets() inspect.Targets {
 	var out inspect.Targets
-	for _, j := range r.allJobs() {
+	for _, j := range t.allJobs() {
 		if shown, ok := j.inspect(); ok {
 			out.Jobs = append(out.Jobs, shown)
 		}
@@ -202,13 +202,13 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 }
 
 // find returns the assignment of the target with this ID; nil if there is none.
-func (r *scraper) find(id string) *assignment {
-	for _, j := range r.allJobs() {
+func (t *jobTable) find(id string) *assignment {
+	for _, j := range t.allJobs() {
 		j.mu.Lock()
-		for hash, t := range j.targets {
+		for hash, one := range j.targets {
 			if !j.ended && j.identify(hash) == id {
 				j.mu.Unlock()
-				return t.assignment.Load()
+				return one.assignment.Load()
 			}
 		}
 		j.mu.Unlock()

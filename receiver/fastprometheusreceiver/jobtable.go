@@ -9,6 +9,8 @@ import (
 	"time"
 
 	promconfig "github.com/prometheus/prometheus/config"
+
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 )
 
 // A jobTable has the jobs that are scraped, and ended ones that still have something to do. The former come from a
@@ -123,4 +125,22 @@ func (t *jobTable) closeLogs() error {
 	logs := t.logs
 	t.logs = nil
 	return logs.close()
+}
+
+// plans returns how many plans there are and the memory they take.
+func (t *jobTable) plans() (count, size int64) {
+	seen := map[*page.Job]bool{}
+	for _, j := range t.allJobs() {
+		j.mu.Lock()
+		p := j.tools.page
+		j.mu.Unlock()
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		stats := p.Stats()
+		count += int64(stats.Plans)
+		size += stats.Bytes
+	}
+	return count, size
 }

@@ -45,11 +45,6 @@ func (m *moves) has(hash uint64, left time.Time, ask func() map[uint64]struct{})
 	return has
 }
 
-// divides reports whether the target allocator decides which of a job's targets this collector has.
-func (r *scraper) divides(job *promconfig.ScrapeConfig) bool {
-	return r.allocator != nil && r.allocator.Has(job)
-}
-
 // isGiven reports whether the target allocator has assigned a target that left the job to another collector, or back to
 // this one. That collector continues its series, so they must not get stale markers. A job that has ended is not
 // scraped here any more, whatever the allocator still assigns to this collector. If the receiver stops before there is
@@ -59,13 +54,13 @@ func (j *job) isGiven(hash uint64, left time.Time) bool {
 	cfg, ended := j.tools.cfg, j.ended
 	j.mu.Unlock()
 	r := j.owner
-	if !r.divides(cfg) {
+	if !r.allocation.divides(cfg) {
 		return false
 	}
 	has := j.moves.has(hash, left, func() map[uint64]struct{} {
 		ctx, cancel := context.WithTimeout(r.fetching, movesWait)
 		defer cancel()
-		groups, err := r.allocator.Given(ctx, cfg.JobName, !ended)
+		groups, err := r.allocation.client.Given(ctx, cfg.JobName, !ended)
 		if err != nil && r.fetching.Err() == nil {
 			r.settings.Logger.Warn("Targets that left get stale markers: the target allocator does not say whether another collector has them",
 				zap.String("job", cfg.JobName), zap.Error(err))

@@ -107,7 +107,7 @@ func (s *scene) launch(t *testing.T, next *pipeline) *rig {
 	time.Sleep(grid - time.Duration(time.Now().UnixNano())%grid + 9*grid/10)
 	synctest.Wait()
 	r.counters.scrapes.Store(0)
-	r.counters.refused.Store(0)
+	r.out.refusals.scrapes.Store(0)
 	for i := range r.skips.counts {
 		r.skips.counts[i].Store(0)
 	}
@@ -163,7 +163,7 @@ func TestNeighboursOfARefusedTarget(t *testing.T) {
 					for i := 1; i < s.targets; i++ {
 						assert.Equal(t, 20, p.of(i), i)
 					}
-					assert.Equal(t, int64(20), r.counters.refused.Load())
+					assert.Equal(t, int64(20), r.out.refusals.scrapes.Load())
 					assert.Zero(t, r.skips.total())
 					lines := r.log.FilterMessage("The pipeline refuses the metrics of a target").All()
 					require.Len(t, lines, 1)
@@ -198,7 +198,7 @@ func TestNeighboursOfARefusingPipeline(t *testing.T) {
 				r := s.launch(t, p)
 				time.Sleep(20 * s.interval)
 				assert.Equal(t, s.due(20), p.total(), behind)
-				assert.Equal(t, int64(s.due(20)), r.counters.refused.Load())
+				assert.Equal(t, int64(s.due(20)), r.out.refusals.scrapes.Load())
 				assert.Zero(t, r.skips.total())
 				assert.Equal(t, 1, r.log.FilterMessageSnippet("refuses the metrics of all targets").Len())
 				assert.LessOrEqual(t, r.log.Len(), evidence, "not a line for each")
@@ -264,7 +264,7 @@ func TestSlowPipelineTakesAll(t *testing.T) {
 		time.Sleep(20*s.interval + 1500*time.Millisecond)
 		assert.GreaterOrEqual(t, p.total(), s.due(20))
 		assert.Zero(t, r.skips.total())
-		assert.Zero(t, r.counters.refused.Load())
+		assert.Zero(t, r.out.refusals.scrapes.Load())
 	})
 }
 

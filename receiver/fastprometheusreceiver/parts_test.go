@@ -39,7 +39,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			require.NoError(t, err)
 			r := prepare(t, configure(t, fmt.Sprintf(static, "localhost:1")), withConsumer(next))
 			t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
-			r.backlog, r.gate = &backlog{most: 1 << 30}, newGate(paths{})
+			r.backlog, r.out.refusals.gate = &backlog{most: 1 << 30}, newGate(paths{})
 			r.backlog = &backlog{most: 1 << 30}
 			r.slots = newSlots(1, r.backlog)
 			read, err := r.cfg.read()
@@ -51,7 +51,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Feed([]byte(text.String())))
 
-			r.deliver(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
+			r.out.hand(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
 			require.Equal(t, want.parts, parts)
 			r.slots.take(quick).release() // the slot is free again
 			count := func(name string) float64 {
@@ -61,7 +61,7 @@ func TestLargePagesAreHandedOnInParts(t *testing.T) {
 			}
 			require.InDelta(t, want.accepted, count("otelcol_receiver_accepted_metric_points"), 0)
 			require.InDelta(t, series+report-want.accepted, count("otelcol_receiver_refused_metric_points"), 0)
-			require.Equal(t, int64(min(refused, 1)), r.counters.refused.Load())
+			require.Equal(t, int64(min(refused, 1)), r.out.refusals.scrapes.Load())
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestTheShutdownEndsTheParts(t *testing.T) {
 	var r *rig
 	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
 		if parts++; parts == 2 {
-			r.abort()
+			r.out.abort()
 		}
 		return nil
 	})
@@ -94,7 +94,7 @@ func TestTheShutdownEndsTheParts(t *testing.T) {
 	s, err := job.NewTarget(labels.EmptyLabels(), labels.FromStrings("job", "test", "instance", "host:80")).Begin(time.Now(), "text/plain")
 	require.NoError(t, err)
 	require.NoError(t, s.Feed([]byte(text.String())))
-	r.deliver(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
+	r.out.hand(r.stranger(), s.End(page.Report{}), r.slots.take(quick))
 	require.Equal(t, 2, parts)
 	m, err := r.telemetry.GetMetric("otelcol_receiver_refused_metric_points")
 	require.NoError(t, err)

@@ -240,7 +240,7 @@ func TestPermanentRefusal(t *testing.T) {
 	})
 	require.NoError(t, err)
 	r := run(t, fmt.Sprintf(static, target.address()), withConsumer(next))
-	require.Eventually(t, func() bool { return r.counters.refused.Load() >= 5 }, patience, glance)
+	require.Eventually(t, func() bool { return r.out.refusals.scrapes.Load() >= 5 }, patience, glance)
 	assert.Zero(t, r.skips.total())
 }
 

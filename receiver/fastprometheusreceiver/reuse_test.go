@@ -47,7 +47,7 @@ func TestReuse(t *testing.T) {
 			metric, err := r.telemetry.GetMetric("otelcol_receiver_fastprometheus_reuse")
 			require.NoError(t, err)
 			require.Equal(t, c.because == nil, total(t, metric) == 1)
-			require.Equal(t, c.because == nil, r.reuse)
+			require.Equal(t, c.because == nil, r.reuse.allowed)
 			require.NoError(t, r.Shutdown(t.Context()))
 			said := r.log.FilterMessage(used).All()
 			if c.because != nil {

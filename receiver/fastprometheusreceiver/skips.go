@@ -157,10 +157,10 @@ func (p phase) skips() skip {
 }
 
 // inFlight counts scrapes by phase.
-func (r *scraper) inFlight() (n [phases]int64) {
-	for _, j := range r.allJobs() {
-		for _, t := range j.all() {
-			n[t.phase.Load()]++
+func (t *jobTable) inFlight() (n [phases]int64) {
+	for _, j := range t.allJobs() {
+		for _, one := range j.all() {
+			n[one.phase.Load()]++
 		}
 	}
 	return n

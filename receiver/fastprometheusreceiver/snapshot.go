@@ -44,9 +44,9 @@ type TargetSnapshot struct {
 }
 
 // Snapshot returns the state of all targets, sorted by job and URL. It costs nothing when nobody asks.
-func (r *scraper) Snapshot() Snapshot {
+func (t *jobTable) Snapshot() Snapshot {
 	var out Snapshot
-	for _, j := range r.allJobs() {
+	for _, j := range t.allJobs() {
 		out.Jobs = append(out.Jobs, j.snapshot())
 	}
 	inorder.Sort(out.Jobs, func(a, b JobSnapshot) int { return cmp.Compare(a.Name, b.Name) })
@@ -83,16 +83,16 @@ func (t *target) snapshot() TargetSnapshot {
 }
 
 // census counts targets by state.
-func (r *scraper) census() map[string]int {
+func (t *jobTable) census() map[string]int {
 	states := map[string]int{stateDropped: 0, stateElsewhere: 0, stateFailing: 0, stateHealthy: 0, stateUnknown: 0}
-	for _, j := range r.allJobs() {
+	for _, j := range t.allJobs() {
 		j.mu.Lock()
 		states[stateDropped] += j.found.Drops
 		states[stateElsewhere] += j.found.Elsewhere
-		for _, t := range j.targets {
-			t.mu.Lock()
-			states[cmp.Or(t.status.state, stateUnknown)]++
-			t.mu.Unlock()
+		for _, one := range j.targets {
+			one.mu.Lock()
+			states[cmp.Or(one.status.state, stateUnknown)]++
+			one.mu.Unlock()
 		}
 		j.mu.Unlock()
 	}

@@ -111,17 +111,17 @@ func (t *target) scrapeBusy(at time.Time) {
 		return // shutting down: that says nothing about the target
 	}
 	slot := in.resume()
-	if r.sending.Err() != nil {
+	if r.out.isOver() {
 		slot.release()
 		r.buffers.Give(response.Body)
-		r.refuse(t, r.sending.Err())
+		r.out.refuse(t, r.out.sending.Err())
 		return // nobody waits for it any more
 	}
 	result, why, err := in.end(start, response, err, slot.decoder)
 	in.body.Close()
 	r.buffers.Give(response.Body) // before the metrics are handed on, which may take long
 	t.report(at, time.Since(start), why, err, result)
-	r.deliver(t, result, slot)
+	r.out.hand(t, result, slot)
 }
 
 // rest ends a scrape.
@@ -137,7 +137,7 @@ func (t *target) rest() {
 // isWorthIt reports whether the pipeline would take a scrape's metrics. If not, the scrape is skipped, and counted.
 func (t *target) isWorthIt() bool {
 	r := t.job.owner
-	if !r.gate.admits(&t.refusal) {
+	if !r.out.refusals.gate.admits(&t.refusal) {
 		r.skips.count(skipRefused, t)
 		return false
 	}
@@ -163,7 +163,7 @@ func (t *target) fail(at, start time.Time, why string, err error) {
 	duration := time.Since(start)
 	result := t.page.Fail(at, page.Report{Duration: duration, Err: err})
 	t.report(at, duration, why, err, result)
-	t.job.owner.deliver(t, result, slot)
+	t.job.owner.out.hand(t, result, slot)
 }
 
 // report counts the scrape and records its result. Only a change of state is logged.
@@ -233,11 +233,11 @@ func (t *target) takeAssignment() (before *page.Target) {
 // replace ends the series that the target had when its pages were read in another way, and has no more. A shutdown ends
 // none.
 func (t *target) replace(before *page.Target, at time.Time) {
-	if !t.page.Past || t.job.owner.sending.Err() != nil {
+	if !t.page.Past || t.job.owner.out.isOver() {
 		return
 	}
 	slot := t.takeSlot(quick)
-	t.job.owner.deliver(t, before.RetireBeside(at, t.page.Shown()), slot)
+	t.job.owner.out.hand(t, before.RetireBeside(at, t.page.Shown()), slot)
 }
 
 // retire ends the series of a target that is gone for good, except those that its successor, if any, continues.
@@ -247,10 +247,10 @@ func (t *target) retire(at time.Time, successor *target) {
 	if t.scraped {
 		t.enter(phaseWaiting)
 		slot := t.takeSlot(quick)
-		t.job.owner.deliver(t, t.page.RetireBeside(at, continued), slot)
+		t.job.owner.out.hand(t, t.page.RetireBeside(at, continued), slot)
 		t.enter(phaseIdle)
 	}
-	t.job.owner.gate.leave(&t.refusal)
+	t.job.owner.out.refusals.gate.leave(&t.refusal)
 	t.busy.Unlock()
 	t.close()
 }
@@ -274,7 +274,7 @@ func (t *target) giveUp() {
 	if t.page != nil {
 		t.page.Leave()
 	}
-	t.job.owner.gate.leave(&t.refusal)
+	t.job.owner.out.refusals.gate.leave(&t.refusal)
 	t.busy.Unlock()
 	t.close()
 }

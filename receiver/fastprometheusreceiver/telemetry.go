@@ -18,8 +18,7 @@ import (
 
 // counters count what scrapes do. They are read when metrics are collected, so counting costs a scrape next to nothing.
 type counters struct {
-	scrapes, refused       atomic.Int64
-	handed, lost           atomic.Int64 // points that the pipeline accepted, and those that it did not
+	scrapes                atomic.Int64
 	samples, limited, late atomic.Int64
 	kept                   atomic.Int64 // samples that relabelling kept, and those about scrapes
 	brokenHistograms       atomic.Int64
@@ -53,22 +52,25 @@ func (c *counters) failed(reason string) {
 	c.failures[i].Add(1)
 }
 
-// measured returns the attributes of a measurement: the receiver, because all receivers of a process share the metrics,
-// and more.
-func (r *scraper) measured(more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
+// instruments are the receiver as its metrics show it.
+type instruments struct{ *scraper }
+
+// register registers callbacks for all metrics.
+func (r instruments) register() error {
+	return errors.Join(r.registerSums(), r.registerReasons(), r.registerState())
 }
 
-// observe registers callbacks for all metrics.
-func (r *scraper) observe() error {
-	return errors.Join(r.observeSums(), r.observeReasons(), r.observeState())
+// measured returns the attributes of a measurement: the receiver, because all receivers of a process share the metrics,
+// and more.
+func (r instruments) measured(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("receiver", r.settings.ID.String()))...))
 }
 
 // A registering registers the callback of an instrument.
 type registering func(metric.Int64Callback) error
 
-// observeSums registers the sums over scrapes.
-func (r *scraper) observeSums() error {
+// registerSums registers the sums over scrapes.
+func (r instruments) registerSums() error {
 	t, c, own := r.telemetry, &r.counters, r.measured()
 	var errs []error
 	for _, sum := range []struct {
@@ -76,7 +78,7 @@ func (r *scraper) observeSums() error {
 		value    *atomic.Int64
 	}{
 		{t.RegisterReceiverFastprometheusScrapesCallback, &c.scrapes},
-		{t.RegisterReceiverFastprometheusRefusedScrapesCallback, &c.refused},
+		{t.RegisterReceiverFastprometheusRefusedScrapesCallback, &r.out.refusals.scrapes},
 		{t.RegisterReceiverFastprometheusSamplesScrapedCallback, &c.samples},
 		{t.RegisterReceiverFastprometheusLimitedSamplesCallback, &c.limited},
 		{t.RegisterReceiverFastprometheusLateSamplesCallback, &c.late},
@@ -97,8 +99,8 @@ func (r *scraper) observeSums() error {
 	}))...)
 }
 
-// observeReasons registers the metrics with an attribute for the reason, phase or state.
-func (r *scraper) observeReasons() error {
+// registerReasons registers the metrics with an attribute for the reason, phase or state.
+func (r instruments) registerReasons() error {
 	t, c := r.telemetry, &r.counters
 	var errs []error
 	for _, one := range []struct {
@@ -141,8 +143,8 @@ func (r *scraper) observeReasons() error {
 	return errors.Join(errs...)
 }
 
-// observeState registers the metrics of the current state.
-func (r *scraper) observeState() error {
+// registerState registers the metrics of the current state.
+func (r instruments) registerState() error {
 	t, own := r.telemetry, r.measured()
 	observed := func(register registering, value func() int64) error {
 		return register(func(_ context.Context, o metric.Int64Observer) error {
@@ -161,14 +163,14 @@ func (r *scraper) observeState() error {
 			return size
 		}),
 		observed(t.RegisterReceiverFastprometheusReuseCallback, func() int64 {
-			if r.reuse {
+			if r.reuse.allowed {
 				return 1
 			}
 			return 0
 		}),
 	}
-	if r.allocator != nil {
-		errs = append(errs, observed(t.RegisterReceiverFastprometheusAllocatorFailuresCallback, r.allocator.Failures))
+	if allocator := r.allocation.client; allocator != nil {
+		errs = append(errs, observed(t.RegisterReceiverFastprometheusAllocatorFailuresCallback, allocator.Failures))
 	}
 	return errors.Join(errs...)
 }
