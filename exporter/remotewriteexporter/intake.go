@@ -130,11 +130,11 @@ func (e *remoteWrite) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) er
 func (e *remoteWrite) show(ctx context.Context, md pmetric.Metrics, points int) {
 	looks := e.tap.IsOpen()
 	loan := handback.LoanOf(ctx, md)
-	lent, owes := loan.Owes()
-	if owes && (looks || lent != points || e.cfg.Tenant.FromResourceAttribute != "") {
+	lent, defers := loan.Defers()
+	if defers && (looks || lent != points || e.cfg.Tenant.FromResourceAttribute != "") {
 		loan.Settle()
 	}
-	if owes && lent != points {
+	if defers && lent != points {
 		loan.Forget()
 	}
 	if looks {

@@ -71,7 +71,7 @@ func gates() []Obstacle {
 	return nil
 }
 
-// Unread reports whether the points of a receiver that may reuse its memory may owe their values: behind it there are
+// Unread reports whether the points of a receiver that may reuse its memory may lack their values: behind it there are
 // only processors known to do no more than count points, and an exporter that settles what it reads.
 func Unread(host component.Host, receiver component.ID) bool {
 	roads, err := hostgraph.Behind(host, receiver)

@@ -59,19 +59,19 @@
 // If metrics consist of other points each time, a loan may have a [Part] for points that stay together, and notes are
 // left with the part.
 //
-// # What points owe
+// # Deferred values
 //
 // Writing the values of points costs as much as reading them from a page: each point is elsewhere in memory. If only an
-// exporter that settles points reads them behind a receiver, as [Unread] says, the points of a part may owe their values: the
+// exporter that settles points reads them behind a receiver, as [Unread] says, the values of a part's points may be deferred: the
 // part's Memory has the numbers side by side, and the points stay as they were until [Loan.Settle], which may never be called.
 // Their metrics are absent, too: one metric with all points of a part stands in for them, so that whoever counts points handles
-// one metric per part. Settling puts the real metrics in its place. The exporter asks each loan what it owes. A
-// receiver that finds that nobody has asked owes nothing the next time, so whatever keeps a loan from the exporter costs
+// one metric per part. Settling puts the real metrics in its place. The exporter asks each loan what it defers. A
+// receiver that finds that nobody has asked defers nothing the next time, so whatever keeps a loan from the exporter costs
 // speed and nothing else.
 //
-// If targets of a kind share memory, and each has values of its own in the attributes of its points, these are owed likewise. A loan then has a
+// If targets of a kind share memory, and each has values of its own in the attributes of its points, these are deferred likewise. A loan then has a
 // [Wording], the values of a target; whoever knows it knows the points without reading an attribute. This goes with processors that are a [WordSettler],
-// too ([UnreadWords]): who takes points out for the next consumer, or adds some, settles and has the loan owe nothing ([Loan.Unword]).
+// too ([UnreadWords]): who takes points out for the next consumer, or adds some, settles and has the loan defer nothing ([Loan.Unword]).
 //
 // # Batches
 //

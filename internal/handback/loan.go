@@ -26,10 +26,10 @@ type Loan struct {
 	metrics pmetric.Metrics // lent
 	parts   []*Part
 	wording *Wording
-	debtor  Debtor // fills in the values of the wording
-	owes    bool
-	points  int  // number of points if they owe their values
-	asked   bool // Owes was called
+	filler  Filler // fills in the values of the wording
+	defers  bool
+	points  int  // number of points if their values are deferred
+	asked   bool // Defers was called
 	sealed  bool
 
 	scopes []pmetric.ScopeMetrics // the first scope of each sent resource; these keep their addresses
@@ -75,14 +75,14 @@ type Wording struct {
 // note compares attributes.
 type Places struct{ notebook }
 
-// A Debtor fills in values that are owed.
-type Debtor interface{ Settle() }
+// A Filler fills in values that are deferred.
+type Filler interface{ Settle() }
 
 // Reword declares that the metrics lent next have the same number of points as before, each in the same place, and that
 // their attributes are those of a wording. There may be other attributes, with other names: whoever reads them calls
-// [Loan.Settle] first, which makes the debtor fill them in. Only a receiver for which [UnreadWords] reports true may use it.
-func (l *Loan) Reword(w *Wording, points int, d Debtor) {
-	l.wording, l.debtor, l.points, l.owes, l.asked = w, d, points, true, false
+// [Loan.Settle] first, which has the filler fill them in. Only a receiver for which [UnreadWords] reports true may use it.
+func (l *Loan) Reword(w *Wording, points int, d Filler) {
+	l.wording, l.filler, l.points, l.defers, l.asked = w, d, points, true, false
 }
 
 // Know declares that the metrics lent next, which were made anew, have the points of a wording, with all of their
@@ -93,19 +93,19 @@ func (l *Loan) Know(w *Wording) {
 	}
 }
 
-// Debtor returns who fills in values that are owed, nil if none are.
-func (l *Loan) Debtor() Debtor { return l.debtor }
+// Filler returns who fills in deferred values, nil if there are none.
+func (l *Loan) Filler() Filler { return l.filler }
 
 // Narrow declares that points of the wording were taken out for the next consumer, and which wording the remaining ones
-// have. Their values are still owed, and d has them filled in by the debtor, for which the points must be back.
-func (l *Loan) Narrow(w *Wording, points int, d Debtor) { l.wording, l.points, l.debtor = w, points, d }
+// have. Their values are still deferred, and d has them filled in by the filler, for which the points must be back.
+func (l *Loan) Narrow(w *Wording, points int, d Filler) { l.wording, l.points, l.filler = w, points, d }
 
-// Unword declares that the metrics lent next owe nothing, and have the attributes that notes are about.
+// Unword declares that the metrics lent next have all values, and have the attributes that notes are about.
 func (l *Loan) Unword() {
 	if l.wording != nil {
 		l.Forget() // notes may be about other values
 	}
-	l.owes, l.asked = false, false
+	l.defers, l.asked = false, false
 }
 
 // Wording returns the wording of the attributes' values, nil if notes may be about these.
@@ -118,16 +118,16 @@ func (l *Loan) Seal(sealed bool) { l.sealed = sealed }
 // checked.
 func (l *Loan) Sealed() bool { return l.sealed }
 
-// Forget drops all notes: the points are different from now on, and whoever owes values must fill them in itself.
+// Forget drops all notes: the points are different from now on, and whoever deferred values must fill them in itself.
 func (l *Loan) Forget() {
-	l.wording, l.debtor = nil, nil
+	l.wording, l.filler = nil, nil
 	l.notebook.Forget()
 	l.places.Forget()
 }
 
 // ForgetAttributes drops the notes about attributes of points: other components may change these before a note is used.
 func (l *Loan) ForgetAttributes() {
-	l.wording, l.debtor = nil, nil
+	l.wording, l.filler = nil, nil
 	l.notebook.Forget()
 }
 
@@ -136,34 +136,34 @@ func (l *Loan) Places() *Places { return &l.places }
 
 // Bring lists the parts of the metrics lent next, in their order. All other metrics may be different each time.
 func (l *Loan) Bring(parts []*Part) {
-	l.parts, l.owes, l.asked = parts, false, false
+	l.parts, l.defers, l.asked = parts, false, false
 	for _, p := range parts {
 		p.times++
 	}
 }
 
-// Owe declares that points of parts may lack their values, which are in the part's Memory. It applies to metrics with
+// Defer declares that points of parts may lack their values, which are in the part's Memory. It applies to metrics with
 // this number of points, and only a receiver for which [Unread] reports true may use it.
-func (l *Loan) Owe(points int) { l.owes, l.points = true, points }
+func (l *Loan) Defer(points int) { l.defers, l.points = true, points }
 
-// Owes reports whether points may lack their values, and the number of points when the metrics were lent: if it has
+// Defers reports whether points may lack their values, and the number of points when the metrics were lent: if it has
 // changed, a component on the way has done something unexpected.
-func (l *Loan) Owes() (points int, ok bool) {
+func (l *Loan) Defers() (points int, ok bool) {
 	if l == nil {
 		return 0, false
 	}
 	l.asked = true
-	return l.points, l.owes
+	return l.points, l.defers
 }
 
-// Asked reports whether Owes was called since metrics were lent. If not, the loan does not reach a component that
-// settles, and nothing may be owed.
+// Asked reports whether Defers was called since metrics were lent. If not, the loan does not reach a component that
+// settles, and nothing may be deferred.
 func (l *Loan) Asked() bool { return l.asked }
 
-// Settle gives all points their values. A component that reads points that owe values calls it first.
+// Settle gives all points their values. A component that reads points whose values are deferred calls it first.
 func (l *Loan) Settle() {
-	if l != nil && l.debtor != nil {
-		l.debtor.Settle()
+	if l != nil && l.filler != nil {
+		l.filler.Settle()
 	}
 	for _, p := range l.Parts() {
 		if m, ok := p.Memory.(interface{ Settle() }); ok {

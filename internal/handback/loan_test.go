@@ -92,28 +92,28 @@ type memory struct{ settled int }
 func (m *memory) Settle() { m.settled++ }
 
 // A component that asks what is unwritten gets the number of points there were, and is recorded as having asked.
-func TestWhatMetricsOweIsAskedFor(t *testing.T) {
+func TestDeferredValuesAreAskedFor(t *testing.T) {
 	var none *Loan
-	_, owes := none.Owes()
-	require.False(t, owes)
+	_, defers := none.Defers()
+	require.False(t, defers)
 	var l Loan
 	of := &memory{}
 	l.Bring([]*Part{{Memory: of}, {}})
 	require.False(t, l.Asked())
-	_, owes = l.Owes()
-	require.False(t, owes)
+	_, defers = l.Defers()
+	require.False(t, defers)
 	require.True(t, l.Asked())
 	l.Bring(l.Parts())
-	l.Owe(7)
+	l.Defer(7)
 	require.False(t, l.Asked())
-	points, owes := l.Owes()
-	require.True(t, owes)
+	points, defers := l.Defers()
+	require.True(t, defers)
 	require.Equal(t, 7, points)
 	l.Settle()
 	require.Equal(t, 1, of.settled)
 	l.Bring(nil)
-	_, owes = l.Owes()
-	require.False(t, owes, "the next metrics owe nothing until it is said of them")
+	_, defers = l.Defers()
+	require.False(t, defers, "the next metrics defer nothing until it is said of them")
 }
 
 // A wording has notes of its own, which are kept across memories, and its values are written on request.
@@ -131,8 +131,8 @@ func TestAWordingOutlivesTheMemory(t *testing.T) {
 	lend(&first, &a)
 	require.Same(t, &a, first.Wording())
 	require.False(t, first.Asked())
-	points, owes := first.Owes()
-	require.True(t, owes)
+	points, defers := first.Defers()
+	require.True(t, defers)
 	require.Equal(t, 7, points)
 	require.True(t, first.Asked())
 	require.True(t, first.Lasts())
@@ -149,10 +149,10 @@ func TestAWordingOutlivesTheMemory(t *testing.T) {
 	first.Unword()
 	require.Nil(t, first.Wording())
 	require.Nil(t, first.Note(owner), "notes must not be about values, which they may be from here on")
-	_, owes = first.Owes()
-	require.False(t, owes)
+	_, defers = first.Defers()
+	require.False(t, defers)
 	first.Settle()
-	require.Equal(t, 1, of.settled, "nothing is owed any more")
+	require.Equal(t, 1, of.settled, "nothing is deferred any more")
 	first.Leave(owner, "all of it")
 	first.Unword()
 	require.Equal(t, "all of it", first.Note(owner))
@@ -162,7 +162,7 @@ func TestAWordingOutlivesTheMemory(t *testing.T) {
 	none.Settle()
 }
 
-// Metrics that are made anew have a wording from the second time on, and owe nothing.
+// Metrics that are made anew have a wording from the second time on, and defer nothing.
 func TestPointsThatAreMadeAnewAreKnown(t *testing.T) {
 	var w Wording
 	for n := range 3 {
@@ -171,8 +171,8 @@ func TestPointsThatAreMadeAnewAreKnown(t *testing.T) {
 		l.Know(&w)
 		Lend(t.Context(), &l, md)
 		require.Equal(t, n > 0, l.Wording() == &w)
-		_, owes := l.Owes()
-		require.False(t, owes)
+		_, defers := l.Defers()
+		require.False(t, defers)
 		require.False(t, l.Lasts())
 		l.Settle()
 		l.Unword()

@@ -19,7 +19,7 @@ type Releaser interface {
 	ReleasesMetrics() error
 }
 
-// A Settler is an exporter that reads no point of a part that owes values before it has settled them: see [Unread] and
+// A Settler is an exporter that reads no point of a part whose values are deferred before it has settled them: see [Unread] and
 // [Loan.Settle].
 type Settler interface {
 	Releaser
@@ -28,7 +28,7 @@ type Settler interface {
 }
 
 // A WordSettler is a processor that settles attributes which may lack their values before it reads any, and that
-// changes none. If it removes or adds points, it makes the loan owe nothing: see [UnreadWords], [Loan.Settle] and
+// changes none. If it removes or adds points, it makes the loan defer nothing: see [UnreadWords], [Loan.Settle] and
 // [Loan.Unword].
 type WordSettler interface {
 	Releaser

@@ -222,17 +222,17 @@ func (m *Metrics) Lend(ctx context.Context) context.Context {
 	return handback.Lend(ctx, &m.loan, m.metrics)
 }
 
-// LendOwing is Lend for metrics whose parts lack the values of the given number of points, to consumers that fill them
+// LendDeferred is Lend for metrics whose parts lack the values of the given number of points, to consumers that fill them
 // in before they read any: see [handback.Unread].
-func (m *Metrics) LendOwing(ctx context.Context, points int) context.Context {
+func (m *Metrics) LendDeferred(ctx context.Context, points int) context.Context {
 	ctx = m.Lend(ctx)
-	m.loan.Owe(points)
+	m.loan.Defer(points)
 	return ctx
 }
 
-// MayOwe reports, after metrics were lent, whether they reached a consumer that fills in values, so that values may be
+// MayDefer reports, after metrics were lent, whether they reached a consumer that fills in values, so that values may be
 // left out next time.
-func (m *Metrics) MayOwe() bool { return m.loan.Asked() }
+func (m *Metrics) MayDefer() bool { return m.loan.Asked() }
 
 // TakeBack makes the memory available for the next request. It returns false if it must not be used again, or is much
 // larger than needed lately.

@@ -108,17 +108,17 @@ func (p *Part) Len() int { return len(p.at.Points) }
 
 // Fill sets the values of the points.
 func (p *Part) Fill(floats []slab.Float) {
-	p.at.Owed = false
+	p.at.Deferred = false
 	p.at.Fill(floats)
 }
 
-// Owe returns where to write the values of the points. The points get them when Settle is called, which may be never:
-// it is for [Metrics.LendOwing].
-func (p *Part) Owe() []slab.Float {
+// Defer returns where to write the values of the points. The points get them when Settle is called, which may be never:
+// it is for [Metrics.LendDeferred].
+func (p *Part) Defer() []slab.Float {
 	if p.at.Floats == nil {
 		p.at.Floats = make([]slab.Float, len(p.at.Points))
 	}
-	p.at.Owed = true
+	p.at.Deferred = true
 	return p.at.Floats
 }
 
@@ -128,13 +128,13 @@ func (p *Part) Settle() { p.at.Settle() }
 // Whole reports, after metrics were taken back, whether the part may be used again.
 func (p *Part) Whole() bool { return p.whole }
 
-// owedLookEvery is how seldom a part whose points lack values is checked: once in this many times.
-const owedLookEvery = 64
+// deferredLookEvery is how seldom a part whose points lack values is checked: once in this many times.
+const deferredLookEvery = 64
 
 // takeBack checks whether everything is as it was placed. It returns false if shared attributes were changed in place.
 func (p *Part) takeBack() bool {
 	p.turn++
-	if p.at.Owed && p.turn%owedLookEvery != 0 { // nobody was to read the points, and whoever took the part as a whole has checked it
+	if p.at.Deferred && p.turn%deferredLookEvery != 0 { // nobody was to read the points, and whoever took the part as a whole has checked it
 		return true
 	}
 	p.whole = p.at.Begins(p.at.Metrics)

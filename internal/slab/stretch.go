@@ -15,8 +15,8 @@ type Stretch struct {
 	Points  []*Number // of all metrics
 	Ends    []int     // where each metric's points end
 	// Floats are the values for the points, in order, that Settle sets.
-	Floats []Float
-	Owed   bool
+	Floats   []Float
+	Deferred bool
 	// Stand is a gauge with all the points, which is placed instead of the metrics while their values are left out:
 	// counting points then takes one metric.
 	Stand *Metric
@@ -33,7 +33,7 @@ type Float struct {
 
 // Place appends the metrics to others, or Stand while their values are left out.
 func (s *Stretch) Place(to pmetric.MetricSlice) {
-	if s.stands = s.Owed && s.Stand != nil; s.stands {
+	if s.stands = s.Deferred && s.Stand != nil; s.stands {
 		s.in = to
 		placeMetric(to, s.Stand)
 	} else {
@@ -56,8 +56,8 @@ func (s *Stretch) Unfold() {
 // read.
 func (s *Stretch) Settle() {
 	s.Unfold()
-	if s.Owed {
-		s.Owed = false
+	if s.Deferred {
+		s.Deferred = false
 		s.Fill(s.Floats)
 	}
 }

@@ -97,7 +97,7 @@ func TestAPointIsRefilled(t *testing.T) {
 }
 
 // Unwritten points have their values once these are written, and only the first time: later changes are kept.
-func TestWhatPointsOweIsSettled(t *testing.T) {
+func TestDeferredValuesAreSettled(t *testing.T) {
 	metrics := someMetrics()
 	s := stretchOf(metrics)
 	says := func() (all []any) {
@@ -121,11 +121,11 @@ func TestWhatPointsOweIsSettled(t *testing.T) {
 		want = append(want, s.Floats[i].Value, s.Floats[i].At, s.Floats[i].Start)
 	}
 	s.Settle()
-	require.Equal(t, before, says(), "nothing is owed")
-	s.Owed = true
+	require.Equal(t, before, says(), "nothing is deferred")
+	s.Deferred = true
 	s.Settle()
 	require.Equal(t, want, says())
-	require.False(t, s.Owed)
+	require.False(t, s.Deferred)
 	s.Floats[0].Value = 77
 	s.Settle()
 	require.Equal(t, want, says())
@@ -176,7 +176,7 @@ func TestAMetricStandsForOthers(t *testing.T) {
 		return s
 	}
 	first, second, third := stretch(), stretch(), stretch()
-	first.Owed, third.Owed = true, true
+	first.Deferred, third.Deferred = true, true
 	md := pmetric.NewMetrics()
 	to := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
 	names := func() (all []string) {
@@ -198,7 +198,7 @@ func TestAMetricStandsForOthers(t *testing.T) {
 		third.Unfold()
 		require.Equal(t, []string{"", "loose", "gauge", "sum", "gauge", "sum"}, names())
 	}
-	require.True(t, third.Owed)
+	require.True(t, third.Deferred)
 	second.Settle()
 	first.Floats[4].Value = 7
 	first.Settle()
@@ -207,7 +207,7 @@ func TestAMetricStandsForOthers(t *testing.T) {
 	require.InDelta(t, 7, to.At(1).Sum().DataPoints().At(2).DoubleValue(), 0)
 	require.False(t, first.StandsAt(Metrics(to)[0]))
 
-	first.Owed = true
+	first.Deferred = true
 	first.Place(to)
 	to.RemoveIf(func(m pmetric.Metric) bool { return m.Name() == "" })
 	first.Settle()

@@ -20,9 +20,9 @@ import (
 	"github.com/godwit-otel/godwit/processor/cardinalityprocessor/internal/policy"
 )
 
-// owing is a receiver whose targets have values of their own, and share one memory in turn: the values are only written
+// deferring is a receiver whose targets have values of their own, and share one memory in turn: the values are only written
 // when they are requested.
-type owing struct {
+type deferring struct {
 	*lender
 
 	users    [][][]string // by target
@@ -31,8 +31,8 @@ type owing struct {
 	withheld bool
 }
 
-// Settle implements handback.Debtor.
-func (o *owing) Settle() {
+// Settle implements handback.Filler.
+func (o *deferring) Settle() {
 	if o.withheld {
 		o.withheld = false
 		o.settled++
@@ -41,7 +41,7 @@ func (o *owing) Settle() {
 }
 
 // turn prepares the next page of a target.
-func (o *owing) turn(target int) {
+func (o *deferring) turn(target int) {
 	o.shape.users, o.shape.from = o.users[target], target
 	nobody := make([][]string, len(o.shape.users))
 	for i, users := range o.shape.users {
@@ -53,11 +53,11 @@ func (o *owing) turn(target int) {
 
 // If attributes are only written when they are requested, the decisions about series are the same, whatever comes and
 // goes; and attributes of known series are not requested.
-func TestWhatIsOwedIsDecidedAboutAlike(t *testing.T) {
+func TestDeferredValuesAreDecidedAboutAlike(t *testing.T) {
 	racetest.Sequential(t)
 	known, whole, hidden, narrow := 0, int64(0), 0, 0
 	for seed := range seeds(t, 40) {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += oweAlike(t, seed, &known, &hidden, &narrow) })
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole += deferAlike(t, seed, &known, &hidden, &narrow) })
 	}
 	require.Greater(t, known, 200, "pages that nobody read")
 	require.Greater(t, whole, int64(known))
@@ -65,7 +65,7 @@ func TestWhatIsOwedIsDecidedAboutAlike(t *testing.T) {
 	require.Positive(t, narrow, "of pages that nobody read")
 }
 
-func oweAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int64) {
+func deferAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int64) {
 	const targets, metrics = 3, 10
 	random := rand.New(rand.NewPCG(seed, 3))
 	configure := func(c *Config) {
@@ -83,7 +83,7 @@ func oweAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int6
 			c.Rules = append(c.Rules, RuleConfig{Name: "sums", Match: MatchConfig{Metric: "m1"}, Aggregate: &AggregateConfig{Without: []string{"user"}}})
 		}
 	}
-	given, o := newPiped(t, configure), &owing{lender: &lender{piped: newPiped(t, configure)}}
+	given, o := newPiped(t, configure), &deferring{lender: &lender{piped: newPiped(t, configure)}}
 	encode := func(md pmetric.Metrics) []byte {
 		b, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(md)
 		require.NoError(t, err)
@@ -167,8 +167,8 @@ func oweAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int6
 		}
 		if md, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(passed[1]); err == nil && md.DataPointCount() < points {
 			*hidden++
-			lent, owes := o.loan.Owes()
-			require.True(t, !owes || o.loan.Wording() == nil || lent == md.DataPointCount(), "%d points are said to be there", lent)
+			lent, defers := o.loan.Defers()
+			require.True(t, !defers || o.loan.Wording() == nil || lent == md.DataPointCount(), "%d points are said to be there", lent)
 			if !asked {
 				*narrow++
 			}
@@ -194,7 +194,7 @@ func oweAlike(t *testing.T, seed uint64, known, hidden, narrow *int) (whole int6
 // The pages of a target that pass by their wording are not read, until half an idle timeout has passed or a series may
 // have lost its place.
 func TestKnownWordsAreNotRead(t *testing.T) {
-	o := &owing{lender: &lender{piped: newPiped(t, func(*Config) {})}}
+	o := &deferring{lender: &lender{piped: newPiped(t, func(*Config) {})}}
 	for target := range 2 {
 		var users [][]string
 		for i := range 4 {

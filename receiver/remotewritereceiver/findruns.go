@@ -144,8 +144,8 @@ func (f *runFinder) takeOne(r *run, msg string, of *target, near *targetFields) 
 		return "", false
 	}
 	var floats []slab.Float
-	if f.request.tree.owes {
-		floats = part.Owe()
+	if f.request.tree.defers {
+		floats = part.Defer()
 	} else {
 		f.floats = slices.Grow(f.floats[:0], len(r.steps))[:len(r.steps)]
 		floats = f.floats
@@ -159,7 +159,7 @@ func (f *runFinder) takeOne(r *run, msg string, of *target, near *targetFields) 
 		r.give(part, true)
 		return "", false
 	}
-	if !f.request.tree.owes {
+	if !f.request.tree.defers {
 		part.Fill(floats)
 	}
 	f.request.tree.place(of, r, part)

@@ -53,7 +53,7 @@ type remoteWriteReceiver struct {
 	known  atomic.Pointer[known] // shared by all requests
 	aged   atomic.Int64          // when it was last aged
 	reuse  bool                  // the memory of metrics is used again
-	owes   bool                  // and values of points may be left out until asked for
+	defers bool                  // and values of points may be left out until asked for
 	trees  sync.Pool             // of reused metrics
 	// knownBytes limits what is known. That is shared by requests until a component modifies it.
 	knownBytes int

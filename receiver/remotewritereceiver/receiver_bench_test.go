@@ -121,8 +121,8 @@ func BenchmarkWork(b *testing.B) {
 	const perRequest, series = 4, 500
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
 		for _, targets := range []int{4, 20, 100, 1000} {
-			for _, owes := range []bool{false, slab.Places()} {
-				b.Run(fmt.Sprintf("version=%s/targets=%d/owes=%t", version, targets, owes), func(b *testing.B) {
+			for _, defers := range []bool{false, slab.Places()} {
+				b.Run(fmt.Sprintf("version=%s/targets=%d/defers=%t", version, targets, defers), func(b *testing.B) {
 					var bodies [][]byte
 					for first := 0; first < targets; first += perRequest {
 						bodies = append(bodies, compress(b, promwrite.Snappy, bodyOf(version, nodesFrom(first, perRequest, series))))
@@ -130,14 +130,14 @@ func BenchmarkWork(b *testing.B) {
 					w, err := newWorker(sized(8<<20), newKnown(8<<20, slab.Places()))
 					require.NoError(b, err)
 					held, into := admission.New(256<<20).Held(), newTree(slab.Places())
-					into.mayOwe = owes
+					into.mayDefer = defers
 					n := 0
 					work := func() {
 						got, err := w.work(b.Context(), version, promwrite.Snappy, bodies[n%len(bodies)], &held, nil, into)
 						n++
 						require.NoError(b, err)
 						require.Equal(b, perRequest*series, got.written.Samples)
-						handback.LoanOf(into.lend(b.Context(), got.written.Samples), got.metrics).Owes()
+						handback.LoanOf(into.lend(b.Context(), got.written.Samples), got.metrics).Defers()
 						require.True(b, into.takeBack() || !slab.Places())
 						if !slab.Places() {
 							into = newTree(false)

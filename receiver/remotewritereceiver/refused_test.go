@@ -36,7 +36,7 @@ func (g *gate) consume(ctx context.Context, md pmetric.Metrics) error {
 	if g.refuses != nil {
 		return g.refuses
 	}
-	if _, owes := loan.Owes(); owes {
+	if _, defers := loan.Defers(); defers {
 		loan.Settle()
 	}
 	g.values = g.values[:0]

@@ -26,8 +26,8 @@ func (r *remoteWriteReceiver) decideReuse(host component.Host) {
 		obstacles = append(obstacles, handback.Obstacle{What: "this build", Why: "does not know how metrics look in memory"})
 	}
 	if r.reuse = len(obstacles) == 0; r.reuse {
-		r.owes = handback.Unread(host, r.settings.ID)
-		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them", zap.Bool("points_are_written_when_read", r.owes))
+		r.defers = handback.Unread(host, r.settings.ID)
+		r.settings.Logger.Info("The memory of metrics is used again once the pipeline has taken them", zap.Bool("points_are_written_when_read", r.defers))
 		return
 	}
 	r.settings.Logger.Info("The memory of metrics is not used again",
@@ -74,7 +74,7 @@ func (r *remoteWriteReceiver) tree() *tree {
 		return t
 	}
 	t := newTree(r.reuse)
-	t.mayOwe = r.owes
+	t.mayDefer = r.defers
 	return t
 }
 
@@ -82,7 +82,7 @@ func (r *remoteWriteReceiver) tree() *tree {
 // limiter or our exporter, the memory is used again: a limiter refuses for lack of memory, and refused data should not
 // take any.
 func (r *remoteWriteReceiver) refused(t *tree, err error) {
-	if r.owes && !consumererror.IsPermanent(err) {
+	if r.defers && !consumererror.IsPermanent(err) {
 		r.takeBack(t)
 	} else {
 		t.drop()

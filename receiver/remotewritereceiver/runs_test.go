@@ -63,14 +63,14 @@ func TestRunsChangeNothing(t *testing.T) {
 						}
 						tree := idle[len(idle)-1]
 						idle = idle[:len(idle)-1]
-						tree.owes = random.IntN(2) == 0
+						tree.defers = random.IntN(2) == 0
 						want, b, err := twin(workers[random.IntN(2)], cfg, version, body, tree)
 						require.NoError(t, err)
 						require.Equal(t, said(want), said(b))
 						runs += len(tree.placed)
-						if tree.owes && random.IntN(3) > 0 { // as if the values were not written
+						if tree.defers && random.IntN(3) > 0 { // as if the values were not written
 							for _, p := range tree.placed {
-								p.part.Owe()
+								p.part.Defer()
 							}
 						} else if random.IntN(3) == 0 {
 							ruinStructure(random, b.metrics)
@@ -373,7 +373,7 @@ func TestAByteThatDiffersIsSeen(t *testing.T) {
 		for range 1500 {
 			body := slices.Clone(whole)
 			body[random.IntN(len(body))] ^= 1 << random.IntN(8)
-			tree.owes = random.IntN(2) == 0
+			tree.defers = random.IntN(2) == 0
 			want, got, err := twin(w, cfg, version, slices.Clone(body), tree)
 			if err != nil { // not a valid request
 				tree.takeBack()

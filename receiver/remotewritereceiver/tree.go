@@ -17,12 +17,12 @@ import (
 
 // tree is the metrics of a request: in reused memory if possible, or else new.
 type tree struct {
-	metrics pmetric.Metrics
-	again   *reuse.Metrics // nil if all is new
-	slabs   *slab.Slabs    // of the worker that fills it
-	placed  []placed
-	mayOwe  bool // values of points in parts may be left out, once a consumer has asked for them
-	owes    bool // and are: see package handback
+	metrics  pmetric.Metrics
+	again    *reuse.Metrics // nil if all is new
+	slabs    *slab.Slabs    // of the worker that fills it
+	placed   []placed
+	mayDefer bool // values of points in parts may be left out, once a consumer has asked for them
+	defers   bool // and are: see package handback
 }
 
 // placed is a part of a run.
@@ -118,8 +118,8 @@ func (t *tree) lend(ctx context.Context, points int) context.Context {
 	switch {
 	case t.again == nil:
 		return ctx
-	case t.owes:
-		return t.again.LendOwing(ctx, points)
+	case t.defers:
+		return t.again.LendDeferred(ctx, points)
 	}
 	return t.again.Lend(ctx)
 }
@@ -134,7 +134,7 @@ func (t *tree) settle() {
 // takeBack makes the tree available for the next request. It returns false if it must not be used again.
 func (t *tree) takeBack() bool {
 	t.slabs = nil
-	t.owes = t.mayOwe && t.again.MayOwe()
+	t.defers = t.mayDefer && t.again.MayDefer()
 	taken := t.again != nil && t.again.TakeBack()
 	t.giveParts(taken)
 	return taken

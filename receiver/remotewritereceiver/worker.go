@@ -91,9 +91,9 @@ func (w *worker) unmeasured(version promwrite.Version, text *borrow.Text, m *adm
 	b, err := w.translator.translate(text, &w.decoder, version, nil, m, nil, into)
 	if err != nil { // measuring may find the same error, and word it better
 		if !into.takeBack() {
-			mayOwe := into.mayOwe
+			mayDefer := into.mayDefer
 			*into = *newTree(true)
-			into.mayOwe = mayOwe
+			into.mayDefer = mayDefer
 		}
 		m.GiveUp()
 		w.pauses = min(2*w.pauses+1, maxPause)

@@ -179,7 +179,7 @@ func TestPointsOweNothingToWhoIsNotKnown(t *testing.T) {
 	const relay = "remotewrite"
 	for name, c := range map[string]struct {
 		pipelines [][3]string
-		owes      bool
+		defers    bool
 	}{
 		"remotewrite":              {[][3]string{{relay, "", "remotewrite"}}, true},
 		"memory_limiter":           {[][3]string{{relay, "memory_limiter, memory_limiter/2", "remotewrite"}}, true},
@@ -201,8 +201,8 @@ func TestPointsOweNothingToWhoIsNotKnown(t *testing.T) {
 				attributesprocessor.NewFactory(), resourceprocessor.NewFactory())
 			said := collector.log.Filter(func(e observer.LoggedEntry) bool { return e.Message == used || e.Message == unused }).All()
 			require.Len(t, said, 1)
-			owes, _ := said[0].ContextMap()["points_are_written_when_read"].(bool)
-			require.Equal(t, c.owes, owes)
+			defers, _ := said[0].ContextMap()["points_are_written_when_read"].(bool)
+			require.Equal(t, c.defers, defers)
 		})
 	}
 }

@@ -86,8 +86,8 @@ func (e expectation) matches(t *testing.T, said observer.LoggedEntry, of string)
 		require.Equal(t, e.unread, m["attributes_are_written_when_read"], of)
 		require.Equal(t, e.later, m["comes_back_from_batches"], of)
 	}
-	if owes, relays := m["points_are_written_when_read"]; relays {
-		require.Equal(t, e.unread, owes, of)
+	if defers, relays := m["points_are_written_when_read"]; relays {
+		require.Equal(t, e.unread, defers, of)
 	}
 }
 

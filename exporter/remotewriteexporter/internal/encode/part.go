@@ -75,7 +75,7 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 	w.parts = w.parts[1:]
 	// A part whose attributes were left out is checked only now and then, since no component between may change it. The
 	// number of points is known to be right.
-	looks := !at.Owed || part.Turn()%lookEvery == 0
+	looks := !at.Deferred || part.Turn()%lookEvery == 0
 	if stands {
 		if n := w.knownWhole(part, at, looks); n != nil && len(n.metrics) > 0 && (!looks || at.Begins(at.Metrics)) { // fast path
 			w.takeDeferred(n, at)
@@ -95,7 +95,7 @@ func (w *walk) takePart(all pmetric.MetricSlice, from int) int {
 		return 0
 	}
 	switch {
-	case at.Owed:
+	case at.Deferred:
 		w.takeDeferred(n, at)
 	case len(w.s.Shards) == 1:
 		w.markSeen(n)

@@ -21,12 +21,12 @@ import (
 
 // parts is a receiver that assembles metrics from parts again and again, between others.
 type parts struct {
-	r     *rand.Rand
-	again *reuse.Metrics
-	slabs pdataslab.Slabs
-	lists []reuse.Attributes
-	idle  [][]*reuse.Part // by kind
-	owes  bool
+	r      *rand.Rand
+	again  *reuse.Metrics
+	slabs  pdataslab.Slabs
+	lists  []reuse.Attributes
+	idle   [][]*reuse.Part // by kind
+	defers bool
 	// The values of points that are not written later: scratch memory.
 	floats []pdataslab.Float
 	out    []placedPart
@@ -84,13 +84,13 @@ func (p *parts) part(kind int, at uint64) *reuse.Part {
 	}
 	p.floats = slices.Grow(p.floats[:0], part.Len())[:part.Len()]
 	floats := p.floats
-	if p.owes {
-		floats = part.Owe()
+	if p.defers {
+		floats = part.Defer()
 	}
 	for i := range floats {
 		floats[i] = pdataslab.Float{Value: p.r.Float64(), At: int64(at / 1e6), Start: int64(i%2) * 1e9}
 	}
-	if !p.owes {
+	if !p.defers {
 		part.Fill(floats)
 	}
 	return part
@@ -189,7 +189,7 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 				if r.IntN(6) == 0 {
 					tenant = "other"
 				}
-				p.owes = r.IntN(2) == 0
+				p.defers = r.IntN(2) == 0
 				p.fill(uint64(epoch.Add(time.Duration(round) * time.Minute).UnixNano()))
 				md := p.again.Metrics()
 				loan := handback.LoanOf(p.again.Lend(t.Context()), md)
@@ -228,15 +228,15 @@ func TestPartsAreWhatWouldBeRecognised(t *testing.T) {
 // Samples in parts allocate nothing, and count as hits.
 func TestPartsAllocateNothing(t *testing.T) {
 	needParts(t)
-	for _, owes := range []bool{false, true} {
-		samplesOfPartsAllocateNothing(t, owes)
+	for _, defers := range []bool{false, true} {
+		samplesOfPartsAllocateNothing(t, defers)
 	}
 }
 
-func samplesOfPartsAllocateNothing(t *testing.T, owes bool) {
+func samplesOfPartsAllocateNothing(t *testing.T, defers bool) {
 	e, _ := newEncoder(t, nil)
 	p := newParts(rand.New(rand.NewPCG(1, 1)), 3)
-	p.owes = owes
+	p.defers = defers
 	at := uint64(epoch.UnixNano())
 	metrics := 0
 	round := func() {
@@ -256,7 +256,7 @@ func samplesOfPartsAllocateNothing(t *testing.T, owes bool) {
 	for range 3 {
 		round()
 	}
-	if owes {
+	if defers {
 		require.Equal(t, len(p.idle), metrics, "each part has one that stands for its metrics")
 	} else {
 		require.Equal(t, 3*len(p.idle), metrics)

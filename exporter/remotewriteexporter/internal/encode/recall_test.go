@@ -378,15 +378,15 @@ func TestRecalledSamplesAllocateNothing(t *testing.T) {
 	assert.LessOrEqual(t, allocs, 2.0, "%d samples", samples)
 }
 
-// debtor writes the values of the current target into the points when it is asked to.
-type debtor struct {
+// filler writes the values of the current target into the points when it is asked to.
+type filler struct {
 	metrics pmetric.Metrics
 	owned   string
 	more    int // which points have one more attribute; negative if none ever has
 	times   int
 }
 
-func (d *debtor) Settle() {
+func (d *filler) Settle() {
 	d.times++
 	for _, rm := range d.metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -410,7 +410,7 @@ func (d *debtor) Settle() {
 
 // Targets of a kind fill two memories in turn, and values of their own are only written on request. The result is the
 // same as if they were always there, whatever happens to the cache and the metrics meanwhile.
-func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
+func TestDeferredAttributesAreThoseOfTheTarget(t *testing.T) {
 	racetest.Sequential(t)
 	settled, lent := 0, 0
 	for seed := range uint64(30) {
@@ -425,7 +425,7 @@ func TestOwedAttributesAreThoseOfTheTarget(t *testing.T) {
 		oracle, _ := newEncoder(t, change)
 		const targets = 4
 		type memory struct {
-			debtor
+			filler
 
 			lent handback.Loan
 		}

@@ -65,8 +65,8 @@ func (a *Aggregator) Feed(g *Gathered, epoch uint32, now time.Time) {
 	}
 }
 
-// Spurn gives up feeders that were to be added.
-func (a *Aggregator) Spurn(births []Birth) {
+// Discard drops feeders that were to be added.
+func (a *Aggregator) Discard(births []Birth) {
 	if len(births) == 0 {
 		return
 	}

@@ -193,7 +193,7 @@ func (g *Gate) feed(gathered *aggregate.Gathered) {
 // discard undoes everything, as if the batch had never come.
 func (g *Gate) discard(e *effects) {
 	g.Overflow.Discard(&e.staged)
-	g.Aggregator.Spurn(e.gathered.Births)
+	g.Aggregator.Discard(e.gathered.Births)
 	for _, paid := range e.paid {
 		paid.Refund()
 	}

@@ -231,7 +231,7 @@ func (b *Batch) startFeeding(a *aggregate.Rule, i int, class amount.Class, in ag
 	of.To, of.Cost = to, reserved
 	if v != nil {
 		if known := to.Bounds.Load(); known != nil && known.Common(v.Bounds) == nil {
-			aggregator.Spurn([]aggregate.Birth{of})
+			aggregator.Discard([]aggregate.Birth{of})
 			count.Lost[amount.LossBounds]++
 			if earlier != nil && class == amount.ClassCumulative {
 				b.withhold(a, i)

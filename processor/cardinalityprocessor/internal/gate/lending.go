@@ -23,7 +23,7 @@ type lending struct {
 	hidden []func() // restore what was hidden
 
 	loan   *handback.Loan  // of metrics with a wording
-	debtor handback.Debtor // who fills in their values; nil if they have these
+	filler handback.Filler // who fills in their values; nil if they have these
 }
 
 // maxHidden is the number of slices with hidden parts up to which a batch keeps memory.
@@ -46,7 +46,7 @@ func (b *Batch) lend(loan *handback.Loan) {
 	}
 	b.sealed = loan.Sealed()
 	if b.words = loan.Wording(); b.words != nil {
-		b.loan, b.debtor = loan, loan.Debtor()
+		b.loan, b.filler = loan, loan.Filler()
 		return
 	}
 	if !loan.Lasts() {
@@ -65,14 +65,14 @@ func (l *lending) handBack() {
 	}
 }
 
-// Settle implements [handback.Debtor]. Values are filled in while all points are there.
+// Settle implements [handback.Filler]. Values are filled in while all points are there.
 func (l *lending) Settle() {
-	if l.debtor == nil {
+	if l.filler == nil {
 		return
 	}
 	l.handBack()
-	l.debtor.Settle()
-	l.debtor = nil
+	l.filler.Settle()
+	l.filler = nil
 	for _, hide := range l.hidden {
 		hide()
 	}

@@ -172,11 +172,11 @@ func (b *Batch) recordShape(s *ident.Shape) {
 }
 
 // leaveWords stores what was found out with the wording. If points were removed or added, the remaining ones are not
-// those of the wording. If values are still owed, then the same points were removed as the last time, and no others.
+// those of the wording. If values are still deferred, then the same points were removed as the last time, and no others.
 func (b *Batch) leaveWords() {
 	switch {
 	case len(b.hidden) == 0 && b.added == 0:
-	case b.debtor == nil:
+	case b.filler == nil:
 		b.loan.Unword()
 	default:
 		if !slices.Equal(b.noted.refused, b.refused) {

@@ -67,7 +67,7 @@ const (
 	// only.
 	FewPlans = 8
 	// manyAlike is how many plans with as many points of each metric have trees of their own, beside other plans: each may
-	// leave the attributes as they are ([Tree.mayOwe]).
+	// leave the attributes as they are ([Tree.mayDefer]).
 	manyAlike = 4
 	// laterTrees is how many more trees are kept where many come back at once, out of a batch.
 	laterTrees = 1 << 8

@@ -56,13 +56,13 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	if t != nil {
 		t.handed.lists.PutBack()
 		t.loan.Seal(v.Owner.Tree.Unread)
-		owes := t.mayOwe(l, v)
+		defers := t.mayDefer(l, v)
 		changed := t.Poisoned                  // points have other attributes than last time, or are other points
 		anew := t.Poisoned || !slab.Readable() // other values are in other memory
 		switch {
 		case t.Poisoned:
-			t.restore(v.Owner, !owes && !t.foreign)
-		case t.attributesPoisoned && !owes && !t.foreign:
+			t.restore(v.Owner, !defers && !t.foreign)
+		case t.attributesPoisoned && !defers && !t.foreign:
 			t.restorePoints(v.Owner)
 		}
 		if t.Layout != l {
@@ -72,24 +72,24 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 		has := v.hasExemplars
 		v.hasExemplars = has || t.hasExemplars
 		switch {
-		case owes:
-			t.owe(v.Owner)
+		case defers:
+			t.deferAttributes(v.Owner)
 		case t.owner != v.Owner.Identity || t.version != v.Owner.Version || t.foreign || t.debt != nil:
 			changed = t.own(v.Owner) || changed || t.foreign
 			t.debt = nil
 		case t.changes.Resources || t.changes.Removes:
 			t.ownResources(v.Owner)
 		}
-		if whole, moved, some := t.refill(v, owes); whole {
-			t.attributesPoisoned = t.attributesPoisoned && owes // else all are written by now
-			moved = moved || some && owes && t.foreign
-			if owes && !moved {
+		if whole, moved, some := t.refill(v, defers); whole {
+			t.attributesPoisoned = t.attributesPoisoned && defers // else all are written by now
+			moved = moved || some && defers && t.foreign
+			if defers && !moved {
 				t.loan.Reword(v.Owner.wording(l, false, 0), len(l.Points), t)
 			} else {
 				t.Settle()
 				t.loan.Unword()
 			}
-			if !owes && changed || moved {
+			if !defers && changed || moved {
 				t.loan.Forget()
 			} else if t.changes.Points {
 				t.loan.ForgetAttributes()
@@ -125,10 +125,10 @@ func Render(l *plan.Layout, t *Tree, v *View) (pmetric.Metrics, *Tree) {
 	return md, fresh
 }
 
-// refill gives every point its new value, and another layout's points their attributes unless these are owed. whole is
+// refill gives every point its new value, and another layout's points their attributes unless these are deferred. whole is
 // false when a point must be left out, and the tree cannot be used; moved says that there may be other points than before,
 // anew that attributes of some are in other memory.
-func (t *Tree) refill(v *View, owes bool) (whole, moved, anew bool) {
+func (t *Tree) refill(v *View, defers bool) (whole, moved, anew bool) {
 	l := t.Layout
 	c := cursor{View: v, Layout: t.Layout, stowed: &t.stowed}
 	w := walk{Tree: t}
@@ -145,7 +145,7 @@ func (t *Tree) refill(v *View, owes bool) (whole, moved, anew bool) {
 		k := allOf(m, true)
 		had := t.list(i)
 		switch ch, next = v.change(i, next); {
-		case t.foreign && owes: // there are as many points
+		case t.foreign && defers: // there are as many points
 		case t.foreign:
 			if ch != (plan.Change{}) {
 				k = c.choose(m, ch, nil, false)

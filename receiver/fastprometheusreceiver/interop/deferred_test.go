@@ -20,8 +20,8 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// owingRoad is a configuration in which points are written only when they are read, so a limiter cannot have seen them.
-const owingRoad = `
+// deferringRoad is a configuration in which points are written only when they are read, so a limiter cannot have seen them.
+const deferringRoad = `
 receivers: {remotewrite: {endpoint: "%s"}}
 processors: {memory_limiter: {check_interval: 10ms, limit_mib: %d, spike_limit_mib: 32}}
 exporters: {remotewrite: {endpoint: "%s", target_info: {enabled: false}, batch: {timeout: %s}%s}}
@@ -30,12 +30,12 @@ service:
   pipelines: {metrics: {receivers: [remotewrite], processors: [memory_limiter], exporters: [remotewrite]}}
 `
 
-// startOwing starts a collector with the given limit in MiB and the given batch timeout of its exporter, and returns
+// startDeferring starts a collector with the given limit in MiB and the given batch timeout of its exporter, and returns
 // the URL to send to.
-func startOwing(t *testing.T, mib int, round time.Duration, to, more string) (c *collector, url string) {
+func startDeferring(t *testing.T, mib int, round time.Duration, to, more string) (c *collector, url string) {
 	t.Helper()
 	address := freeAddress(t)
-	c = start(t, fmt.Sprintf(owingRoad, address, mib, to, round, more))
+	c = start(t, fmt.Sprintf(deferringRoad, address, mib, to, round, more))
 	said := c.log.FilterMessage(used).All()
 	require.Len(t, said, 1)
 	require.Equal(t, slab.Places(), said[0].ContextMap()["points_are_written_when_read"])
@@ -58,7 +58,7 @@ func newOwner(url string, number int) *owner {
 	o := &owner{url: url, begun: time.Now().UnixMilli() - 10_000_000}
 	for i := range ownerSeries {
 		o.labels = append(o.labels, []promwrite.Label{
-			{Name: "__name__", Value: fmt.Sprint("owed_", i/5)},
+			{Name: "__name__", Value: fmt.Sprint("deferred_", i/5)},
 			{Name: "code", Value: fmt.Sprint(i % 5)},
 			{Name: "instance", Value: fmt.Sprintf("host-%d:9100", number)},
 			{Name: "job", Value: "node"},
@@ -117,7 +117,7 @@ func (w *warehouse) arrived(t *testing.T, owners ...*owner) {
 
 // A limiter refuses requests whose points are not written yet: senders get an error that they may retry, no accepted
 // sample is lost, no refused one arrives, and once there is memory again everything continues as before.
-func TestALimiterRefusesPointsThatOwe(t *testing.T) {
+func TestALimiterRefusesPointsWithDeferredValues(t *testing.T) {
 	sink := &warehouse{found: map[string]int{}}
 	far := httptest.NewServer(sink)
 	t.Cleanup(far.Close)
@@ -125,7 +125,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	const mib, ballast = 256, 384 << 20 // far more than what else is allocated
-	_, url := startOwing(t, int(now.Alloc>>20)+mib, 50*time.Millisecond, far.URL, "")
+	_, url := startDeferring(t, int(now.Alloc>>20)+mib, 50*time.Millisecond, far.URL, "")
 	o := newOwner(url, 1)
 	until := func(code int) {
 		t.Helper()
@@ -174,7 +174,7 @@ func TestALimiterRefusesPointsThatOwe(t *testing.T) {
 
 // A collector that stops during requests whose points are not written yet has sent all accepted samples, either from
 // memory or, with a queue on disk, by its successor.
-func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
+func TestWhoStopsLosesNoDeferredValues(t *testing.T) {
 	for name, disk := range map[string]bool{"memory": false, "disk": true} {
 		t.Run(name, func(t *testing.T) {
 			sink := &warehouse{found: map[string]int{}}
@@ -185,7 +185,7 @@ func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
 				round = 50 * time.Millisecond // senders wait for it
 				more = fmt.Sprintf(", queue: {directory: %q}", t.TempDir())
 			}
-			c, url := startOwing(t, 4000, round, far.URL, more)
+			c, url := startDeferring(t, 4000, round, far.URL, more)
 			var owners []*owner
 			var all sync.WaitGroup
 			var stops atomic.Bool
@@ -211,7 +211,7 @@ func TestWhoStopsLosesNothingThatPointsOwe(t *testing.T) {
 			stops.Store(true)
 			all.Wait()
 			if disk {
-				startOwing(t, 4000, round, far.URL, more)
+				startDeferring(t, 4000, round, far.URL, more)
 			}
 			for _, o := range owners {
 				require.NotEmpty(t, o.taken)

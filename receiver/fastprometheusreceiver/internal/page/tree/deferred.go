@@ -43,10 +43,10 @@ func (m *recycled) know(v *View, l *plan.Layout, divided bool, part int) {
 	}
 }
 
-// mayOwe reports whether the tree may be filled without the attributes of its points. These must be all points of a
+// mayDefer reports whether the tree may be filled without the attributes of its points. These must be all points of a
 // layout, in its order, and most must have own values, or all be another layout's: an exporter remembers as much as there
 // are points.
-func (t *Tree) mayOwe(l *plan.Layout, v *View) bool {
+func (t *Tree) mayDefer(l *plan.Layout, v *View) bool {
 	if !v.Owner.Tree.Unread || !t.loan.Asked() || v.Variation != nil {
 		return false
 	}
@@ -76,8 +76,8 @@ func (t *Tree) isPlain() bool {
 	return true
 }
 
-// owe leaves the attributes of points to Settle.
-func (t *Tree) owe(o *Owner) {
+// deferAttributes leaves the attributes of points to Settle.
+func (t *Tree) deferAttributes(o *Owner) {
 	if t.foreign || t.owner != o.Identity || t.version != o.Version {
 		t.ownResources(o)
 		t.debt = o
@@ -87,7 +87,7 @@ func (t *Tree) owe(o *Owner) {
 	}
 }
 
-// Settle implements [handback.Debtor].
+// Settle implements [handback.Filler].
 func (t *Tree) Settle() {
 	o := t.debt
 	t.debt = nil

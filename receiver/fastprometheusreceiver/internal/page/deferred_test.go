@@ -54,19 +54,19 @@ func said(md pmetric.Metrics) (all []string) {
 	return all
 }
 
-// Targets with values of their own reuse each other's trees, and these values are owed to the consumer. If it asks, it
+// Targets with values of their own reuse each other's trees, and these values are deferred until the consumer asks. If it asks, it
 // gets the same metrics as new ones; and what it has noted about a wording stays right, whatever changes in between,
 // and whether or not others ask.
-func TestValuesOfTheirOwnAreOwed(t *testing.T) {
-	testOwed(t, func(page string, seed uint64, n, target int) string {
+func TestValuesOfTheirOwnAreDeferred(t *testing.T) {
+	testDeferred(t, func(page string, seed uint64, n, target int) string {
 		return ofItsOwn(page, 1, fmt.Sprint("app-", target+n/7*int(seed%2)), rand.New(rand.NewPCG(seed, uint64(n/8*100))))
 	})
 }
 
 // So are all attributes where targets have the same metrics about different things, such as ports of switches: as many as
 // others have, or not.
-func TestPointsOfTheirOwnAreOwed(t *testing.T) {
-	testOwed(t, func(page string, seed uint64, n, target int) string {
+func TestPointsOfTheirOwnAreDeferred(t *testing.T) {
+	testDeferred(t, func(page string, seed uint64, n, target int) string {
 		about := 100 * seed
 		if target%4 == 3 {
 			about += uint64(target)
@@ -94,10 +94,10 @@ func aboutOthers(page string, target int) string {
 	return b.String()
 }
 
-// testOwed has targets show pages made of generated ones.
-func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int) string) {
+// testDeferred has targets show pages made of generated ones.
+func testDeferred(t *testing.T, pageOf func(page string, seed uint64, n, target int) string) {
 	racetest.Sequential(t)
-	owed, known := 0, 0
+	deferred, known := 0, 0
 	always := handback.Poisons()
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -126,16 +126,16 @@ func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int)
 					if got.Loan() != nil {
 						loan = handback.LoanOf(handback.Lend(t.Context(), got.Loan(), got.Metrics), got.Metrics)
 					}
-					points, owes := 0, false
+					points, defers := 0, false
 					if r.IntN(12) > 0 { // otherwise nobody has asked
-						points, owes = loan.Owes()
+						points, defers = loan.Defers()
 					}
-					if owes {
-						owed++
+					if defers {
+						deferred++
 						require.NotNil(t, loan.Wording())
 						require.Equal(t, got.Metrics.DataPointCount(), points)
 					}
-					if owes && r.IntN(3) == 0 { // the consumer believes that it knows the points already
+					if defers && r.IntN(3) == 0 { // the consumer believes that it knows the points already
 						got.Release()
 						continue
 					}
@@ -143,7 +143,7 @@ func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int)
 						loan.Settle()
 					}
 					require.Equal(t, canon(want.Metrics), canon(got.Metrics), "seed %d page %d target %d\n%s", seed, n, i, own)
-					if owes {
+					if defers {
 						if noted, ok := loan.Wording().Note(exporter).([]string); ok {
 							known++
 							require.Equal(t, noted, said(got.Metrics), "seed %d page %d target %d", seed, n, i)
@@ -161,8 +161,8 @@ func testOwed(t *testing.T, pageOf func(page string, seed uint64, n, target int)
 			require.False(t, trees.tree.Changed.Load(), "nobody changed what was handed out")
 		})
 	}
-	require.Positive(t, owed)
-	require.Greater(t, known, owed/4)
+	require.Positive(t, deferred)
+	require.Greater(t, known, deferred/4)
 }
 
 // Targets with values of their own reuse each other's trees where attributes of points come back changed: each gets its
@@ -252,8 +252,8 @@ func TestPointsOfMetricsMadeAnewAreKnown(t *testing.T) {
 						if r.IntN(4) == 0 {
 							loan.Unword() // as a consumer that takes points out
 						}
-						_, owes := loan.Owes()
-						require.False(t, owes, "all attributes are there")
+						_, defers := loan.Defers()
+						require.False(t, defers, "all attributes are there")
 						if res.Pending() == 0 || r.IntN(40) == 0 {
 							break
 						}

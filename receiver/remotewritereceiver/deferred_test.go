@@ -27,17 +27,17 @@ import (
 
 // farSide is a pipeline that asks for unwritten values, and may have them written before it reads the points.
 type farSide struct {
-	settles bool
-	refuses error
-	owed    int       // the number of points with unwritten values
-	values  []float64 // of the points
+	settles  bool
+	refuses  error
+	deferred int       // the number of points with unwritten values
+	values   []float64 // of the points
 }
 
 func (f *farSide) consume(ctx context.Context, md pmetric.Metrics) error {
 	loan := handback.LoanOf(ctx, md)
-	points, owes := loan.Owes()
-	if f.owed = 0; owes {
-		f.owed = points
+	points, defers := loan.Defers()
+	if f.deferred = 0; defers {
+		f.deferred = points
 	}
 	if f.settles {
 		loan.Settle()
@@ -66,7 +66,7 @@ func newRunClient(t *testing.T, next consumer.Metrics) *runClient {
 	t.Helper()
 	r, err := newReceiver(createDefaultConfig().(*Config), settings(), next)
 	require.NoError(t, err)
-	r.reuse, r.owes = true, true
+	r.reuse, r.defers = true, true
 	r.prepare()
 	return &runClient{receiver: r}
 }
@@ -90,7 +90,7 @@ func (c *runClient) send(t *testing.T) (w *httptest.ResponseRecorder, values []f
 
 // Points have the right values wherever they are read: behind the receiver and within it, whatever happened to
 // unwritten values before.
-func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
+func TestDeferredValuesAreSettledForWhoReadsThem(t *testing.T) {
 	needRuns(t)
 	var far farSide
 	next, err := consumer.NewMetrics(far.consume)
@@ -101,13 +101,13 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 		require.Equal(t, code, w.Code, w.Body)
 		return want
 	}
-	owe := func(code int) {
+	deferring := func(code int) {
 		for range 1000 { // a pool decides which memory a request gets
-			if want := send(code); far.owed == len(want) && !slices.Equal(far.values, want) {
+			if want := send(code); far.deferred == len(want) && !slices.Equal(far.values, want) {
 				return
 			}
 		}
-		require.Fail(t, "no point owes what it says")
+		require.Fail(t, "no point defers its value")
 	}
 	settled := func() {
 		far.settles = true
@@ -116,10 +116,10 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 		}
 		far.settles = false
 	}
-	owe(http.StatusNoContent)
+	deferring(http.StatusNoContent)
 	settled()
 
-	owe(http.StatusNoContent)
+	deferring(http.StatusNoContent)
 	seen := make(chan inspect.Glance, 1)
 	go func() {
 		g, _, _ := client.receiver.tap.Look(t.Context())
@@ -140,27 +140,27 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 }
 
 // Values are always written until a consumer has asked for unwritten ones, and again when none asks any more.
-func TestPointsOweNothingToWhoDoesNotAsk(t *testing.T) {
+func TestNothingIsDeferredForWhoDoesNotAsk(t *testing.T) {
 	needRuns(t)
 	tree := newTree(true)
-	tree.mayOwe = true
+	tree.mayDefer = true
 	for _, asks := range []bool{false, true, true, false, false, true} {
 		loan := handback.LoanOf(tree.lend(t.Context(), 0), tree.metrics)
 		if asks {
-			loan.Owes()
+			loan.Defers()
 		}
 		require.True(t, tree.takeBack())
-		require.Equal(t, asks, tree.owes)
+		require.Equal(t, asks, tree.defers)
 	}
-	tree.mayOwe = false
-	handback.LoanOf(tree.lend(t.Context(), 0), tree.metrics).Owes()
+	tree.mayDefer = false
+	handback.LoanOf(tree.lend(t.Context(), 0), tree.metrics).Defers()
 	require.True(t, tree.takeBack())
-	require.False(t, tree.owes)
+	require.False(t, tree.defers)
 }
 
 // A sample with a time that a point cannot have is not part of a run: consumers of unwritten values would get another
 // time than readers of the points.
-func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
+func TestNoTimesAreDeferredThatPointsCannotHave(t *testing.T) {
 	needRuns(t)
 	const usual = 1_700_000_000_000
 	for _, version := range []promwrite.Version{promwrite.V1, promwrite.V2} {
@@ -192,7 +192,7 @@ func TestPointsOweNoTimesThatTheyCannotHave(t *testing.T) {
 					}
 					req.series(ts, gauge, "Help.", "", "__name__", "birds", "code", fmt.Sprint(i), "instance", "host:9100", "job", "node")
 				}
-				tree.owes = true
+				tree.defers = true
 				want, got, err := twin(w, sized(1<<20), version, bodyOf(version, &req.Request), tree)
 				require.NoError(t, err)
 				require.Equal(t, said(want), said(got))

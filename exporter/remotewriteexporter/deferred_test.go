@@ -16,18 +16,18 @@ import (
 	"github.com/godwit-otel/godwit/internal/slab"
 )
 
-// owing returns metrics with one gauge, whose two points have the values 4 and 5 that are not written yet.
-func owing(ctx context.Context) (context.Context, pmetric.Metrics) {
+// deferring returns metrics with one gauge, whose two points have the values 4 and 5 that are not written yet.
+func deferring(ctx context.Context) (context.Context, pmetric.Metrics) {
 	var slabs slab.Slabs
 	m := reuse.New()
 	b := reuse.BuildPart(1, 2, &slabs)
-	b.Metric(pmetric.MetricTypeGauge, 2, reuse.None).SetName("owing")
+	b.Metric(pmetric.MetricTypeGauge, 2, reuse.None).SetName("deferring")
 	b.Point(reuse.None)
 	b.Point(reuse.None)
 	part := b.Part()
-	copy(part.Owe(), []slab.Float{{Value: 4, At: 1_700_000_000_000}, {Value: 5, At: 1_700_000_000_000}})
+	copy(part.Defer(), []slab.Float{{Value: 4, At: 1_700_000_000_000}, {Value: 5, At: 1_700_000_000_000}})
 	m.PlacePart(m.Scope(m.Resource().ScopeMetrics()).Metrics(), 0, part)
-	return m.LendOwing(ctx, 2), m.Metrics()
+	return m.LendDeferred(ctx, 2), m.Metrics()
 }
 
 func valuesOf(md pmetric.Metrics) (values []float64) {
@@ -42,16 +42,16 @@ func nameOf(md pmetric.Metrics) string {
 }
 
 // Readers of points that are written on request find them written, but the encoder does not need that.
-func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
+func TestDeferredValuesAreSettledForWhoReadsThem(t *testing.T) {
 	if !slab.Places() || handback.Poisons() {
 		t.Skip("nothing is shared in this build")
 	}
 	endpoint := func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }
 	e := create(t, endpoint)
-	ctx, md := owing(t.Context())
+	ctx, md := deferring(t.Context())
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{0, 0}, valuesOf(md))
-	require.Empty(t, nameOf(md), "it stands for the one that owes")
+	require.Empty(t, nameOf(md), "it stands for the one whose values are deferred")
 
 	seen := make(chan inspect.Glance, 1)
 	go func() {
@@ -61,10 +61,10 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 	eventually(t, e.tap.IsOpen, "somebody waits")
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{4, 5}, valuesOf(md))
-	require.Equal(t, "owing", nameOf(md))
+	require.Equal(t, "deferring", nameOf(md))
 	require.Equal(t, "4", (<-seen).Points[0].Value)
 
-	ctx, md = owing(t.Context())
+	ctx, md = deferring(t.Context())
 	e.show(ctx, md, 3)
 	require.Equal(t, []float64{4, 5}, valuesOf(md), "somebody was on the way")
 
@@ -72,7 +72,7 @@ func TestWhatPointsOweIsSettledForWhoReadsThem(t *testing.T) {
 		endpoint(c)
 		c.Tenant.Header, c.Tenant.FromResourceAttribute, c.Tenant.Default = "X-Scope-OrgID", "service.name", "nobody"
 	})
-	ctx, md = owing(t.Context())
+	ctx, md = deferring(t.Context())
 	e.show(ctx, md, 2)
 	require.Equal(t, []float64{4, 5}, valuesOf(md))
 }
