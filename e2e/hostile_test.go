@@ -66,7 +66,7 @@ func tried(i int, name string) bool {
 
 var telling = []string{
 	"60,000 labels on a line", "odd NaN", "gzip bomb", "hanging", "endless line", "files that are not there", "a pipe",
-	"60,000 attributes", "nothing but points", "nothing but samples", "slow bodies", "answers not read", "large messages that stop",
+	"60,000 attributes", "nothing but points", "nothing but samples", "slow bodies", "heads that never end", "answers not read", "large messages that stop",
 	"2.0 a megabyte for each of many exemplars",
 }
 

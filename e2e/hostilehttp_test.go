@@ -146,6 +146,15 @@ var httpPeers = []struct {
 			}
 		})
 	}},
+	{"heads that never end", func(ctx context.Context, addr, head string) {
+		line := "X: " + strings.Repeat("x", 1000) + "\r\n"
+		many(ctx, addr, func(conn net.Conn) {
+			if _, err := io.WriteString(conn, head+strings.Repeat(line, 900)); err == nil {
+				_, _ = io.Copy(io.Discard, conn)
+			}
+			wait.Pause(ctx, 20*blowPause)
+		})
+	}},
 	{"huge header", func(ctx context.Context, addr, head string) {
 		again(ctx, func() { shout(ctx, addr, []byte(head+"X-Long: "+strings.Repeat("x", 8<<20)+"\r\n\r\n")) })
 	}},

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heads are those of clients, and similar ones. Each has a placeholder for the length of its body.
-var heads = []string{
+// clientHeads are those of clients, and similar ones. Each has a placeholder for the length of its body.
+var clientHeads = []string{
 	"POST /api/v1/write HTTP/1.1\r\nHost: h\r\nUser-Agent: u\r\nContent-Length: %s\r\nContent-Encoding: snappy\r\nX-Of: a\r\nX-Of: b\r\n\r\n",
 	"POST /api/v1/write?x=y HTTP/1.1\r\nContent-Length: %s\r\nHost: h\r\n\r\n",
 	"POST http://user:word@h/a%%20b HTTP/1.1\r\nHost: other\r\nContent-Length: %s\r\n\r\n",
@@ -54,11 +54,11 @@ func TestAHeadThatComesAgainMeansTheSame(t *testing.T) {
 	again := 0
 	for seed := range uint64(4000) {
 		random := rand.New(rand.NewPCG(seed, 11))
-		head := heads[random.IntN(len(heads))]
+		head := clientHeads[random.IntN(len(clientHeads))]
 		var all strings.Builder
 		for range 2 + random.IntN(5) {
 			if random.IntN(4) == 0 {
-				head = heads[random.IntN(len(heads))]
+				head = clientHeads[random.IntN(len(clientHeads))]
 			}
 			body := strings.Repeat([]string{"b", "\r\n\r\n", "Content-Length: 1\r\n"}[random.IntN(3)], []int{0, 1, 1, 2, 7, 400}[random.IntN(6)])
 			length := fmt.Sprint(len(body))

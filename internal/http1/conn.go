@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/heads"
 )
 
 // conn is a connection. Its goroutine owns all fields except idle.
@@ -26,6 +28,8 @@ type conn struct {
 	remote string
 	base   context.Context
 	left   int64 // bytes that the head may still have
+	took   heads.Head
+	inHead bool
 	out    []byte
 	header http.Header // of answers
 	date   dateLine    // date line of answers
@@ -37,6 +41,7 @@ type conn struct {
 // serve answers requests, one after the other.
 func (c *conn) serve() {
 	defer c.server.forget(c)
+	defer func() { c.took.End() }()
 	defer func() {
 		what := recover()
 		if err, ok := what.(error); what == nil || ok && errors.Is(err, http.ErrAbortHandler) {
@@ -59,6 +64,10 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.quiet.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
+	if c.inHead && c.took.Add(n) != nil { // as if it was too large by itself
+		c.left = 0
+		return 0, io.EOF
+	}
 	return n, err
 }
 
@@ -67,7 +76,8 @@ const maxLineEnds = 4
 
 // await waits for the first byte of a request. It returns false if none comes.
 func (c *conn) await(atMost time.Duration) bool {
-	c.left = int64(c.server.maxHead) + headSlop
+	c.took.End()
+	c.left, c.inHead = int64(c.server.maxHead)+headSlop, true
 	for passed := 0; ; passed++ {
 		if c.in.Buffered() == 0 {
 			c.readWithin(atMost)
@@ -102,7 +112,7 @@ func (c *conn) exchange() (again bool) {
 		c.refuse(err)
 		return false
 	}
-	c.left = math.MaxInt64
+	c.left, c.inHead = math.MaxInt64, false
 	c.readWithin(c.server.whole)
 	c.posted = req.Method == http.MethodPost
 	if code, why := fault(req); code != 0 {
@@ -184,7 +194,7 @@ func (c *conn) linger() {
 		return
 	}
 	until := time.Now().Add(c.server.linger)
-	c.left = lingerBytes
+	c.left, c.inHead = lingerBytes, false
 	_ = c.nc.SetReadDeadline(until)
 	if _, err := io.Copy(io.Discard, c); err == nil && c.left <= 0 {
 		c.server.pause(time.Until(until))

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godwit-otel/godwit/internal/heads"
 	"github.com/godwit-otel/godwit/internal/quietconn"
 )
 
@@ -23,6 +24,7 @@ type Server struct {
 	idle, head, whole, answer time.Duration // time limits, 0 for none
 	linger                    time.Duration // how long a connection is kept whose request was not read to its end
 	maxHead                   int
+	heads                     *heads.Room
 	keepAlive                 bool
 	log                       *log.Logger
 	base                      context.Context // of requests
@@ -43,7 +45,7 @@ func New(from *http.Server, keepAlive bool) *Server {
 	s := &Server{
 		handler: from.Handler, idle: from.IdleTimeout, head: from.ReadHeaderTimeout, whole: from.ReadTimeout, answer: from.WriteTimeout,
 		linger: lingerTime, maxHead: from.MaxHeaderBytes, keepAlive: keepAlive, log: from.ErrorLog,
-		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
+		heads: heads.NewRoom(), listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	if s.maxHead <= 0 {
@@ -111,7 +113,7 @@ func (s *Server) isClosing() bool {
 // begin serves a connection.
 func (s *Server) begin(nc net.Conn) {
 	c := &conn{
-		server: s, nc: nc, quiet: quietconn.Of(nc), remote: nc.RemoteAddr().String(), idle: true,
+		server: s, took: s.heads.Head(), nc: nc, quiet: quietconn.Of(nc), remote: nc.RemoteAddr().String(), idle: true,
 		base: context.WithValue(s.base, http.LocalAddrContextKey, nc.LocalAddr()),
 	}
 	c.in = bufio.NewReader(c)

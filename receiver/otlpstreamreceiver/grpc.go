@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/godwit-otel/godwit/internal/heads"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 )
 
@@ -41,6 +42,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host) error
 		configgrpc.WithGrpcServerOption(grpc.StatsHandler(&r.pipelines.traffic)),
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(window)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(window)),
+		configgrpc.WithGrpcServerOption(grpc.MaxHeaderListSize(heads.Largest)),
 		configgrpc.WithGrpcServerOption(grpc.RPCDecompressor(inflater)), //nolint:staticcheck // no other is for one server alone
 	}
 	settings := *cfg

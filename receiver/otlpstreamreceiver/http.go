@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/godwit-otel/godwit/internal/audience"
+	"github.com/godwit-otel/godwit/internal/heads"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
 	"github.com/godwit-otel/godwit/receiver/otlpstreamreceiver/internal/arrivals"
 )
@@ -64,8 +65,9 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host) error
 		return fmt.Errorf("cannot listen on `protocols::http::endpoint` %q: %w", cfg.NetAddr.Endpoint, err)
 	}
 	r.httpAddr = listener.Addr().String()
+	limited := heads.Limit(r.http, listener)
 	r.servers.Go(func() {
-		if err := r.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := r.http.Serve(limited); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			r.fatal(host, err)
 		}
 	})
