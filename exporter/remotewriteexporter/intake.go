@@ -233,7 +233,7 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r
 	isLast := in.queue.Take()
 	err = in.add(ctx, md)
 	notify(in.arrived)
-	if isLast || open+samples > in.enough() || in.encoder.IsCrowded() { // nothing more can come, or as much again would exceed the limit
+	if isLast || open+samples > in.enough() || in.encoder.IsFull() { // nothing more can come, or as much again would exceed the limit
 		notify(in.full)
 	}
 	if err != nil {
@@ -246,7 +246,7 @@ func (in *intake) try(ctx context.Context, md pmetric.Metrics, samples int64) (r
 func (in *intake) reserve(samples int64) (open int64, ok bool) {
 	for {
 		open := in.open.Load()
-		if open > 0 && (open+samples > in.enough() || in.encoder.IsCrowded()) {
+		if open > 0 && (open+samples > in.enough() || in.encoder.IsFull()) {
 			return open, false
 		}
 		if in.open.CompareAndSwap(open, open+samples) {

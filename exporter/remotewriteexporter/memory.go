@@ -16,7 +16,7 @@ var (
 	cacheShare = memlimit.Share{Part: 4, Least: 4 << 20, Most: 1 << 40}
 	// rawShare is for a request before compression. Writing one takes several times as much.
 	rawShare = memlimit.Share{Part: 32, Least: 1 << 20, Most: 1 << 40}
-	// roundShare is for the samples of a round.
+	// roundShare is for the samples of a round, and for the texts of its new series.
 	roundShare = memlimit.Share{Part: 16, Least: 1 << 20, Most: 1 << 40}
 )
 
@@ -35,6 +35,7 @@ func bound(cfg *encode.Config, memory int64) {
 	if cfg.Cache.Delta == cache.DeltaCumulative { // their series stay whether or not there is room
 		cfg.Cache.MaxBytes += min(cfg.Cache.MaxBytes, int64(cfg.MaxDelta)*deltaSize)
 	}
+	cfg.Cache.MaxGrowth = roundShare.Of(memory)
 	cfg.MaxRawBytes = int(min(int64(cfg.MaxRawBytes), rawShare.Of(memory)))
 }
 

@@ -17,6 +17,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 		encoding := cfg.encoding(1)
 		bound(&encoding, memory)
 		require.Equal(t, cache, encoding.Cache.MaxBytes)
+		require.Equal(t, roundShare.Of(memory), encoding.Cache.MaxGrowth)
 		require.Equal(t, raw, encoding.MaxRawBytes)
 		require.Equal(t, requests, requestsFor(memory, cfg.Batch.MaxSamples))
 	}

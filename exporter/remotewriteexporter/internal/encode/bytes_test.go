@@ -78,3 +78,25 @@ func TestWhatIsNotFlushedCrowds(t *testing.T) {
 	e.Relieve()
 	require.False(t, e.IsCrowded())
 }
+
+// TestNewTextsFillARound: what is new is written to the requests of one round, which are in memory together. So a round
+// ends long before the cache is full; who sends what is known goes on.
+func TestNewTextsFillARound(t *testing.T) {
+	e, _ := newEncoder(t, func(c *Config) { c.Cache.MaxBytes, c.Cache.MaxGrowth = 64<<20, 1<<20 })
+	for round := range 5 {
+		n := 0
+		for ; !e.IsFull(); n++ {
+			require.Less(t, n, 100)
+			require.NoError(t, e.Add(strangers(10_000*round+n*100, 100), ""))
+		}
+		require.Greater(t, n, 10)
+		e.Cut(nil)
+		require.False(t, e.IsFull())
+		flushAll(e, v2Zstd)
+	}
+	known := strangers(0, 100)
+	for range 100 {
+		require.NoError(t, e.Add(known, ""))
+		require.False(t, e.IsFull())
+	}
+}

@@ -132,7 +132,11 @@ func (e *Encoder) Expire() { e.expire(true) }
 // before a Flush.
 func (e *Encoder) IsCrowded() bool { return e.cache.IsCrowded() }
 
-// Relieve frees that memory after a Flush.
+// IsFull reports whether nothing more should be added before a Cut: the cache is crowded, or has grown by as much as may
+// be flushed at once.
+func (e *Encoder) IsFull() bool { return e.cache.HasGrown() || e.cache.IsCrowded() }
+
+// Relieve frees the memory of a crowded cache after a Flush.
 func (e *Encoder) Relieve() {
 	if e.IsCrowded() {
 		e.expire(false)

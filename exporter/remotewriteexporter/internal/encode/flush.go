@@ -15,6 +15,7 @@ func (e *Encoder) Cut(dst []string) []string {
 	defer e.mu.RUnlock()
 	e.tenantsMu.Lock()
 	defer e.tenantsMu.Unlock()
+	e.cache.Cut()
 	for name, t := range e.tenants {
 		dst = append(dst, name)
 		for i := range t.columns {

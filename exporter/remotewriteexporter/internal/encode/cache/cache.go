@@ -68,7 +68,7 @@ func New(cfg Config, names *names.Translator, rules *rules.Rules, losses *loss.C
 		Parts:    store.NewSlab[[]*Series](1),
 		sets:     newSets(),
 	}
-	c.room = room{most: cfg.MaxSeries, memory: memory{of: c, most: cfg.MaxBytes}}
+	c.room = room{most: cfg.MaxSeries, memory: memory{of: c, most: cfg.MaxBytes, grow: cfg.MaxGrowth}}
 	c.room.memory.swept()
 	c.Ages.begin()
 	for i := range c.out {
@@ -86,6 +86,16 @@ func (c *Cache) WantsExpiry() bool {
 // IsCrowded reports whether entries without room take so much memory that nothing more should come before what is there
 // is flushed, and an expiry can free it.
 func (c *Cache) IsCrowded() bool { return c.room.memory.isCrowded() }
+
+// Cut records that what was added so far will be flushed.
+func (c *Cache) Cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.room.memory.cut = c.room.memory.taken()
+}
+
+// HasGrown reports whether what is new since the last Cut takes so much memory that it should be flushed.
+func (c *Cache) HasGrown() bool { return c.room.memory.hasGrown() }
 
 // Size returns the number of places that points take, and the number of resources.
 func (c *Cache) Size() (points, resources int) {

@@ -45,6 +45,9 @@ type Config struct {
 	MaxSeries int
 	// MaxBytes bounds the memory of all of these together, which depends on how long their texts are. 0 is any.
 	MaxBytes int64
+	// MaxGrowth bounds by how much that memory grows before what is new should be flushed: its texts are written to the
+	// requests of one round, which are in memory together. 0 is any.
+	MaxGrowth int64
 	// IdleGenerations is how many calls of Expire an entry survives without being seen.
 	IdleGenerations int
 }

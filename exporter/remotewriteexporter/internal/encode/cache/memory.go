@@ -23,6 +23,8 @@ type memory struct {
 	of   *Cache
 	most int64 // 0 is any
 	next int64 // how much there may be before the next sweep
+	grow int64 // how much may come before a cut; 0 is any
+	cut  int64 // how much there was at the last cut
 }
 
 // taken is about how much memory entries take. The table must be locked.
@@ -37,6 +39,16 @@ func (m *memory) isFull() bool { return m.most > 0 && m.taken() >= m.most }
 
 // isCrowded reports whether there is much more than there may be.
 func (m *memory) isCrowded() bool { return m.exceeds(m.most + m.most/crowding) }
+
+// hasGrown reports whether as much has come since the last cut as may.
+func (m *memory) hasGrown() bool {
+	if m.grow == 0 {
+		return false
+	}
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	return m.taken()-m.cut > m.grow
+}
 
 // wantsSweep reports whether as much came since the last sweep that another pays. It returns true to one caller only.
 func (m *memory) wantsSweep() bool {
@@ -66,4 +78,5 @@ func (m *memory) swept() {
 	if m.most > 0 {
 		m.next = max(m.taken(), m.most) + m.most/crowding
 	}
+	m.cut = min(m.cut, m.taken())
 }
