@@ -11,14 +11,16 @@ import (
 )
 
 // backlogShare is the share of the memory that metrics waiting in a pipeline may take.
-var backlogShare = memlimit.Share{Part: 4, Least: 16 << 20, Most: 4 << 30}
+var backlogShare = memlimit.Share{Part: 4, Least: 8 << 20, Most: 4 << 30}
 
 // What a scrape that waits in the pipeline takes, in bytes: its goroutine, a point with the usual number of attributes,
-// and the value of a point that is yet to be made.
+// another attribute, and the value of a point that is yet to be made.
 const (
-	scrapeWeight  = 16 << 10
-	pointWeight   = 512
-	pendingWeight = 16
+	scrapeWeight    = 16 << 10
+	pointWeight     = 512
+	usualWidth      = 8
+	attributeWeight = 64
+	pendingWeight   = 16
 )
 
 // A backlog is the memory held by metrics that a slow pipeline has not taken yet. It counts bytes, since two hundred
@@ -30,7 +32,8 @@ type backlog struct {
 
 // weigh returns how much memory a result holds.
 func weigh(result page.Result, points int) int64 {
-	return scrapeWeight + pointWeight*int64(points) + pendingWeight*int64(result.Pending())
+	point := int64(pointWeight + attributeWeight*max(0, result.Width()-usualWidth))
+	return scrapeWeight + point*int64(points) + pendingWeight*int64(result.Pending())
 }
 
 // enter reports whether there is room. A first one always fits, however large.

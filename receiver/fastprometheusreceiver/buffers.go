@@ -21,7 +21,7 @@ const (
 
 // bodiesShare is the share of the memory that all bodies in flight may take together, in addition to fetch.Share for
 // each of them.
-var bodiesShare = memlimit.Share{Part: 8, Least: 16 << 20, Most: 128 << 20}
+var bodiesShare = memlimit.Share{Part: 8, Least: 8 << 20, Most: 128 << 20}
 
 // bodyPart limits the memory of one body, to one part in this many of the memory for all.
 const bodyPart = 8

@@ -15,7 +15,9 @@ import (
 // Shares of the memory for a page, where the configuration sets no limit.
 var (
 	bodyShare = memlimit.Share{Part: 4, Least: 32 << 20, Most: 256 << 20}
-	pageShare = memlimit.Share{Part: 2, Least: 64 << 20, Most: 2 << 30}
+	pageShare = memlimit.Share{Part: 2, Least: 16 << 20, Most: 2 << 30}
+	// seriesShare is for what is known of all series, and for pages that are being read.
+	seriesShare = memlimit.Share{Part: 2, Least: 8 << 20, Most: 1 << 40}
 )
 
 // limits are the limits of pages, and where they come from.
@@ -23,10 +25,11 @@ type limits struct {
 	body, page       int64  // of one page: its text, and what is made of it
 	bodyWhy, pageWhy string // "" if the configuration says so, or the memory there is does not matter
 	bodies           int64  // of all pages in flight
+	series           int64  // of all targets
 }
 
 func newLimits(cfg *Config, memory int64) limits {
-	l := limits{body: cfg.MaxBodySize, page: cfg.MaxPageMemory, bodies: bodiesShare.Of(memory)}
+	l := limits{body: cfg.MaxBodySize, page: cfg.MaxPageMemory, bodies: bodiesShare.Of(memory), series: seriesShare.Of(memory)}
 	if l.body == 0 {
 		l.body, l.bodyWhy = bodyShare.Of(memory), bodyShare.Why(memory)
 	}

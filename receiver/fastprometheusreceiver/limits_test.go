@@ -25,7 +25,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 	const mib = 1 << 20
 	f(0, 256*mib, 2048*mib, 128*mib) // unknown memory
 	f(64<<30, 256*mib, 2048*mib, 128*mib)
-	f(32*mib, 32*mib, 64*mib, 16*mib)
+	f(24*mib, 32*mib, 16*mib, 8*mib) // of a container with 60 MiB
 	l := f(512*mib, 128*mib, 256*mib, 64*mib)
 
 	tooLarge := fmt.Errorf("%w: more than it may", fetch.ErrBodySize)

@@ -28,6 +28,7 @@ import (
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/metadata"
+	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/schedule"
 )
 
@@ -56,6 +57,7 @@ type scraper struct {
 	slots    *slots
 	learners *learners
 	backlog  *backlog // in the pipeline
+	room     *page.Room
 	buffers  buffers
 	skips    skips
 	out      delivery
@@ -92,6 +94,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*sc
 		skips:      skips{log: set.Logger},
 		registry:   prometheus.NewRegistry(),
 		buffers:    buffers{most: limits.bodies},
+		room:       page.NewRoom(limits.series),
 
 		unregister: func() {},
 		behind:     pathsBehind,

@@ -108,6 +108,7 @@ func (r *scraper) pageConfig(cfg *promconfig.ScrapeConfig) page.Config {
 		KeepIdentity:   r.cfg.KeepJobAndInstance,
 		SeriesLimit:    r.cfg.SeriesLimit,
 		MaxMemory:      r.cfg.MaxPageMemory,
+		Room:           r.room,
 		Reuse:          r.reuse.allowed,
 		Changes:        r.reuse.changes,
 		Unread:         r.reuse.unread,

@@ -30,6 +30,8 @@ type cohort struct {
 	mu      sync.Mutex           // guards the catalog, the book and what scrapes hold
 	pools   tree.Pools           // have a lock of their own
 	reading map[*Scrape]struct{} // scrapes in progress that hold lines
+	told    int64                // what the Room was told that the catalog takes
+	swept   int64                // what the last sweep left
 	vain    int                  // consecutive searches for targets' own values that found nothing
 	learned atomic.Int64         // when a line was last added; 0 once what serves to add lines was given back
 	looked  atomic.Int64         // when a line was last looked for; 0 once the tables were put aside
@@ -55,10 +57,12 @@ func (c *cohort) adopt(t *Target, p *plan.Plan) {
 
 // sweep forgets what neither a plan nor a scrape in progress uses, once that may be much.
 func (c *cohort) sweep() {
-	if c.NeedsSweep() {
+	if c.NeedsSweep() || c.isCramped() {
 		c.Sweep(c.inUse())
+		c.swept = c.Held()
 	}
 	c.Slim()
+	c.settleUp()
 }
 
 // calm is how long no page of a cohort must have had a new line, or one that had to be looked for, before memory that serves
@@ -107,7 +111,10 @@ func (c *cohort) hold(s *Scrape, l *catalog.Line) *catalog.Line {
 }
 
 // charge charges a scrape for what the cohort holds more than before.
-func (c *cohort) charge(s *Scrape, held int64) { s.spend(c.Held() - held) }
+func (c *cohort) charge(s *Scrape, held int64) {
+	s.left -= c.Held() - held
+	c.settleUp()
+}
 
 // stats adds what the cohort holds to s.
 func (c *cohort) stats(s *Stats) {

@@ -40,6 +40,8 @@ type Config struct {
 	SeriesLimit int
 	// MaxMemory limits, as an estimate in bytes, what a page may take while it is read and afterwards. 0 is no limit.
 	MaxMemory int64
+	// Room limits what pages and series of all targets take together; nil is no limit.
+	Room *Room
 	// Reuse says that no consumer keeps metrics after they are released, or has changed more of them than Changes says.
 	Reuse bool
 	// Changes is what must be restored before metrics are filled again.

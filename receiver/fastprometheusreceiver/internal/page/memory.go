@@ -64,18 +64,27 @@ type budget struct {
 	left    int64
 	longest int64 // the most that a line took while it was read
 	of      int64 // the budget as configured
+	begun   int64 // left at the beginning
+
+	room       *Room
+	apart      int64 // spent, except on the catalog
+	entered    int64 // of that, what was taken from the room
+	turnedAway bool
 }
 
 // budget returns the budget of a page.
 func (j *Job) budget() budget {
 	if j.cfg.MaxMemory <= 0 {
-		return budget{left: math.MaxInt64 / 2} // without a limit; sums cannot overflow
+		return budget{left: math.MaxInt64 / 2, begun: math.MaxInt64 / 2, room: j.cfg.Room} // without a limit; sums cannot overflow
 	}
-	return budget{left: j.cfg.MaxMemory, of: j.cfg.MaxMemory}
+	return budget{left: j.cfg.MaxMemory, of: j.cfg.MaxMemory, begun: j.cfg.MaxMemory, room: j.cfg.Room}
 }
 
 // spend takes memory from the budget.
-func (b *budget) spend(n int64) { b.left -= n }
+func (b *budget) spend(n int64) {
+	b.left -= n
+	b.apart += n
+}
 
 // spendLongest takes memory for a line, or a part of one, while it is read. Only the longest line counts, since lines
 // reuse that memory.
@@ -86,12 +95,12 @@ func (b *budget) spendLongest(n int64) {
 	}
 }
 
-// afford returns an error when more memory was spent than the budget had.
+// afford returns an error when more memory was spent than the budget had, or than all pages may take together.
 func (b *budget) afford() error {
 	if b.left < 0 {
 		return MemoryError(b.of)
 	}
-	return nil
+	return b.enter()
 }
 
 // mostWeight is the most that a line of a page can add to its weight, besides its text, which may be stored twice.

@@ -59,7 +59,7 @@ func (t *Target) Families(r Result, yield func(Family)) {
 func (e *ending) render(l *plan.Layout, t *tree.Tree, v *tree.View) {
 	res := &e.res
 	res.layout = l
-	j, n := v.Owner.Tree, v.Size(l)
+	j, n := v.Owner.Tree, v.Weight(l)
 	keeps := j.IsLarge(n) || !j.Reuse || e.target.cohort.pools.Keeps(l, v.At, j) || t != nil
 	switch {
 	case j.IsLarge(n) || !keeps && j.Divides(n):
@@ -80,6 +80,14 @@ func (r Result) Pending() int {
 		return 0
 	}
 	return r.parts.Pending
+}
+
+// Width returns how many attributes the points have on average.
+func (r Result) Width() int {
+	if r.layout == nil || len(r.layout.Points) == 0 {
+		return 0
+	}
+	return r.layout.Attributes / len(r.layout.Points)
 }
 
 // Next returns the result with the next part of a large page's metrics, in place of the previous part, which must have

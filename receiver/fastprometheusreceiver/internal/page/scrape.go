@@ -120,6 +120,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 const maxRetained = 1 << 15
 
 func (s *Scrape) release() {
+	s.leave()
 	if s.borrowed {
 		c := s.target.cohort
 		c.mu.Lock()

@@ -97,6 +97,7 @@ func (t *Target) Leave() {
 	defer j.mu.Unlock()
 	if c.targets.Add(-1) == 0 {
 		delete(j.cohorts, c.key)
+		c.depart()
 	}
 }
 

@@ -25,6 +25,8 @@ type Layout struct {
 	Groups    []Group          // the parts of histograms and summaries
 	Marked    int              // how many points have an attribute that the target fills in
 	Runs      []Run            // the order in which a large page's points are handed on
+
+	Attributes int // of all points together
 }
 
 // A PlacedResource is a resource in a layout.
@@ -319,6 +321,7 @@ func (b *builder) finish() *Layout {
 				l.Groups = append(l.Groups, g)
 			}
 			l.Points, l.At = append(l.Points, p.point), append(l.At, at)
+			l.Attributes += len(p.point.Form.Keys.Names)
 			if b.created {
 				l.Created = append(l.Created, p.created)
 			}

@@ -215,6 +215,19 @@ func overwrite(m pcommon.Map, p *catalog.Point, o *Owner) bool {
 	return true
 }
 
+// pointAttributes is how many attributes weigh as much as a point: few real points have more.
+const pointAttributes = 16
+
+// Weight returns the size of a view of the layout, or more if its points have many attributes. Metrics are made in parts,
+// and not kept, because of the memory that they take, and that is mostly of attributes.
+func (v *View) Weight(l *plan.Layout) int {
+	attributes := l.Attributes
+	if v.Variation != nil && v.Extra != nil {
+		attributes += v.Extra.Attributes
+	}
+	return max(v.Size(l), attributes/pointAttributes)
+}
+
 // Size returns how many points a view of the layout has.
 func (v *View) Size(l *plan.Layout) int {
 	n := len(l.Points)
