@@ -18,14 +18,22 @@ var atStart = debug.SetMemoryLimit(-1)
 // components make when they start.
 const programMemory = 24 << 20
 
+// mostGarbage is the most that is left to memory which was freed but not yet collected: a third of what the program
+// leaves, since a heap grows by half between two collections. A collector with this much room keeps up on few cores, and
+// components of larger processes never use all of their shares at once.
+const mostGarbage = 32 << 20
+
 // Available returns how much memory data may take, 0 if that is not known: what the process may use, less what it takes
-// without any data. In a small container that is a good part: shares of the whole limit would not fit into it.
+// without any data, and less garbage. In a small container these are most of it: shares of the whole limit would not fit.
 func Available() int64 {
 	limits, _ := Read(os.DirFS("/")) // an unreadable limit counts as none
 	return forData(limits.available(atStart))
 }
 
-func forData(memory int64) int64 { return max(memory-programMemory, memory/2) }
+func forData(memory int64) int64 {
+	left := max(memory-programMemory, memory/2)
+	return left - min(left/3, mostGarbage)
+}
 
 // Cgroup returns the lower of a cgroup's limits, 0 if there is none.
 func (l Limits) Cgroup() int64 { return tighter(l.Max, l.High) }
