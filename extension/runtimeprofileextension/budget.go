@@ -15,6 +15,9 @@ type budget struct {
 	host   int64
 }
 
+// leastBudget is the smallest container in which an agent was seen to withstand bad clients and targets.
+const leastBudget = 64 << 20
+
 func (b budget) total() int64 {
 	if b.cgroup > 0 {
 		return b.cgroup

@@ -88,12 +88,23 @@ func (e *runtimeProfile) Start(_ context.Context, host component.Host) error {
 		e.logger.Info("Not changed: set in the environment", zap.String("variable", knob))
 	}
 	e.refresh()
+	e.warnOfLittle()
 
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	e.done.Go(func() { e.run(ctx) })
 	e.unregister = inspect.Register(host, e.inspection())
 	return nil
+}
+
+// warnOfLittle tells who gives the process less memory than any configuration withstands bad peers with.
+func (e *runtimeProfile) warnOfLittle() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if most := e.budget.cgroup; most > 0 && most < leastBudget {
+		e.logger.Warn("The memory limit is so low that clients or targets can end the process: raise it",
+			zap.Int64("memory_budget", most), zap.Int64("least", leastBudget))
+	}
 }
 
 // Shutdown restores the knobs.
