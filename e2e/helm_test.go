@@ -155,15 +155,20 @@ func (r *renderer) render(t *testing.T, distribution string, files ...string) (*
 	return w, kinds
 }
 
+// monitored is an endpoint of a monitor.
+type monitored struct {
+	Port string `json:"port"`
+}
+
 // monitorOf reads a PodMonitor or a ServiceMonitor.
 func monitorOf(t *testing.T, o cluster.Object) monitor {
 	t.Helper()
 	var read struct {
 		Spec struct {
-			Selector     metav1.LabelSelector
-			PodEndpoints []struct{ Port string } `json:"podMetricsEndpoints"`
-			Endpoints    []struct{ Port string }
-		}
+			Selector     metav1.LabelSelector `json:"selector"`
+			PodEndpoints []monitored          `json:"podMetricsEndpoints"`
+			Endpoints    []monitored          `json:"endpoints"`
+		} `json:"spec"`
 	}
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
