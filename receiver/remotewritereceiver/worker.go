@@ -114,7 +114,7 @@ func (w *worker) remember(length, decoded int) {
 
 // inflate returns the decompressed body, valid until the next call.
 func (w *worker) inflate(ctx context.Context, encoding promwrite.Encoding, body []byte, m *admission.Hold) (text borrow.Text, err error) {
-	if err := m.ForPlain(ctx, w.decompressor.Size(encoding, body)); err != nil {
+	if err := m.ForPlain(ctx, w.decompressor.Size(encoding, body), len(body)); err != nil {
 		return text, err
 	}
 	plain, err := w.decompressor.Decompress(w.plain, encoding, body)

@@ -39,7 +39,7 @@ func TestSmallBodiesGoOnBesideLargeOnes(t *testing.T) {
 	for _, large := range []int{20, 300} {
 		synctest.Test(t, func(t *testing.T) {
 			const size, length, use = 80 * firstRoom, 30 * firstRoom, 20 * time.Millisecond
-			a := newArrivals(size)
+			a := newArrivals(size, newBudget(0))
 			var stop atomic.Bool
 			var taken atomic.Int64
 			var all, honest sync.WaitGroup
@@ -83,7 +83,7 @@ func TestSmallBodiesGoOnBesideLargeOnes(t *testing.T) {
 func TestABodyThatIsAnnouncedToBeTooLargeIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 5 * firstRoom
-		a := newArrivals(size)
+		a := newArrivals(size, newBudget(0))
 		for length, fits := range map[int]bool{1: true, firstRoom: true, 3 * firstRoom: true, size - 1: true, size: false} {
 			began := time.Now()
 			s := &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}
@@ -104,7 +104,7 @@ func TestABodyThatIsAnnouncedToBeTooLargeIsNotRead(t *testing.T) {
 func TestWhoStopsInALargeBodyIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 80 * firstRoom
-		a := newArrivals(size)
+		a := newArrivals(size, newBudget(0))
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
@@ -125,5 +125,90 @@ func TestWhoStopsInALargeBodyIsCutOff(t *testing.T) {
 		}
 		all.Wait()
 		require.Equal(t, a.whole.size, a.whole.free)
+	})
+}
+
+// TestABodyLargerThanItsPartWaitsItsTurn: it takes memory of decompressed ones, one body at a time.
+func TestABodyLargerThanItsPartWaitsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, length, use = 80 * firstRoom, 100 * firstRoom, time.Second
+		a := newArrivals(size, newBudget(4*size))
+		var all sync.WaitGroup
+		var now, most atomic.Int64
+		for range 5 {
+			all.Go(func() {
+				s := &sender{ResponseWriter: httptest.NewRecorder(), left: length, atOnce: firstRoom, pause: time.Millisecond}
+				r := httptest.NewRequest(http.MethodPost, "/", s)
+				r.ContentLength = length
+				body, done, err := a.read(t.Context(), s, r)
+				defer done()
+				if assert.NoError(t, err) {
+					most.Store(max(most.Load(), now.Add(1)))
+					assert.Len(t, body, length)
+					time.Sleep(use)
+					now.Add(-1)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 1, most.Load())
+		for _, b := range []*budget{a.memory, a.whole, a.plain, a.turn} {
+			require.Equal(t, b.size, b.free)
+		}
+	})
+}
+
+// TestWhoStopsInItsTurnIsCutOff: others wait for it.
+func TestWhoStopsInItsTurnIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, length = 80 * firstRoom, 100 * firstRoom
+		a := newArrivals(size, newBudget(4*size))
+		var all sync.WaitGroup
+		all.Go(func() {
+			s := &sender{begin: firstRoom + 1, left: length, atOnce: 1, pause: time.Hour}
+			assert.ErrorIs(t, a.readAnnounced(t, s, length, 0), ErrSlow)
+		})
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		require.NoError(t, a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}, length, 0))
+		require.Less(t, time.Since(began), 4*patience)
+		all.Wait()
+	})
+}
+
+// TestALargeBodyDoesNotWaitForItself: it is refused if it does not fit beside what it becomes.
+func TestALargeBodyDoesNotWaitForItself(t *testing.T) {
+	m := New(16 * 80 * firstRoom)
+	const received = 100 * firstRoom
+	for n, fits := range map[int]bool{4*80*firstRoom - received - 1: true, 4*80*firstRoom - received: false} {
+		h := m.Held()
+		err := h.ForPlain(t.Context(), n, received)
+		if fits {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, promwrite.ErrTooLarge)
+		}
+		h.Done()
+	}
+	h := m.Held()
+	require.NoError(t, h.ForPlain(t.Context(), 4*80*firstRoom, 79*firstRoom), "others have memory of their own")
+	h.Done()
+}
+
+// TestWhoStopsInALargeBodyDoesNotKeepOthersFromBeingDecompressed: it holds memory that these need.
+func TestWhoStopsInALargeBodyDoesNotKeepOthersFromBeingDecompressed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(16 * 80 * firstRoom)
+		var all sync.WaitGroup
+		all.Go(func() {
+			s := &sender{begin: firstRoom + 1, left: 100 * firstRoom, atOnce: 1, pause: time.Hour}
+			assert.ErrorIs(t, m.bodies.readAnnounced(t, s, 100*firstRoom, 0), ErrSlow)
+		})
+		time.Sleep(2 * time.Second)
+		h, began := m.Held(), time.Now()
+		require.NoError(t, h.ForPlain(t.Context(), m.plain.size, 1))
+		require.Less(t, time.Since(began), 4*patience)
+		h.Done()
+		all.Wait()
 	})
 }

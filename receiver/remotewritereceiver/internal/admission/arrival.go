@@ -32,10 +32,13 @@ var ErrSlow = errors.New("memory for bodies is short and no sender is slower, se
 // many connections and sends nothing must not hold what others need.
 //
 // A body whose size is announced takes all of its memory at once, after the first part has come: if several had a part
-// each, all would wait for more. That memory is apart, so that small bodies wait for small ones only.
+// each, all would wait for more. That memory is apart, so that small bodies wait for small ones only. A body that is larger than all
+// of it waits its turn, and takes memory of decompressed bodies.
 type arrivals struct {
 	memory *budget // of the first part of each body, and of bodies of unknown size
 	whole  *budget // of the rest
+	plain  *budget // of decompressed bodies, of which a body that is too large for whole takes what it needs
+	turn   *budget // of one: such bodies come one at a time, so that no two wait for what the other holds
 
 	mu     sync.Mutex
 	bodies map[*arrival]struct{}
@@ -53,13 +56,26 @@ type arrival struct {
 	last    time.Time // when data last came that is worth mentioning: leastRoom
 	held    int       // of memory
 	whole   int       // of whole
+	turn    int       // of turn
+	plain   int       // of plain
 	stopped time.Time // when it began to wait for data of others; zero unless it does
 	leave   func()    // makes the wait for memory fail; nil unless it waits
 }
 
 // newArrivals divides twice size bytes.
-func newArrivals(size int) *arrivals {
-	return &arrivals{memory: newBudget(size), whole: newBudget(size), bodies: map[*arrival]struct{}{}}
+func newArrivals(size int, plain *budget) *arrivals {
+	return &arrivals{memory: newBudget(size), whole: newBudget(size), plain: plain, turn: newBudget(1), bodies: map[*arrival]struct{}{}}
+}
+
+// most is the limit of a body: decompressed, it needs as much again.
+func (a *arrivals) most() int { return max(a.whole.size, a.plain.size/2) }
+
+// borrows returns how much a body of this length takes of the memory of decompressed ones.
+func (a *arrivals) borrows(length int) int {
+	if length < a.whole.size {
+		return 0
+	}
+	return length + 1 // which tells that it has ended
 }
 
 // read receives the body of req. The memory counts until done is called, with or without an error; from then on it
@@ -87,16 +103,18 @@ func (a *arrivals) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 		putRoom(body)
 		a.memory.give(now.held)
 		a.whole.give(now.whole)
+		a.plain.give(now.plain)
+		a.turn.give(now.turn)
 	}, err
 }
 
 // fill reads a body of the given length, which is negative if it is not known.
 func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader, length int64) (body []byte, err error) {
-	if length >= int64(a.whole.size) {
-		return nil, tooMuch(int(length), a.whole.size-1)
+	if length >= int64(a.most()) {
+		return nil, tooMuch(int(length), a.most()-1)
 	}
 	for {
-		if len(body) == cap(body) && len(body) >= firstRoom && length >= firstRoom && now.whole == 0 {
+		if len(body) == cap(body) && len(body) >= firstRoom && length >= firstRoom && now.whole+now.plain == 0 {
 			if body, err = a.enlarge(ctx, now, body, int(length)); err != nil {
 				return body, err
 			}
@@ -135,24 +153,42 @@ func (a *arrivals) fill(ctx context.Context, now *arrival, from io.Reader, lengt
 
 // enlarge moves the first part of a body into memory for all of it.
 func (a *arrivals) enlarge(ctx context.Context, now *arrival, first []byte, length int) ([]byte, error) {
-	room := wholeRoom(length, a.whole.size)
-	if !a.whole.try(room) {
-		if !a.queue() {
-			return first, busy(room)
+	room := a.borrows(length)
+	if room == 0 {
+		room = wholeRoom(length, a.whole.size)
+		if err := a.takeInTurn(ctx, now, a.whole, &now.whole, room); err != nil {
+			return first, err
 		}
-		err := a.wait(ctx, now, a.whole, room)
-		a.leaveQueue()
-		if err != nil {
+	} else {
+		if err := a.takeInTurn(ctx, now, a.turn, &now.turn, 1); err != nil {
+			return first, err
+		}
+		if err := a.takeInTurn(ctx, now, a.plain, &now.plain, room); err != nil {
 			return first, err
 		}
 	}
-	a.mu.Lock()
-	now.whole = room
-	a.mu.Unlock()
 	body := append(getRoom(room), first...)
 	putRoom(first)
 	a.giveBack(now, 0)
 	return body, nil
+}
+
+// takeInTurn takes n of a budget, and records it in held.
+func (a *arrivals) takeInTurn(ctx context.Context, now *arrival, of *budget, held *int, n int) error {
+	if !of.try(n) {
+		if !a.queue() {
+			return busy(n)
+		}
+		err := a.wait(ctx, now, of, n)
+		a.leaveQueue()
+		if err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	*held = n
+	a.mu.Unlock()
+	return nil
 }
 
 // queue lets a body wait, unless the first parts of those that do take half of the memory for first parts.
@@ -215,15 +251,20 @@ func (a *arrivals) giveBack(now *arrival, n int) {
 	a.memory.give(rest)
 }
 
-// makeRoom cuts off other senders until enough memory is free: those that send next to nothing, until all have what is
+// makeRoom cuts off senders other than that of one body, which may be nil, until enough memory is free: those that send next to nothing, until all have what is
 // missing for all who wait; and if isStuck, the ones that have sent the least per second, until this one has what is
 // missing for it. Bodies that wait for memory themselves are cut off last, and those that hold next to none after all others.
 func (a *arrivals) makeRoom(of *arrival, memory *budget, missing, all int, isStuck bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	held := func(x *arrival) int {
-		if memory == a.whole {
+		switch memory {
+		case a.whole:
 			return x.whole
+		case a.turn:
+			return x.turn
+		case a.plain:
+			return x.plain
 		}
 		return x.held
 	}

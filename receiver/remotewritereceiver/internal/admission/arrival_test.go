@@ -84,7 +84,7 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 	for _, pause := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond} { // all wait before any may be cut off, or later
 		synctest.Test(t, func(t *testing.T) {
 			const senders, size = 5, 16 * firstRoom
-			a := newArrivals(senders*size + size) // each has a part of it, and none has room for the next
+			a := newArrivals(senders*size+size, newBudget(0)) // each has a part of it, and none has room for the next
 			var taken atomic.Int64
 			var all sync.WaitGroup
 			began := time.Now()
@@ -116,7 +116,7 @@ func TestBodiesThatAllNeedMoreHoldNothingUp(t *testing.T) {
 func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 200 * firstRoom
-		a := newArrivals(memory)
+		a := newArrivals(memory, newBudget(0))
 		read := func(s *sender) error {
 			s.ResponseWriter = httptest.NewRecorder()
 			_, done, err := a.read(t.Context(), s, httptest.NewRequest(http.MethodPost, "/", s))
@@ -151,7 +151,7 @@ func TestWhoSendsNothingHoldsNobodyUp(t *testing.T) {
 // TestWhoHadToWaitDoesNotStall: a body that made no progress for lack of memory does not count as stalled.
 func TestWhoHadToWaitDoesNotStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArrivals(3 * firstRoom)
+		a := newArrivals(3*firstRoom, newBudget(0))
 		others := func(n int) { require.NoError(t, a.memory.take(t.Context(), n, nil)) } // not senders
 		read := func(size int) {
 			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom, pause: 100 * time.Millisecond}
@@ -175,7 +175,7 @@ func TestWhoHadToWaitDoesNotStall(t *testing.T) {
 // request, however slow.
 func TestWhoSendsIsNotCutOffAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newArrivals(16 * firstRoom)
+		a := newArrivals(16*firstRoom, newBudget(0))
 		var all sync.WaitGroup
 		read := func(size int, pause time.Duration) {
 			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom / 2, pause: pause}
@@ -201,7 +201,7 @@ func TestWhoSendsIsNotCutOffAtOnce(t *testing.T) {
 func TestABodyThatCanNeverFitIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory = 5 * firstRoom // twice firstRoom, and what is left then
-		a := newArrivals(memory)
+		a := newArrivals(memory, newBudget(0))
 		began := time.Now()
 		for size, fits := range map[int]bool{firstRoom: true, 3*firstRoom - 1: true, 3*firstRoom + 1: false, memory: false} {
 			s := &sender{ResponseWriter: httptest.NewRecorder(), left: size, atOnce: firstRoom}
@@ -231,7 +231,7 @@ func TestWhoSendsNextToNothingTakesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newArrivals(48 * firstRoom)
+				a := newArrivals(48*firstRoom, newBudget(0))
 				var stop atomic.Bool
 				var all, honest sync.WaitGroup
 				read := func(s *sender) error {

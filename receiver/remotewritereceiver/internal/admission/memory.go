@@ -27,16 +27,18 @@ const (
 )
 
 // Memory is what requests in flight may take together, in three budgets in the order of their use. A request may hold
-// one and wait for the next, never the other way round.
+// one and wait for the next, never the other way round. One body at a time may hold some of plain and wait for more: others give it back
+// without waiting for it.
 type Memory struct {
 	bodies  *arrivals // as received, in two parts
-	plain   *budget   // decompressed, before their content is known
+	plain   *budget   // decompressed, before their content is known; and one body as received that is too large for its part
 	metrics *budget   // decoded, and in the pipeline
 }
 
 // New divides size bytes.
 func New(size int) *Memory {
-	return &Memory{bodies: newArrivals(size / 16), plain: newBudget(size / 4), metrics: newBudget(size / 8 * 5)}
+	plain := newBudget(size / 4)
+	return &Memory{bodies: newArrivals(size/16, plain), plain: plain, metrics: newBudget(size / 8 * 5)}
 }
 
 // Read reads a body at the sender's pace.
@@ -76,9 +78,15 @@ type Hold struct {
 	plain, decoded, retained int
 }
 
-// ForPlain takes what a decompressed body of n bytes needs.
-func (h *Hold) ForPlain(ctx context.Context, n int) error {
-	if err := h.of.plain.take(ctx, n, nil); err != nil {
+// ForPlain takes what a decompressed body of n bytes needs, besides one as received of so many bytes.
+func (h *Hold) ForPlain(ctx context.Context, n, received int) error {
+	if all := n + h.of.bodies.borrows(received); all > h.of.plain.size {
+		return tooMuch(all, h.of.plain.size) // it would wait for itself
+	}
+	err := h.of.plain.take(ctx, n, func(missing, all int, isStuck bool) {
+		h.of.bodies.makeRoom(nil, h.of.plain, missing, all, isStuck) // of a large body that does not arrive
+	})
+	if err != nil {
 		return err
 	}
 	h.plain = n
