@@ -108,7 +108,7 @@ func (j *job) arrive(hash uint64) *target {
 		return &target{job: j}
 	}
 	delete(j.leaving, hash) // its pending retirement now does nothing
-	t.successor = nil
+	t.successors = nil
 	j.owner.clock.Cancel(t.task)
 	t.interval = 0
 	return t
@@ -167,7 +167,7 @@ func (j *job) leave(hash uint64, t *target) {
 		if gone {
 			delete(j.leaving, hash)
 		}
-		successor := t.successor
+		successors := t.successors
 		j.mu.Unlock()
 		if !gone {
 			return
@@ -175,7 +175,7 @@ func (j *job) leave(hash uint64, t *target) {
 		if j.isGiven(hash, left) {
 			t.giveUp()
 		} else {
-			t.retire(missed, successor)
+			t.retire(missed, successors)
 		}
 		j.owner.forget(j)
 	})

@@ -79,18 +79,19 @@ func (t *jobTable) findSuccessors() {
 	if !slices.ContainsFunc(jobs, isLeaving) {
 		return
 	}
-	staying := map[uint64]*target{}
+	staying := map[uint64][]*target{}
 	for _, j := range jobs {
 		j.mu.Lock()
 		for _, one := range j.targets {
-			staying[one.assignment.Load().Public] = one
+			public := one.assignment.Load().Public
+			staying[public] = append(staying[public], one)
 		}
 		j.mu.Unlock()
 	}
 	for _, j := range jobs {
 		j.mu.Lock()
 		for _, one := range j.leaving {
-			one.successor = staying[one.assignment.Load().Public]
+			one.successors = staying[one.assignment.Load().Public]
 		}
 		j.mu.Unlock()
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,9 @@ func TestSeriesContinueAtAnotherTarget(t *testing.T) {
 			{"first": {before}}, {"first": {before, place("/after", "host:2")}}, {"first": {place("/after", "host:2")}},
 		}, []string{"goes"}},
 		"other labels": {[]discover.Groups{{"first": {before}}, {"first": {place("/after", "host:2", "region", "north")}}}, all},
+		"several": {[]discover.Groups{
+			{"first": {before}}, {"first": {place("/after", "host:1"), place("/down", "host:2"), place("/more", "host:3")}},
+		}, nil},
 		"a down one":   {[]discover.Groups{{"first": {before}}, {"first": {place("/down", "host:2")}}}, []string{"goes", "stays"}},
 		"nothing":      {[]discover.Groups{{"first": {before}}, {"first": nothing}}, all},
 		"back in time": {[]discover.Groups{{"first": {before}}, {"first": {place("/after", "host:2")}}, {"first": {before}}}, []string{"comes"}},
@@ -91,7 +95,7 @@ func TestSeriesContinueAtAnotherTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := prepare(t, configure(t, twoJobs), withoutTraces)
-				r.dial = pagesByPath(map[string]string{"/before": "goes 1\nstays 1\n", "/after": "stays 2\ncomes 2\n"})
+				r.dial = pagesByPath(map[string]string{"/before": "goes 1\nstays 1\n", "/after": "stays 2\ncomes 2\n", "/more": "goes 3\n"})
 				require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 				time.Sleep(10 * time.Second) // until the jobs have been found to have no targets
 				for _, groups := range test.steps {
@@ -134,11 +138,15 @@ func TestSeriesContinueUnderAnotherConfiguration(t *testing.T) {
 		"another name":     {rules("[{source_labels: [__name__], regex: goes, target_label: __name__, replacement: went}]"), []string{"goes"}},
 		"another instance": {rules("[{target_label: instance, replacement: nest}]"), all},
 		"the path":         {func(job *promconfig.ScrapeConfig) { job.MetricsPath = "/other" }, nil},
-		"to native":        {func(job *promconfig.ScrapeConfig) { on := true; job.ConvertClassicHistogramsToNHCB = &on }, nil},
+		"less about scrapes": {
+			func(job *promconfig.ScrapeConfig) { off := false; job.ExtraScrapeMetrics = &off },
+			[]string{"scrape_body_size_bytes", "scrape_sample_limit", "scrape_timeout_seconds"},
+		},
+		"to native": {func(job *promconfig.ScrapeConfig) { on := true; job.ConvertClassicHistogramsToNHCB = &on }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := prepare(t, configure(t, twoJobs), withoutTraces)
+				r := prepare(t, configure(t, strings.Replace(twoJobs, "config:\n", "config:\n  global: {extra_scrape_metrics: true}\n", 1)), withoutTraces)
 				r.dial = pagesByPath(map[string]string{"/metrics": text, "/other": text})
 				require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 				time.Sleep(10 * time.Second)

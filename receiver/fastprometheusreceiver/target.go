@@ -5,6 +5,7 @@ package fastprometheusreceiver
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,9 @@ import (
 type target struct {
 	job        *job
 	assignment atomic.Pointer[assignment] // the wanted state, used by the next scrape that begins
-	task       *schedule.Task             // guarded by job.mu, like interval and successor
+	task       *schedule.Task             // guarded by job.mu, like interval and successors
 	interval   time.Duration
-	successor  *target // if it is leaving: one that stays, with the same public labels
+	successors []*target // if it is leaving: those that stay, with the same public labels
 
 	busy    sync.Mutex // held by the scrape in flight; guards the fields below
 	have    *assignment
@@ -240,9 +241,12 @@ func (t *target) replace(before *page.Target, at time.Time) {
 	t.job.owner.out.hand(t, before.RetireBeside(at, t.page.Shown()), slot)
 }
 
-// retire ends the series of a target that is gone for good, except those that its successor, if any, continues.
-func (t *target) retire(at time.Time, successor *target) {
-	continued := successor.shown()
+// retire ends the series of a target that is gone for good, except those that one of its successors continues.
+func (t *target) retire(at time.Time, successors []*target) {
+	continued := page.Shown{}
+	for _, s := range successors {
+		maps.Copy(continued, s.shown())
+	}
 	t.busy.Lock()
 	if t.scraped {
 		t.enter(phaseWaiting)
@@ -255,11 +259,8 @@ func (t *target) retire(at time.Time, successor *target) {
 	t.close()
 }
 
-// shown returns the series of the target's last page, nil if it has none. The target may be nil.
+// shown returns the series of the target's last page, nil if it has none.
 func (t *target) shown() page.Shown {
-	if t == nil {
-		return nil
-	}
 	t.busy.Lock()
 	defer t.busy.Unlock()
 	if t.page == nil {

@@ -50,8 +50,8 @@ func (t *Target) Fail(at time.Time, r Report) Result {
 // shares. The target may be used again, as one that was never scraped.
 func (t *Target) Retire(at time.Time) Result { return t.RetireBeside(at, nil) }
 
-// RetireBeside does the same, except that series of another target, which has the same labels, do not end. others is
-// what that target shows, nil if it was never scraped.
+// RetireBeside does the same, except that series of other targets, which have the same labels, do not end. others is
+// what these show.
 func (t *Target) RetireBeside(at time.Time, others Shown) Result {
 	e := ending{Scrape: &Scrape{target: t}}
 	c := t.cohort
@@ -59,21 +59,19 @@ func (t *Target) RetireBeside(at time.Time, others Shown) Result {
 		c.mu.Lock()
 		p := &c.Scratch
 		p.Begin(&t.Identity, &t.History)
-		report := c.ReportLines
-		if others != nil {
-			report = nil
+		continues := func(l *catalog.Line) bool {
+			if l.Point == nil {
+				return false
+			}
+			_, shown := others[t.PointHash(l.Point)]
+			return shown
 		}
+		report := slices.DeleteFunc(slices.Clone(c.ReportLines), continues)
 		p.Page(report, nil, 0, nil)
 		for i, l := range report {
 			l.Number = int32(i)
 		}
-		gone := p.Gone(nil)
-		if len(others) > 0 {
-			gone = slices.DeleteFunc(gone, func(l *catalog.Line) bool {
-				_, continues := others[t.PointHash(l.Point)]
-				return continues
-			})
-		}
+		gone := slices.DeleteFunc(p.Gone(nil), continues)
 		values := make([]float64, len(report)+len(gone))
 		for i := range values {
 			values[i] = plan.StaleMarker
@@ -90,7 +88,7 @@ func (t *Target) RetireBeside(at time.Time, others Shown) Result {
 // Shown has hashes of points.
 type Shown map[uint64]struct{}
 
-// Shown returns the points of the target's last page, nil if it was never scraped.
+// Shown returns the points of the target's last page and of its report, nil if it was never scraped.
 func (t *Target) Shown() Shown {
 	if !t.Past {
 		return nil
@@ -99,5 +97,10 @@ func (t *Target) Shown() Shown {
 	defer t.cohort.mu.Unlock()
 	shown := make(Shown, t.usual())
 	t.Points(func(p *catalog.Point) { shown[t.PointHash(p)] = struct{}{} })
+	for _, l := range t.cohort.ReportLines {
+		if l.Point != nil {
+			shown[t.PointHash(l.Point)] = struct{}{}
+		}
+	}
 	return shown
 }
