@@ -20,8 +20,12 @@ func init() {
 	earlysignal.Keep()
 }
 
-// plain makes the collector report errors in its configuration as `validate` does.
-func plain[C interface{ SetErr(w io.Writer) }](command C) C {
+// plain makes the collector report errors in its configuration as `validate` does, and print no secrets.
+func plain[C interface {
+	SetErr(w io.Writer)
+	SetOut(w io.Writer)
+}](command C) C {
 	command.SetErr(convert.Plain(os.Stderr))
+	command.SetOut(convert.Shown(os.Stdout, os.Args[1:]))
 	return command
 }

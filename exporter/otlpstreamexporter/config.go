@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Config is the configuration of the otlpstream exporter.
@@ -103,7 +104,7 @@ type Config struct {
 // EndpointConfig is one of several destinations.
 type EndpointConfig struct {
 	// Name is what metrics and logs call the destination, and what its queue on disk is known by. Default its
-	// endpoint.
+	// endpoint, without a user and the values of a query.
 	Name string `mapstructure:"name"`
 
 	// Client is the connection.
@@ -122,7 +123,7 @@ func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if c.Name == "" {
-		c.Name = c.Client.Endpoint
+		c.Name = redact.URL(c.Client.Endpoint)
 	}
 	c.address.reduce(&c.Client)
 	return nil
@@ -145,7 +146,7 @@ func (c *Config) destinations() []EndpointConfig {
 	}
 	if len(all) == 0 {
 		client := c.address.restore(c.Client)
-		all = append(all, EndpointConfig{Name: client.Endpoint, Client: client})
+		all = append(all, EndpointConfig{Name: redact.URL(client.Endpoint), Client: client})
 	}
 	return all
 }

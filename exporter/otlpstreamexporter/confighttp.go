@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // HTTPConfig is what only OTLP/HTTP has. The keys mean what they do for the Collector's own exporter.
@@ -73,7 +74,7 @@ func (c *HTTPConfig) validate() error {
 		"traces_endpoint": c.TracesEndpoint, "metrics_endpoint": c.MetricsEndpoint, "logs_endpoint": c.LogsEndpoint, "proxy_url": c.ProxyURL,
 	} {
 		if u, err := url.Parse(at); at != "" && (err != nil || u.Host == "") {
-			errs = append(errs, fmt.Errorf("`http::%s` must be a URL, for example https://otlp.example/v1/metrics, got %q", key, at))
+			errs = append(errs, fmt.Errorf("`http::%s` must be a URL, for example https://otlp.example/v1/metrics, got %q", key, redact.URL(at)))
 		}
 	}
 	if c.MaxConnsPerHost < 0 || c.IdleConnTimeout < 0 {

@@ -26,6 +26,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // errShutdown is temporary, so that a queue on disk keeps the request.
@@ -130,7 +131,7 @@ func (d *destination) start(ctx context.Context, host component.Host) error {
 // serverSettings are the settings of the server's state.
 func (d *destination) serverSettings() *server.Settings {
 	return &server.Settings{
-		Endpoint: d.client.Endpoint, Mode: d.cfg.Mode, Reprobe: d.cfg.ReprobeInterval, Compression: d.client.Compression,
+		Endpoint: redact.URL(d.client.Endpoint), Mode: d.cfg.Mode, Reprobe: d.cfg.ReprobeInterval, Compression: d.client.Compression,
 		ByProxy: transport.ByProxy, Gate: &d.gate, Logger: d.set.Logger, Tally: d.tally, Over: d.ctx,
 		Ill: func() {
 			if d.ending.Load() {

@@ -33,6 +33,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // streamExporter is the exporter of one signal. It encodes its input once; its destinations do the rest.
@@ -59,6 +60,7 @@ func newExporter(ctx context.Context, cfg *Config, set exporter.Settings, signal
 		unary := *cfg
 		unary.Mode, cfg = server.Unary, &unary
 	}
+	set.Logger = redact.Logger(set.Logger)
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up telemetry: %w", err)

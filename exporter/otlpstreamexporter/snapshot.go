@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/account"
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/tally"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Snapshot is the state of an exporter at a moment, for display.
@@ -71,7 +72,7 @@ func (e *streamExporter) Snapshot() Snapshot {
 func (d *destination) snapshot() DestinationSnapshot {
 	b := d.account.Balance()
 	s := DestinationSnapshot{
-		Name: d.name, Endpoint: d.client.Endpoint,
+		Name: d.name, Endpoint: redact.URL(d.client.Endpoint),
 		Healthy: d.server.IsHealthy(), Streaming: d.server.Streaming(),
 		MaxMessage:       d.server.Largest(),
 		Items:            Items{Received: b.Received, Queued: b.Queued, Pending: b.Pending, Acked: b.Acked, Dropped: map[string]int64{}},

@@ -24,6 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/handback"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/redact"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/block"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
@@ -55,6 +56,7 @@ type remoteWrite struct {
 var _ handback.Settler = (*remoteWrite)(nil)
 
 func newExporter(cfg *Config, set exporter.Settings, keys Keys) (*remoteWrite, error) {
+	set.Logger = redact.Logger(set.Logger)
 	t, err := newTelemetry(set)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/segments"
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/send"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // anyDestination replaces a destination's name if it is not known which of several has lost something.
@@ -296,7 +297,7 @@ func (d *destinationTelemetry) Down(reason error) {
 	defer t.mu.Unlock()
 	if reason != nil {
 		t.down++
-		componentstatus.ReportStatus(t.host, componentstatus.NewRecoverableErrorEvent(fmt.Errorf("%s: %w", d.name, reason)))
+		componentstatus.ReportStatus(t.host, componentstatus.NewRecoverableErrorEvent(redact.Error(fmt.Errorf("%s: %w", d.name, reason))))
 		return
 	}
 	t.down--

@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/promwrite"
+	"github.com/godwit-otel/godwit/internal/redact"
 
 	"github.com/godwit-otel/godwit/exporter/remotewriteexporter/internal/queue"
 )
@@ -254,7 +255,7 @@ func (c *QueueConfig) validate() error {
 func (c *Config) validateClient(key, endpointKey string, client *confighttp.ClientConfig) error {
 	var f faults
 	if u, err := url.Parse(client.Endpoint); client.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		f.add("`%s` must be an http or https URL, got %q", endpointKey, client.Endpoint)
+		f.add("`%s` must be an http or https URL, got %q", endpointKey, redact.URL(client.Endpoint))
 	} else if client.Endpoint == "" && len(c.Endpoints) > 0 {
 		f.add("`%s` must be set", endpointKey)
 	}

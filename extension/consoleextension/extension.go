@@ -21,8 +21,8 @@ import (
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/guard"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/meter"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/internal/sideserver"
 )
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/confkeys"
 	"github.com/godwit-otel/godwit/internal/inorder"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Config says what to log, and when.
@@ -65,14 +66,14 @@ func (c *Config) Validate() error {
 	}
 	for title, address := range c.Look {
 		if u, err := url.Parse(address); err != nil || u.Scheme == "" || u.Host == "" && u.Path == "" {
-			errs = append(errs, fmt.Errorf("`look::%s` must be a URL such as http://localhost:8888/metrics, got %q", title, address))
+			errs = append(errs, fmt.Errorf("`look::%s` must be a URL such as http://localhost:8888/metrics, got %q", title, redact.URL(address)))
 		}
 	}
 	if c.MetricsEndpoint != "" {
 		if u, err := url.Parse(c.MetricsEndpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			errs = append(errs, fmt.Errorf(
 				"`metrics_endpoint` must be a URL such as http://localhost:8888/metrics, got %q; "+
-					"leave it out to take it from `service::telemetry::metrics`", c.MetricsEndpoint,
+					"leave it out to take it from `service::telemetry::metrics`", redact.URL(c.MetricsEndpoint),
 			))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/internal/selftelemetry"
 )
 
@@ -40,7 +41,7 @@ type pulse struct {
 }
 
 func newPulse(cfg *Config, logger *zap.Logger) *pulse {
-	p := &pulse{cfg: cfg, logger: logger, read: selftelemetry.Read, cancel: func() {}}
+	p := &pulse{cfg: cfg, logger: redact.Logger(logger), read: selftelemetry.Read, cancel: func() {}}
 	p.endpoint, p.endpointErr = selftelemetry.Endpoint(nil) // the default, for hosts that do not report a configuration
 	return p
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/manifest"
 	"github.com/godwit-otel/godwit/internal/convert/mistakes"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
@@ -275,7 +276,7 @@ func (c *Command) read(path string) ([]byte, error) {
 }
 
 func (c *Command) fail(err error) int {
-	_, _ = fmt.Fprintf(c.Stderr, "Error: %v\n", err)
+	_, _ = fmt.Fprintf(c.Stderr, "Error: %v\n", redact.Error(err))
 	return exitFailed
 }
 

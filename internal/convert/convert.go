@@ -42,11 +42,11 @@ import (
 	"github.com/godwit-otel/godwit/internal/convert/detect"
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/manifest"
 	"github.com/godwit-otel/godwit/internal/convert/prometheus"
 	"github.com/godwit-otel/godwit/internal/convert/report"
 	"github.com/godwit-otel/godwit/internal/convert/vmagent"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // A Source is the input of a conversion.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/internal/typo"
 )
 
@@ -52,7 +53,7 @@ var (
 // inUse is the system's error for a port in use.
 const inUse = "bind: address already in use"
 
-// plainly rewrites the collector's errors without what does not help to understand them.
+// plainly rewrites the collector's errors without what does not help to understand them, and without secrets.
 func plainly(text string) string {
 	text = strings.ReplaceAll(text, "failed to get config: cannot unmarshal the configuration: ", "")
 	text = decoding.ReplaceAllString(text, "")
@@ -64,7 +65,7 @@ func plainly(text string) string {
 	text = strings.ReplaceAll(text, inUse, inUse+": something listens there already; stop it, or choose another port")
 	text = strings.ReplaceAll(text, ": '' ", ": ")
 	text = strings.ReplaceAll(text, "'config' cannot read `config`: ", "cannot read `config`: ")
-	return located(typo.Plainly(text))
+	return redact.Text(located(typo.Plainly(text)))
 }
 
 // located adds the file and line of the key, or else of the component, to a component's errors about its configuration.

@@ -22,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // The command and its subcommand.
@@ -124,7 +126,7 @@ func (c *Command) run(args []string) error {
 func (q *question) ask(ctx context.Context) (string, error) {
 	base, err := url.Parse(q.console)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return "", fmt.Errorf("cannot use --console %q: it must be a URL, such as %s", q.console, defaultConsole)
+		return "", fmt.Errorf("cannot use --console %q: it must be a URL, such as %s", redact.URL(q.console), defaultConsole)
 	}
 	at := base.JoinPath("api/v1/cardinality/recommendations")
 	query := url.Values{"n": {strconv.Itoa(q.rules)}}

@@ -3,8 +3,9 @@
 
 // Package redact removes what is secret, or may be, from text and configurations.
 //
-// It goes by names, since it does not know types, and in text by what secrets look like. It removes
-// too much rather than too little: a removed value can be looked up in the configuration.
+// It goes by names, since it does not know types, and in text by what secrets look like. Of a URL it removes
+// the user and all values of the query. It removes too much rather than too little: a removed value can be looked up in
+// the configuration.
 package redact
 
 import (
@@ -12,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // Mark replaces what was removed.
@@ -190,7 +193,7 @@ func isMany(value any) bool {
 // Label returns the value of a label without its secrets. Labels of discovery may contain parameters of URLs and
 // annotations.
 func Label(name, value string) string {
-	if strings.HasPrefix(name, "__") && Secret(strings.TrimPrefix(name, "__param_")) {
+	if value != "" && (strings.HasPrefix(name, "__param_") || strings.HasPrefix(name, "__") && Secret(name)) {
 		return Mark
 	}
 	return Text(value)
@@ -199,50 +202,98 @@ func Label(name, value string) string {
 // A pattern is tried only if the text contains one of the words: most texts contain no secrets, and should cost little.
 var patterns = []struct {
 	words []string
-	like  *regexp.Regexp
+	like  func() *regexp.Regexp
 	with  string
 }{
-	// user:password@ and token@ in URLs, also in ones that do not parse
-	{[]string{"@"}, regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s"'<>]*@`), "${1}" + Mark + "@"},
-	{[]string{"@"}, regexp.MustCompile(`([A-Za-z0-9._%+-]+:)[^\s@/:"'<>]+@`), "${1}" + Mark + "@"},
-	{[]string{" ", "\t", "\n"}, regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate|token)(\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}${2}" + Mark},
-	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?`), Mark},
-	{[]string{"-----BEGIN"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*-----|$)`), Mark},
-	{[]string{"AKIA", "ASIA"}, regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{12,}`), Mark},
-	{[]string{"gh", "glpat", "xox", "sk", "pk", "rk"}, regexp.MustCompile(`\b(gh[pousr]|glpat|xox[abprs]|sk|pk|rk)[_-][A-Za-z0-9_-]{16,}`), Mark},
-	{[]string{"glc_", "glsa_", "github_pat_", "dt0c01.", "NRAK-"}, regexp.MustCompile(`\b(glc_|glsa_|github_pat_|dt0c01\.|NRAK-)[A-Za-z0-9_.=-]{10,}`), Mark},
+	{[]string{"@"}, lazyregexp.New(`\b((?:address|lookup) )[^\s"]*@`), "${1}" + Mark + "@"}, // of an address that has more colons or slashes
+	{[]string{"@"}, lazyregexp.New(`([A-Za-z0-9._%+-]+:)[^\s@/:"'<>]+@`), "${1}" + Mark + "@"},
+	{[]string{"invalid port"}, lazyregexp.New(`invalid port "[^"]*" after host`), "invalid port after host"}, // part of a password, if that has a slash
+	{[]string{" ", "\t", "\n"}, lazyregexp.New(`(?i)\b(bearer|basic|digest|negotiate|token)(\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}${2}" + Mark},
+	{[]string{"eyJ"}, lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?`), Mark},
+	{[]string{"-----BEGIN"}, lazyregexp.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*-----|$)`), Mark},
+	{[]string{"AKIA", "ASIA"}, lazyregexp.New(`\b(AKIA|ASIA)[A-Z0-9]{12,}`), Mark},
+	{[]string{"gh", "glpat", "xox", "sk", "pk", "rk"}, lazyregexp.New(`\b(gh[pousr]|glpat|xox[abprs]|sk|pk|rk)[_-][A-Za-z0-9_-]{16,}`), Mark},
+	{[]string{"glc_", "glsa_", "github_pat_", "dt0c01.", "NRAK-"}, lazyregexp.New(`\b(glc_|glsa_|github_pat_|dt0c01\.|NRAK-)[A-Za-z0-9_.=-]{10,}`), Mark},
 }
 
-// parameter matches name=value, as in queries and in connection strings.
-var parameter = regexp.MustCompile(`([A-Za-z0-9_.%\[\]-]+)(\s*=\s*)("[^"]*"|'[^']*'|[^&;\s"'#]+)`)
+var (
+	// parameter matches name=value, as in queries and in connection strings.
+	parameter = lazyregexp.New(`([A-Za-z0-9_.%\[\]-]+)(\s*=\s*)("[^"]*"|'[^']*'|[^&;\s"'#]+)`)
+	// member matches a member of an object in JSON, also within a quoted text.
+	member = lazyregexp.New(`([A-Za-z0-9_.-]+)(\\*"\s*:\s*\\*")([^"\\]+)`)
+	// header matches a header of several words, or one that says who asks. What follows a single word and a colon is
+	// more often the cause of an error.
+	header = lazyregexp.New(`(?i)\b([a-z0-9]+(?:-[a-z0-9]+)+|authorization|cookie)(:[ \t]*(?:(?:bearer|basic|digest|negotiate|token)[ \t]+)?)([^\r\n"\\]+)`)
+)
 
 // Text returns a text without the secrets that it recognises.
 func Text(text string) string {
+	text = URLs(text)
 	if strings.ContainsRune(text, '=') {
-		text = parameter.ReplaceAllStringFunc(text, func(pair string) string {
-			parts := parameter.FindStringSubmatch(pair)
-			name := parts[1]
+		text = named(text, parameter, func(name string) bool {
 			if strings.ContainsRune(name, '%') {
 				name = unescape(name)
 			}
-			if Secret(name) || simple(name) == "key" {
-				return parts[1] + parts[2] + Mark
-			}
-			return pair
+			return Secret(name) || simple(name) == "key"
 		})
+	}
+	if strings.ContainsRune(text, ':') {
+		text = named(named(text, member, Secret), header, Secret)
 	}
 	for _, p := range patterns {
 		if slices.ContainsFunc(p.words, func(word string) bool { return strings.Contains(text, word) }) {
-			text = p.like.ReplaceAllString(text, p.with)
+			text = p.like().ReplaceAllString(text, p.with)
 		}
 	}
 	return text
 }
 
-var escaped = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+// named hides the values of secret names. A match has a name, what is between, and the value.
+func named(text string, pattern func() *regexp.Regexp, secret func(name string) bool) string {
+	like := pattern()
+	return like.ReplaceAllStringFunc(text, func(pair string) string {
+		if parts := like.FindStringSubmatch(pair); secret(parts[1]) && !strings.HasPrefix(parts[3], Mark) {
+			return parts[1] + parts[2] + Mark
+		}
+		return pair
+	})
+}
+
+// Known returns a text without secrets that are known, whatever they look like.
+func Known(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, Mark)
+		}
+	}
+	return text
+}
+
+// Error returns an error whose text is without known secrets, and without those that Text recognises. It still is what
+// err is.
+func Error(err error, known ...string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if clean := Text(Known(text, known)); clean != text {
+		return &cleaned{clean, err}
+	}
+	return err
+}
+
+type cleaned struct {
+	text string
+	err  error
+}
+
+func (e *cleaned) Error() string { return e.text }
+func (e *cleaned) Unwrap() error { return e.err }
+
+var escaped = lazyregexp.New(`%[0-9A-Fa-f]{2}`)
 
 func unescape(name string) string {
-	return escaped.ReplaceAllStringFunc(name, func(code string) string {
+	return escaped().ReplaceAllStringFunc(name, func(code string) string {
 		var b byte
 		if _, err := fmt.Sscanf(code, "%%%02x", &b); err != nil {
 			return code

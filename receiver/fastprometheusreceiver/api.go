@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/godwit-otel/godwit/internal/inorder"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 )
 
@@ -58,18 +61,31 @@ func (j *job) pool() (api.Pool, bool) {
 	now := j.now()
 	out := api.Pool{Job: now.cfg, Drops: now.found.Drops}
 	for _, dropped := range now.found.Dropped {
-		out.Dropped = append(out.Dropped, dropped.Labels(now.cfg))
+		out.Dropped = append(out.Dropped, withoutSecrets(dropped.Labels(now.cfg)))
 	}
 	for _, t := range now.targets {
 		s := t.snapshot()
 		out.Targets = append(out.Targets, api.Target{
-			Discovered: s.Discovered, Labels: s.Labels, URL: s.URL, Health: healths[s.State],
+			Discovered: withoutSecrets(s.Discovered), Labels: s.Labels, URL: s.URL, Health: healths[s.State],
 			LastError: s.LastError, LastScrape: s.LastScrape, Duration: s.LastDuration, Families: t.families,
 		})
 	}
 	inorder.Sort(out.Targets, func(a, b api.Target) int { return cmp.Compare(a.URL, b.URL) })
 	return out, !now.ended
 }
+
+// withoutSecrets hides what the URL of http_sd_configs has of them. Parameters of the target's own URL are shown, as Prometheus
+// does.
+func withoutSecrets(discovered labels.Labels) labels.Labels {
+	at := discovered.Get(metaURL)
+	if clean := redact.URL(at); clean != at {
+		return labels.NewBuilder(discovered).Set(metaURL, clean).Labels()
+	}
+	return discovered
+}
+
+// metaURL is the label for the URL that a target was found at.
+const metaURL = model.MetaLabelPrefix + "url"
 
 // Config implements [api.View].
 func (v view) Config() (text string, since time.Time, rejected bool) {

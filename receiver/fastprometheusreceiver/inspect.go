@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 )
 
@@ -91,7 +91,7 @@ func (t *target) inspect(id string) inspect.Target {
 	s := t.status
 	t.mu.Unlock()
 	out := inspect.Target{
-		ID: id, URL: withoutUser(a.URL), Labels: (*assignmentLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
+		ID: id, URL: redact.URL(a.URL), Labels: (*assignmentLabels)(a), Interval: a.Interval, Timeout: a.Timeout,
 		State: cmp.Or(s.state, stateUnknown), LastScrape: s.at, LastDuration: s.duration,
 		Samples: s.samples, Bytes: int64(s.wire), PlanHits: s.hits, PlanMisses: s.misses,
 		Refused: t.refused.Load(), Skipped: t.skipped.Load(),
@@ -100,16 +100,6 @@ func (t *target) inspect(id string) inspect.Target {
 		out.LastError, out.Reason = s.err.Error(), s.reason
 	}
 	return out
-}
-
-// withoutUser removes credentials from a URL.
-func withoutUser(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.User == nil {
-		return text
-	}
-	u.User = nil
-	return u.String()
 }
 
 // assignmentLabels are a target's labels, for display.
@@ -168,7 +158,7 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 	t := a.tools.client.NewTarget(a.URL, a.Socket, a.Timeout, a.tools.accept)
 	defer t.Close()
 	began := time.Now()
-	page := inspect.Page{URL: withoutUser(a.URL)}
+	page := inspect.Page{URL: redact.URL(a.URL)}
 	var (
 		text    bytes.Buffer
 		body    fetch.Body
@@ -195,9 +185,10 @@ func (l looker) Look(ctx context.Context, id string, limit int) (inspect.Page, e
 		return err
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", err)
+		return inspect.Page{}, fmt.Errorf("cannot fetch the page: %w", redact.Error(err, t.Secrets()...))
 	}
-	page.Body = text.Bytes()
+	page.Body = []byte(redact.Known(text.String(), t.Secrets()))
+	page.Body = page.Body[:min(len(page.Body), limit)]
 	return page, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/internal/regularfile"
 )
 
@@ -129,14 +130,14 @@ func (p Prometheus) global() promconfig.GlobalConfig {
 	return p.loaded.GlobalConfig
 }
 
-// text returns the configuration as YAML, with jobs besides its own. Secrets come out as placeholders.
+// text returns the configuration as YAML, with jobs besides its own. Secrets come out as placeholders, also in URLs.
 func (p Prometheus) text(others []*promconfig.ScrapeConfig) string {
 	shown := promconfig.Config{GlobalConfig: p.global()}
 	if p.loaded != nil {
 		shown = *p.loaded
 	}
 	shown.ScrapeConfigs = slices.Concat(shown.ScrapeConfigs, others)
-	return shown.String()
+	return redact.URLs(shown.String())
 }
 
 // A reading is the scrape configurations as they were at some moment.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/allocator"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/api"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
@@ -75,6 +76,7 @@ type scraper struct {
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Metrics) (*scraper, error) {
+	set.Logger = redact.Logger(set.Logger)
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: "http", ReceiverCreateSettings: set,
 	})

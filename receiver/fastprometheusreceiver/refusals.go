@@ -57,8 +57,7 @@ func (r *refusals) end(t *target) {
 	}
 	if t.refusal.said {
 		t.refusal.said = false
-		r.log.Info("The pipeline accepts the metrics of a target again",
-			zap.String("job", t.job.name), zap.String("target", t.have.URL))
+		r.log.Info("The pipeline accepts the metrics of a target again", t.have.names()...)
 	}
 }
 
@@ -68,8 +67,7 @@ func (r *refusals) tell(t *target, err error) {
 		return
 	}
 	t.refusal.said = true
-	r.log.Warn("The pipeline refuses the metrics of a target",
-		zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))
+	r.log.Warn("The pipeline refuses the metrics of a target", t.have.names(zap.Error(err))...)
 }
 
 // mayTell limits the lines about single targets.

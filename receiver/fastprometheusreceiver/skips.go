@@ -81,8 +81,7 @@ func (s *skips) count(k skip, t *target) {
 	}
 	s.mu.Unlock()
 	if begins {
-		s.log.Warn("Skipping scrapes: "+skipWords[k], zap.String("reason", skipReasons[k]),
-			zap.String("job", t.job.name), zap.String("target", t.assignment.Load().URL))
+		s.log.Warn("Skipping scrapes: "+skipWords[k], t.assignment.Load().names(zap.String("reason", skipReasons[k]))...)
 	}
 }
 

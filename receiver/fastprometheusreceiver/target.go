@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"go.uber.org/zap"
 
+	"github.com/godwit-otel/godwit/internal/redact"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/discover"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/fetch"
 	"github.com/godwit-otel/godwit/receiver/fastprometheusreceiver/internal/page"
@@ -48,6 +50,14 @@ type assignment struct {
 	*discover.Target
 
 	tools *tools
+}
+
+// names returns the fields of a log line about the target. Those with the same URL but for the values of parameters, as of a
+// probe, usually differ in their instance.
+func (a *assignment) names(more ...zap.Field) []zap.Field {
+	return append([]zap.Field{
+		zap.String("job", a.tools.cfg.JobName), zap.String("target", a.URL), zap.String("instance", a.Labels.Get(model.InstanceLabel)),
+	}, more...)
 }
 
 // status is the result of the last scrape.
@@ -174,10 +184,11 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	r.counters.scrapes.Add(1)
 	state := stateHealthy
 	if err != nil {
+		err = redact.Error(err, t.fetch.Secrets()...) // it may quote what the target answered
 		state = stateFailing
 		r.counters.failed(why)
 		if log := t.job.failures(); log != nil {
-			log.Error(err.Error(), "target", t.have.URL)
+			log.Error(err.Error(), "target", redact.URL(t.have.URL), "instance", t.have.Labels.Get(model.InstanceLabel))
 		}
 	}
 	t.mu.Lock()
@@ -198,9 +209,9 @@ func (t *target) report(at time.Time, duration time.Duration, why string, err er
 	}
 	switch {
 	case state == stateFailing && before != stateFailing:
-		r.settings.Logger.Warn("Target is down", zap.String("job", t.job.name), zap.String("target", t.have.URL), zap.Error(err))
+		r.settings.Logger.Warn("Target is down", t.have.names(zap.Error(err))...)
 	case state == stateHealthy && before == stateFailing:
-		r.settings.Logger.Info("Target is up again", zap.String("job", t.job.name), zap.String("target", t.have.URL))
+		r.settings.Logger.Info("Target is up again", t.have.names()...)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // bareVariable matches an environment variable in the form of collectors before 0.104, and the dollar signs before it;

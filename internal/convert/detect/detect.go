@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/vmagent"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // A Kind is the kind of a file.

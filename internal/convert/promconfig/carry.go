@@ -16,8 +16,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // keysText lists the keys for scraping in a Prometheus configuration, by type. The types of lists begin with [], those

@@ -12,8 +12,8 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // unsent matches characters that Prometheus 3 and vmagent allow in names of labels, and that the exporter replaces by

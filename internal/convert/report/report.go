@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // An Outcome is the severity of a finding.
@@ -39,6 +41,7 @@ type Finding struct {
 	Text string
 }
 
+// String returns the line. What the finding quotes of the input has no secrets: the result has them, where it needs them.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Kind) + ": ")
@@ -52,7 +55,7 @@ func (f Finding) String() string {
 	if f.Path != "" {
 		b.WriteString(f.Path + ": ")
 	}
-	b.WriteString(f.Text)
+	b.WriteString(redact.Text(f.Text))
 	return b.String()
 }
 

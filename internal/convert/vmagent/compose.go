@@ -12,7 +12,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // Composed finds the service of a Docker Compose file that runs vmagent, and returns its arguments and their lines.

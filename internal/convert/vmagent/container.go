@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // A container is a container of a Kubernetes manifest that runs vmagent.

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // Forms of the processor's patterns: a regular expression, a negated pattern, and one that any value matches.

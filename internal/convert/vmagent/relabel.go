@@ -15,9 +15,9 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/convert/document"
 	"github.com/godwit-otel/godwit/internal/convert/input"
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
 	"github.com/godwit-otel/godwit/internal/convert/promconfig"
 	"github.com/godwit-otel/godwit/internal/convert/report"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // ownActions are actions that only vmagent has.

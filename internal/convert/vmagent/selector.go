@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // A matcher is a condition on a label.

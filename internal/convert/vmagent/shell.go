@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/godwit-otel/godwit/internal/convert/lazyregexp"
+	"github.com/godwit-otel/godwit/internal/lazyregexp"
 )
 
 // shellValue converts the variables of a command to vmagent's form. Those in single quotes or after a backslash are

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // health records whether a server answers. Changes are reported.
@@ -34,7 +36,7 @@ func (s *Server) Fault(begun time.Time, err error) {
 	}
 	h.sick, h.err, h.since = true, err, time.Now()
 	s.Logger.Warn("The destination does not answer: its data waits", zap.String("endpoint", s.Endpoint), zap.Error(err))
-	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(err))
+	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(redact.Error(err)))
 	s.Ill()
 }
 

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // grpcTransport streams and sends unary requests over gRPC.
@@ -86,7 +87,7 @@ func newGRPC(ctx context.Context, s *Settings, host component.Host) (*grpcTransp
 	for range s.Connections {
 		c, err := t.dial()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", client.Endpoint, err), t.Close())
+			return nil, errors.Join(fmt.Errorf("cannot set up the connection to %q: %w", redact.URL(client.Endpoint), redact.Error(err)), t.Close())
 		}
 		t.conns = append(t.conns, c)
 	}

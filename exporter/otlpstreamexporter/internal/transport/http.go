@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 const protobufType = "application/x-protobuf"
@@ -49,7 +50,7 @@ func (s *httpSender) Unary(ctx context.Context, p otlpstream.Payload, c configco
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a request: %w", err)
+		return nil, fmt.Errorf("cannot make a request: %w", redact.Error(err))
 	}
 	s.wire.Add(int64(len(data)))
 	req.Header = s.header.Clone()
@@ -148,7 +149,7 @@ func newHTTP(ctx context.Context, s *Settings, host component.Host) (*httpTransp
 	// Requests have spans of their own, so the client needs none.
 	made, err := settings.ToClient(ctx, host.GetExtensions(), component.TelemetrySettings{})
 	if err != nil {
-		return nil, fmt.Errorf("cannot set up the client of %q: %w", client.Endpoint, err)
+		return nil, fmt.Errorf("cannot set up the client of %q: %w", redact.URL(client.Endpoint), redact.Error(err))
 	}
 	made.CheckRedirect = sameRequest
 	url := cmp.Or(s.URL, baseOf(client)+s.Signal.HTTPPath())

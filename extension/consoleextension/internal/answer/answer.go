@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Func answers a request.

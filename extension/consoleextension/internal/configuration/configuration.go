@@ -19,9 +19,9 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/service"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 type (

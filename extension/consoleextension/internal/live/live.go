@@ -15,9 +15,9 @@ import (
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 const (

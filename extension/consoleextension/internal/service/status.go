@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/sources"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Status is the last status that a component reported: the worst of its instances.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/advice"
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/prose"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/internal/inorder"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 const maxExamples = 20 // of kinds of errors

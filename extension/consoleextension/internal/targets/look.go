@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/godwit-otel/godwit/extension/consoleextension/internal/answer"
-	"github.com/godwit-otel/godwit/extension/consoleextension/internal/redact"
 	"github.com/godwit-otel/godwit/internal/inspect"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 const (

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/godwit-otel/godwit/internal/memlimit"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 const (
@@ -63,18 +63,9 @@ func New(ctx context.Context, cfg Config, global promconfig.GlobalConfig, host c
 	}
 	if cfg.Discovery.url != "" {
 		set.Logger.Warn("Ignoring `target_allocator::http_sd_config::url`: targets come from the allocator's `endpoint`",
-			zap.String("url", withoutUser(cfg.Discovery.url)))
+			zap.String("url", redact.URL(cfg.Discovery.url)))
 	}
 	return &Client{cfg: cfg, global: global, discovery: targets, http: client, logger: set.Logger, limit: answerShare.Of(memlimit.Available())}, nil
-}
-
-// withoutUser returns a URL as it may be logged.
-func withoutUser(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return u.Redacted()
 }
 
 // Failures returns how often a request for the jobs failed, and how often a job could not be used.
@@ -183,7 +174,7 @@ func (c *Client) get(ctx context.Context, address, what string) ([]byte, error) 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("cannot ask for %s: %s answered %s", what, address, response.Status)
+		return nil, fmt.Errorf("cannot ask for %s: %s answered %s", what, redact.URL(address), response.Status)
 	}
 	body, err := readAnswer(response.Body, c.limit)
 	if err != nil {

@@ -336,7 +336,7 @@ func TestDiscoveryURLIsLeftOut(t *testing.T) {
 	c, log := newClient(t, newService(t, http.StatusOK, ""), func(to *Config) { to.Discovery = cfg.Discovery })
 	warnings := log.FilterMessageSnippet("Ignoring `target_allocator::http_sd_config::url`").All()
 	require.Len(t, warnings, 1)
-	assert.Equal(t, "http://user:xxxxx@elsewhere/", warnings[0].ContextMap()["url"])
+	assert.Equal(t, "http://[REDACTED]@elsewhere/", warnings[0].ContextMap()["url"])
 	jobs, _, err := c.read([]byte(oneJob))
 	require.NoError(t, err)
 	assert.Contains(t, targetsOf(t, jobs.Jobs[0]).URL, c.cfg.Client.Endpoint)

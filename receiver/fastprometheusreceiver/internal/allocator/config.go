@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/godwit-otel/godwit/internal/buffers"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Config says where the allocator is and who asks it.
@@ -54,7 +55,7 @@ func NewDefaultConfig() Config {
 func (c *Config) Validate() error {
 	var errs []error
 	if u, err := url.Parse(c.Client.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		errs = append(errs, fmt.Errorf("`endpoint` must be a URL such as http://allocator:80, got %q", c.Client.Endpoint))
+		errs = append(errs, fmt.Errorf("`endpoint` must be a URL such as http://allocator:80, got %q", redact.URL(c.Client.Endpoint)))
 	}
 	if c.CollectorID == "" || strings.Contains(c.CollectorID, "${") {
 		errs = append(errs, fmt.Errorf("`collector_id` must be this collector's name, such as ${env:POD_NAME}, got %q", c.CollectorID))

@@ -139,3 +139,11 @@ func TestMarshal(t *testing.T) {
 	require.NoError(t, empty.Marshal(&cfg))
 	assert.Equal(t, "http://allocator", empty.Get("endpoint"))
 }
+
+func TestEndpointIsShownWithoutSecrets(t *testing.T) {
+	cfg := NewDefaultConfig()
+	cfg.Client.Endpoint = "https://me:covert/word@host/?key=covert"
+	err := cfg.Validate()
+	require.ErrorContains(t, err, `got "https://[REDACTED]@host/?key=[REDACTED]"`)
+	require.NotContains(t, err.Error(), "covert")
+}

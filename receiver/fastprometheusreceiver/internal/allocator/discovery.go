@@ -15,6 +15,8 @@ import (
 	promhttp "github.com/prometheus/prometheus/discovery/http"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configtls"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // defaultRefresh is how often targets are asked for without http_sd_config.
@@ -39,7 +41,7 @@ func (c *Config) discovery() (promhttp.SDConfig, error) {
 	if c.Client.ProxyURL != "" {
 		proxy, err := url.Parse(c.Client.ProxyURL)
 		if err != nil {
-			return out, fmt.Errorf("cannot use `proxy_url`: %w", err)
+			return out, fmt.Errorf("cannot use `proxy_url`: %w", redact.Error(err))
 		}
 		out.HTTPClientConfig.ProxyURL = commonconfig.URL{URL: proxy}
 	}

@@ -12,6 +12,8 @@ import (
 	"net/url"
 
 	promcommon "github.com/prometheus/common/config"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // grantJWT is the grant_type that takes a key in place of a secret.
@@ -24,9 +26,11 @@ const maxComplaint = 1 << 10
 // context and under a lock: a token server that does not answer would block every target of the job, for ever. Here
 // targets take turns, and wait no longer than their scrape may last.
 type oauth struct {
-	url  string
-	dial promcommon.DialContextFunc
-	turn chan struct{}
+	url    string        // as it is shown
+	user   *url.Userinfo // in it
+	secret promcommon.SecretReader
+	dial   promcommon.DialContextFunc
+	turn   chan struct{}
 	// The fields below belong to whoever has the turn.
 	transport http.RoundTripper
 	asking    context.Context
@@ -44,9 +48,9 @@ func newOAuth(cfg *promcommon.OAuth2, options Options) (*oauth, error) {
 	}
 	server, err := url.Parse(cfg.TokenURL)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read `token_url`: %w", err)
+		return nil, fmt.Errorf("cannot read `token_url`: %w", redact.Error(err))
 	}
-	o := &oauth{url: server.Redacted(), dial: options.Dial, turn: make(chan struct{}, 1)}
+	o := &oauth{url: redact.URL(cfg.TokenURL), user: server.User, secret: secret, dial: options.Dial, turn: make(chan struct{}, 1)}
 	own := *cfg // Prometheus' client stores the proxy in it, and a reload compares configurations
 	o.transport = promcommon.NewOAuth2RoundTripper(secret, &own, taker{o},
 		// A connection belongs to one request, and ends with it.
