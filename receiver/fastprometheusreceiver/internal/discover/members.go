@@ -29,8 +29,9 @@ const (
 
 // A call asks for an extra round.
 type call struct {
-	begun time.Time // the look at which the members had changed
 	change
+
+	begun time.Time // the look at which the members had changed
 }
 
 // members are the collectors among which a server divides targets, as far as it names them. Each member polls the list
@@ -128,7 +129,7 @@ func (s *Source) Watch(interval time.Duration, place uint64, ask func(ctx contex
 				continue
 			}
 			if c := s.members.are(names); c != unchanged && every < interval {
-				s.members.call(call{begun, c})
+				s.members.call(call{c, begun})
 			}
 		}
 	})

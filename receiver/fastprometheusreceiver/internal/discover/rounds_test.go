@@ -167,7 +167,7 @@ func TestExtraRoundsEndWithAnAnswer(t *testing.T) {
 			begun := time.Now()
 			fails = failures
 			time.Sleep(mostBetweenLooks / 4) // as long as it takes until they see it
-			r.members.call(call{begun, others})
+			r.members.call(call{others, begun})
 			assert.Equal(t, want, (<-told).At.Sub(begun).Truncate(time.Second), failures)
 		}
 		cancel()
@@ -183,7 +183,7 @@ func TestRoundsOutliveAClockThatIsSet(t *testing.T) {
 	asked, at := next.asked, next.at
 	require.Equal(t, at.Sub(asked)-time.Second, untilTaken(asked, at, asked.Add(time.Second)))
 	for _, set := range []time.Duration{-24 * time.Hour, -time.Minute, time.Minute, 24 * time.Hour} {
-		called := r.outOfTurn(call{time.Now().Add(-set), others})
+		called := r.outOfTurn(call{others, time.Now().Add(-set)})
 		require.LessOrEqual(t, untilTaken(called.asked, called.at, time.Now()), mostBetweenLooks, set)
 		require.LessOrEqual(t, untilTaken(asked, at, asked.Add(set)), mostAnswering+grid, set)
 	}
