@@ -15,8 +15,9 @@ type budget struct {
 	host   int64
 }
 
-// leastBudget is the smallest container in which an agent was seen to withstand bad clients and targets.
-const leastBudget = 64 << 20
+// leastBudget is the smallest container for which the limits that nobody sets are made. In one of 64 MiB a target whose
+// series are new in each scrape was seen to end an agent.
+const leastBudget = 128 << 20
 
 func (b budget) total() int64 {
 	if b.cgroup > 0 {

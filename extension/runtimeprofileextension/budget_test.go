@@ -67,7 +67,7 @@ func (d denied) Open(name string) (fs.File, error) {
 
 func TestTooLittleMemoryIsReported(t *testing.T) {
 	quietEnv(t)
-	for limit, told := range map[string]int{"67108863\n": 1, "67108864\n": 0, "max\n": 0} {
+	for limit, told := range map[string]int{"134217727\n": 1, "134217728\n": 0, "max\n": 0} {
 		s := newSubject(&Config{Profile: ProfileMinimal}, treeV2(limit))
 		s.start(t)
 		require.Equal(t, told, s.said("so low"), limit)
