@@ -182,7 +182,7 @@ func (x *settling) own() {
 		return
 	}
 	if m.rests {
-		x.shard.wake(x.FP, m)
+		x.shard.wake(m)
 	}
 	v, of := x.value(x.Addition, out.form)
 	m.Time, m.Seen = min(x.Time, x.latest), x.Epoch

@@ -232,12 +232,12 @@ func (x *settling) advances(p *subtotal) bool {
 	}
 	bare := true
 	if out.form == amount.ShapeNumber {
-		v := amount.Value{Numeric: amount.NumberOf(x.Addition.number, x.isFloat)}
+		v := amount.Value{Numeric: amount.NumberOf(x.number, x.isFloat)}
 		if !v.Advance(&m.Last, &p.total) {
 			return false
 		}
 	} else {
-		v := &x.histograms[x.Addition.number]
+		v := &x.histograms[x.number]
 		if v.Bounds != p.bounds || v.Bounds != m.bounds || v.Bounds != out.Bounds.Load() || !v.Advance(&m.Last, &p.total) {
 			return false
 		}
@@ -304,7 +304,7 @@ func (x *settling) member() amount.Loss {
 			return lost
 		}
 		if m.rests {
-			x.shard.wake(x.FP, m)
+			x.shard.wake(m)
 		}
 		x.shard.disown(m) // it began anew, and is added up here again
 	}
@@ -345,7 +345,7 @@ func (x *settling) afford(m *Member, of *usage, growth int64) bool {
 		return true
 	}
 	if m != nil && m.rests { // it has come back, and must not be forgotten to make room for itself
-		x.shard.wake(x.FP, m)
+		x.shard.wake(m)
 	}
 	if promised := b.All.Staged.Load() - int64(x.cost); b.All.Used.Load()+promised+growth > b.Budget {
 		x.shard.forgetOldest(b.All.Used.Load() + promised + growth - b.Budget)

@@ -62,7 +62,7 @@ func (sh *overflowShard) restMore(of *usage, n int64) {
 	sh.memory.rests(of, n)
 }
 
-func (sh *overflowShard) wake(fp uint64, m *Member) {
+func (sh *overflowShard) wake(m *Member) {
 	m.rests = false
 	p := m.Output.subtotal(sh.number)
 	p.Members++
@@ -158,7 +158,7 @@ func (o *Overflow) makeRoom() {
 // forget ends a membership.
 func (sh *overflowShard) forget(fp uint64, m *Member) {
 	if m.rests {
-		sh.wake(fp, m) // so that the queue does not have it any more
+		sh.wake(m) // so that the queue does not have it any more
 	}
 	of := m.Output.subtotal(sh.number)
 	if m.Output.Class == amount.ClassUpDown {
