@@ -39,6 +39,8 @@ require (
 
 require golang.org/x/tools v0.49.0
 
+require go.uber.org/zap v1.28.0 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

@@ -31,6 +31,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/godwit-otel/godwit/internal/certtest"
+	"github.com/godwit-otel/godwit/internal/heads"
 	"github.com/godwit-otel/godwit/internal/promwrite"
 	"github.com/godwit-otel/godwit/receiver/remotewritereceiver/internal/metadatatest"
 )
@@ -332,4 +333,26 @@ func TestASlowPipelineIsAnsweredFor(t *testing.T) {
 	f("http", 1, nil)
 	f("https", 1, secure)
 	f("https", 2, secure)
+}
+
+// A head that never ends must not take net/http's megabyte for each connection: behind TLS they share no limit.
+func TestHeadsBehindTLSAreLimited(t *testing.T) {
+	certificate, key := certtest.SelfSigned(t)
+	secure := map[string]any{"tls": map[string]any{"cert_pem": certificate, "key_pem": key}}
+	_, address := running(t, consumertest.NewNop(), func(c *Config) {
+		require.NoError(t, confmap.NewFromStringMap(secure).Unmarshal(&c.HTTP))
+	})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certtest.Pool(t, certificate)}}
+	defer transport.CloseIdleConnections()
+	for length, want := range map[int]int{heads.Largest / 2: http.StatusNoContent, 2 * heads.Largest: http.StatusRequestHeaderFieldsTooLarge} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https"+strings.TrimPrefix(address, "http"), http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", promwrite.ContentTypeV2)
+		req.Header.Set("Content-Encoding", "identity")
+		req.Header.Set("X-Long", strings.Repeat("a", length))
+		response, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode)
+	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/godwit-otel/godwit/internal/audience"
 	"github.com/godwit-otel/godwit/internal/handback"
+	"github.com/godwit-otel/godwit/internal/heads"
 	"github.com/godwit-otel/godwit/internal/http1"
 	"github.com/godwit-otel/godwit/internal/inspect"
 	"github.com/godwit-otel/godwit/internal/memlimit"
@@ -125,7 +126,10 @@ func (r *remoteWriteReceiver) Start(ctx context.Context, host component.Host) er
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot make the HTTP server: %w", err), listener.Close())
 	}
-	if r.server = with; !server.TLS.HasValue() { // which supports HTTP/2
+	if server.TLS.HasValue() { // with HTTP/2
+		with.MaxHeaderBytes = heads.Largest
+		r.server = with
+	} else {
 		r.server = http1.New(with, server.KeepAlivesEnabled)
 	}
 	r.address = listener.Addr()

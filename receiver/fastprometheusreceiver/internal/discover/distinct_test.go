@@ -50,6 +50,11 @@ func TestManyJobs(t *testing.T) {
 		}
 		return fastest
 	}
-	few, many := f(racetest.Size(200, 20)), f(racetest.Size(2000, 200))
-	assert.Less(t, many, 100*few, "ten times as many jobs take %v, not %v", many, few)
+	var few, many time.Duration
+	for range 5 { // a machine with other work may be slow while either is measured
+		if few, many = f(racetest.Size(200, 20)), f(racetest.Size(2000, 200)); many < 100*few {
+			return
+		}
+	}
+	assert.Fail(t, "ten times as many jobs take more than a hundred times as long", "%v, not %v", many, few)
 }
