@@ -22,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // runTheirs starts the Collector's receiver, which runs until the test ends.
@@ -113,7 +115,7 @@ func configOf(t *testing.T, c *apiClient) string {
 		job.ScrapeFallbackProtocol, job.BodySizeLimit = "", 0
 	}
 	slices.SortFunc(read.ScrapeConfigs, func(a, b *promconfig.ScrapeConfig) int { return strings.Compare(a.JobName, b.JobName) })
-	return read.String()
+	return redact.URLs(read.String()) // as ours is shown
 }
 
 // A target allocator's jobs become the same as in the Collector's receiver.
@@ -146,7 +148,11 @@ discovery_reload_on_startup: true
 	run(t, ours.section+section)
 	runTheirs(t, theirs.section+section, consumertest.NewNop())
 	targets := func(c *apiClient) []any {
-		all := data[map[string]any](t, c, "/api/v1/targets")["activeTargets"]
+		all := data[map[string]any](t, c, "/api/v1/targets")["activeTargets"].([]any)
+		for _, one := range all { // ours are without what may be secret
+			found := one.(map[string]any)["discoveredLabels"].(map[string]any)
+			found[metaURL] = redact.URL(found[metaURL].(string))
+		}
 		return settled(all, []string{"lastScrape", "lastScrapeDuration", "lastError", "health"}).([]any)
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -135,7 +136,8 @@ func prepare(t testing.TB, cfg *Config, options ...option) *rig {
 
 // stranger returns a target that is never scraped.
 func (r *rig) stranger() *target {
-	return &target{job: newJob(r.scraper, "test"), have: &assignment{Target: &discover.Target{URL: "http://host:80"}}}
+	with := &tools{cfg: &promconfig.ScrapeConfig{JobName: "test"}}
+	return &target{job: newJob(r.scraper, "test"), have: &assignment{Target: &discover.Target{URL: "http://host:80"}, tools: with}}
 }
 
 var _ receiver.Metrics = (*scraper)(nil)
