@@ -170,10 +170,12 @@ func (r *remoteWriteReceiver) decode(
 	if err != nil {
 		return batch{}, wire, err
 	}
-	if err := r.slot(ctx); err != nil {
-		return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, err)
+	if !r.memory.InTurn(wire) { // else those that have slots may wait for its memory
+		if err := r.slot(ctx); err != nil {
+			return batch{}, wire, fmt.Errorf("cannot decode %d bytes: %w", wire, err)
+		}
+		defer func() { <-r.slots }()
 	}
-	defer func() { <-r.slots }()
 	worker, err := r.worker()
 	if err != nil {
 		return batch{}, wire, err

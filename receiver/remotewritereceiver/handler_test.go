@@ -356,3 +356,23 @@ func TestHeadsBehindTLSAreLimited(t *testing.T) {
 		require.Equal(t, want, response.StatusCode)
 	}
 }
+
+// A large body keeps memory that those in all the slots may wait for.
+func TestALargeBodyDoesNotWaitForASlot(t *testing.T) {
+	r, address := running(t, consumertest.NewNop(), func(c *Config) { c.MaxMemory = minMemory })
+	for range cap(r.slots) {
+		r.slots <- struct{}{}
+	}
+	body, err := (&writev2.Request{Symbols: []string{"", strings.Repeat("a", 3<<19)}}).Marshal()
+	require.NoError(t, err)
+	require.True(t, r.memory.InTurn(len(body)))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", promwrite.ContentTypeV2)
+	req.Header.Set("Content-Encoding", "identity")
+	req.Close = true
+	response, err := (&http.Client{Timeout: time.Minute}).Do(req)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusNoContent, response.StatusCode)
+}

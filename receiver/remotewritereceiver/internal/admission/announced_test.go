@@ -212,3 +212,37 @@ func TestWhoStopsInALargeBodyDoesNotKeepOthersFromBeingDecompressed(t *testing.T
 		all.Wait()
 	})
 }
+
+// TestWhoWaitsForALargeBodyDoesNotHoldItUp: it gives its memory back only when it has been decompressed, so it is before
+// those that wait for that memory, although it comes after them.
+func TestWhoWaitsForALargeBodyDoesNotHoldItUp(t *testing.T) {
+	const length = 100 * firstRoom
+	for name, short := range map[string]int{"free": 0, "not free yet": 50 * firstRoom} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := New(16 * 80 * firstRoom)
+				require.True(t, m.plain.try(short))
+				var all sync.WaitGroup
+				all.Go(func() {
+					s := &sender{ResponseWriter: httptest.NewRecorder(), left: length, atOnce: firstRoom, pause: time.Millisecond}
+					req := httptest.NewRequest(http.MethodPost, "/", s)
+					req.ContentLength = length
+					body, done, err := m.Read(t.Context(), s, req)
+					defer done()
+					assert.NoError(t, err)
+					began, h := time.Now(), m.Held()
+					defer h.Done()
+					assert.NoError(t, h.ForPlain(t.Context(), 200*firstRoom, len(body)))
+					assert.Less(t, time.Since(began), 2*patience)
+				})
+				all.Go(func() { time.Sleep(patience); m.plain.give(short) })
+				time.Sleep(50 * time.Millisecond) // it has come half
+				h := m.Held()
+				assert.NoError(t, h.ForPlain(t.Context(), 250*firstRoom, 1))
+				h.Done()
+				all.Wait()
+				require.Equal(t, m.plain.size, m.plain.free)
+			})
+		})
+	}
+}

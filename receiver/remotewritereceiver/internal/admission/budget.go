@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,11 +54,16 @@ const maxWait = 10 * time.Second
 // now and then: with the number of bytes that are missing for it, and for all who wait, and whether nobody has been served
 // for a while.
 func (b *budget) take(ctx context.Context, n int, nudge func(missing, all int, isStuck bool)) error {
+	return b.takeAt(ctx, n, false, nudge)
+}
+
+// takeAt does the same, and if first is set before all others that wait. One request at a time may do that.
+func (b *budget) takeAt(ctx context.Context, n int, first bool, nudge func(missing, all int, isStuck bool)) error {
 	if n > b.size {
 		return tooMuch(n, b.size)
 	}
 	b.mu.Lock()
-	if len(b.waiting) == 0 && n <= b.free {
+	if (first || len(b.waiting) == 0) && n <= b.free {
 		b.free -= n
 		b.mu.Unlock()
 		return nil
@@ -66,7 +72,11 @@ func (b *budget) take(ctx context.Context, n int, nudge func(missing, all int, i
 		b.granted = time.Now()
 	}
 	t := &turn{n, make(chan struct{})}
-	b.waiting = append(b.waiting, t)
+	if first {
+		b.waiting = slices.Insert(b.waiting, 0, t)
+	} else {
+		b.waiting = append(b.waiting, t)
+	}
 	b.mu.Unlock()
 	b.nudge(t, nudge)
 	ctx, cancel := context.WithTimeout(ctx, maxWait)

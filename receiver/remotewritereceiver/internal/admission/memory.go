@@ -27,8 +27,8 @@ const (
 )
 
 // Memory is what requests in flight may take together, in three budgets in the order of their use. A request may hold
-// one and wait for the next, never the other way round. One body at a time may hold some of plain and wait for more: others give it back
-// without waiting for it.
+// one and wait for the next, never the other way round. One body at a time may hold some of plain and wait for more: it goes before
+// those that wait for plain, and for nothing that they hold, see [Memory.InTurn]; the others give theirs back without waiting for it.
 type Memory struct {
 	bodies  *arrivals // as received, in two parts
 	plain   *budget   // decompressed, before their content is known; and one body as received that is too large for its part
@@ -45,6 +45,10 @@ func New(size int) *Memory {
 func (m *Memory) Read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, done func(), err error) {
 	return m.bodies.read(ctx, w, req)
 }
+
+// InTurn reports whether a body of so many bytes as received is one of those that are served one at a time. Until it has
+// been decompressed it keeps memory that others may wait for, so it must not wait for anything that these have.
+func (m *Memory) InTurn(received int) bool { return m.bodies.borrows(received) > 0 }
 
 // Held returns the Hold of a new request, which is empty.
 func (m *Memory) Held() Hold { return Hold{of: m} }
@@ -83,7 +87,7 @@ func (h *Hold) ForPlain(ctx context.Context, n, received int) error {
 	if all := n + h.of.bodies.borrows(received); all > h.of.plain.size {
 		return tooMuch(all, h.of.plain.size) // it would wait for itself
 	}
-	err := h.of.plain.take(ctx, n, func(missing, all int, isStuck bool) {
+	err := h.of.plain.takeAt(ctx, n, h.of.InTurn(received), func(missing, all int, isStuck bool) {
 		h.of.bodies.makeRoom(nil, h.of.plain, missing, all, isStuck) // of a large body that does not arrive
 	})
 	if err != nil {
