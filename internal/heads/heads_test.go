@@ -87,3 +87,37 @@ func TestEachHeadIsLimited(t *testing.T) {
 	Limit(server, nil)
 	require.Equal(t, Largest, server.MaxHeaderBytes)
 }
+
+// late has data for who was reading when it was closed.
+type late struct {
+	net.Conn
+
+	reads, closed chan struct{}
+}
+
+func (c late) Read(p []byte) (int, error) {
+	close(c.reads)
+	<-c.closed
+	return len(p), nil
+}
+
+func (c late) Close() error {
+	close(c.closed)
+	return nil
+}
+
+// TestWhatIsReadWhileAConnectionClosesIsNotKept: such as by a stream that another goroutine ends.
+func TestWhatIsReadWhileAConnectionClosesIsNotKept(t *testing.T) {
+	r := &Room{most: 10 * Usual}
+	c := &conn{Conn: late{reads: make(chan struct{}), closed: make(chan struct{})}, head: r.Head(), reads: true}
+	c.arrived()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = c.Read(make([]byte, 4*Usual))
+	}()
+	<-c.Conn.(late).reads
+	require.NoError(t, c.Close())
+	<-done
+	require.Zero(t, r.taken.Load())
+}

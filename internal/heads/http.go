@@ -105,9 +105,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // it is the connection's
 }
 
-// Close implements [net.Conn].
+// Close implements [net.Conn]. What is still read meanwhile does not count: nobody would give it back.
 func (c *conn) Close() error {
-	c.begin()
+	c.arrived()
+	c.mu.Lock()
+	c.head.End()
+	c.mu.Unlock()
 	return c.Conn.Close() //nolint:wrapcheck // it is the connection's
 }
 
