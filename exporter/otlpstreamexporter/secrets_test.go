@@ -23,4 +23,10 @@ func TestEndpointsAreShownWithoutSecrets(t *testing.T) {
 	to := cfg.destinations()[0]
 	require.Equal(t, "https://[REDACTED]@gateway:4318/?key=[REDACTED]", to.Name)
 	require.Contains(t, to.Client.Endpoint, "covert", "which is sent")
+
+	// Of gRPC an endpoint is a host and a port, and it is said what it is instead.
+	grpc := loaded(t, map[string]any{"endpoint": "https://me:covert@gateway:4317/otlp"})
+	err = grpc.Validate()
+	require.ErrorContains(t, err, `got "https://[REDACTED]@gateway:4317/otlp"`)
+	require.NotContains(t, err.Error(), "covert")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 	"github.com/godwit-otel/godwit/internal/buffers"
 	"github.com/godwit-otel/godwit/internal/otlpstream"
+	"github.com/godwit-otel/godwit/internal/redact"
 )
 
 // Validate reports all faults of the configuration.
@@ -175,7 +176,7 @@ func (c *Config) validateAddresses() error {
 	var errs []error
 	check := func(key string, a *address) {
 		if a.whole != "" {
-			errs = append(errs, fmt.Errorf("`%s` must be a host and a port, such as gateway:4317, got %q: for a path, or a port by default, set `transport: http`", key, a.whole))
+			errs = append(errs, fmt.Errorf("`%s` must be a host and a port, such as gateway:4317, got %q: for a path, or a port by default, set `transport: http`", key, redact.URL(a.whole)))
 		}
 	}
 	check("endpoint", &c.address)
