@@ -33,6 +33,7 @@ func (a *address) reduce(client *configgrpc.ClientConfig) {
 		return
 	}
 	host, _, _ := strings.Cut(rest, "/")
+	host = host[strings.LastIndexByte(host, '@')+1:] // the user, and a password, are no part of it
 	if host == "" {
 		return
 	}

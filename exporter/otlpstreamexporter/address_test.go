@@ -4,10 +4,13 @@
 package otlpstreamexporter
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/godwit-otel/godwit/exporter/otlpstreamexporter/internal/transport"
 )
 
 func loaded(t *testing.T, set map[string]any) *Config {
@@ -61,4 +64,22 @@ func TestEndpointsOfGRPCAreHostsAndPorts(t *testing.T) {
 		}
 		require.Equal(t, endpoint, cfg.destinations()[0].Client.Endpoint)
 	}
+}
+
+// The Collector's check would refuse them, and show a part of the password.
+func TestURLsMayHaveUsers(t *testing.T) {
+	for _, endpoint := range []string{"https://me:word@otlp.example/otlp", "http://me:word@victoria:8428/opentelemetry", "me:word@gateway:4318"} {
+		cfg := loaded(t, map[string]any{"endpoint": endpoint, "transport": "http"})
+		for _, err := range cfg.validateParts() {
+			require.NoError(t, err, endpoint)
+		}
+		require.Equal(t, endpoint, cfg.destinations()[0].Client.Endpoint)
+	}
+	s := startPlain(t, nil)
+	e := newTestExporter(t, transport.HTTP, strings.Replace(s.URL, "://", "://me:word@", 1))
+	e.export(0, 1)
+	require.Equal(t, int64(1), e.settled().Acked)
+	r, _ := s.last()
+	user, password, _ := r.BasicAuth()
+	require.Equal(t, "me:word", user+":"+password)
 }
