@@ -30,10 +30,12 @@ type conn struct {
 	left   int64 // bytes that the head may still have
 	took   heads.Head
 	inHead bool
-	out    []byte
-	header http.Header // of answers
-	date   dateLine    // date line of answers
-	posted bool        // the last request was a POST
+	// crowded is set if the heads of all connections left no room for this one.
+	crowded bool
+	out     []byte
+	header  http.Header // of answers
+	date    dateLine    // date line of answers
+	posted  bool        // the last request was a POST
 
 	idle bool // it waits for a request; under the server's lock
 }
@@ -64,8 +66,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.quiet.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
-	if c.inHead && c.took.Add(n) != nil { // as if it was too large by itself
-		c.left = 0
+	if c.inHead && c.took.Add(n) != nil {
+		c.crowded, c.left = true, 0
 		return 0, io.EOF
 	}
 	return n, err
@@ -165,6 +167,8 @@ func fault(req *http.Request) (code int, why string) {
 func (c *conn) refuse(err error) {
 	var network net.Error
 	switch {
+	case c.crowded: // it may be sent again: clients of remote write drop data on 431
+		c.answerFault(http.StatusServiceUnavailable, ": "+heads.ErrRoom.Error())
 	case c.left <= 0:
 		c.answerFault(http.StatusRequestHeaderFieldsTooLarge, "")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):

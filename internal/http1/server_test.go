@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/godwit-otel/godwit/internal/heads"
 )
 
 type server interface {
@@ -223,6 +225,28 @@ func TestWhoStillSendsGetsTheAnswerAndNoReset(t *testing.T) {
 		_, err = c.Write(chunk)
 	}
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is held up")
+}
+
+// TestHeadsShareARoom: a head that is usual needs none, and who finds none may send again.
+func TestHeadsShareARoom(t *testing.T) {
+	s := New(quiet(func(http.ResponseWriter, *http.Request) {}), true)
+	others := s.heads.Head()
+	for err := error(nil); err == nil; {
+		err = others.Add(1 << 10)
+	}
+	addr := serve(t, s)
+	status := func(length int) int {
+		c := dial(t, addr)
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: h\r\nX: "+strings.Repeat("a", length)+"\r\n\r\n")
+		require.NoError(t, err)
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		return answer.StatusCode
+	}
+	require.Equal(t, http.StatusOK, status(heads.Usual/2))
+	require.Equal(t, http.StatusServiceUnavailable, status(heads.Usual*5/4))
+	others.End()
+	require.Equal(t, http.StatusOK, status(heads.Usual*5/4))
 }
 
 // TestNobodyWaitsForABodyThatWasNotAskedFor: a client that waits for "100 Continue" gets its response.
