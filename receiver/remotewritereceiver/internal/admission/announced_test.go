@@ -246,3 +246,34 @@ func TestWhoWaitsForALargeBodyDoesNotHoldItUp(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoSendsInItsTurnMayFinish: if those that wait cut it off, and it them when it comes again, none would get through.
+func TestWhoSendsInItsTurnMayFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, length = 80 * firstRoom, 100 * firstRoom
+		a := newArrivals(size, newBudget(4*size))
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				assert.NoError(t, a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: 2 * patience / 100}, length, 0))
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestATurnEnds: who sends just enough not to stop does not keep the others from theirs.
+func TestATurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, length = 80 * firstRoom, 100 * firstRoom
+		a := newArrivals(size, newBudget(4*size))
+		var all sync.WaitGroup
+		all.Go(func() {
+			s := &sender{begin: firstRoom + 1, left: length, atOnce: 2 * leastRoom, pause: patience / 2}
+			assert.ErrorIs(t, a.readAnnounced(t, s, length, 0), ErrSlow)
+		})
+		time.Sleep(patience)
+		assert.NoError(t, a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}, length, 0))
+		all.Wait()
+	})
+}

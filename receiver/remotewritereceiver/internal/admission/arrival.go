@@ -23,6 +23,9 @@ const (
 	firstRoom = 32 << 10
 	// patience is how long a body may take before its sender can be cut off for being slow.
 	patience = time.Second
+	// turnTime is how long a body in its turn may take before it can be cut off for being slow: there is always one that
+	// is the slowest. It is half of what the next one waits.
+	turnTime = maxWait / 2
 )
 
 // ErrSlow matches the error for a sender that was cut off.
@@ -58,6 +61,7 @@ type arrival struct {
 	whole   int       // of whole
 	turn    int       // of turn
 	plain   int       // of plain
+	granted time.Time // when it last got of whole, turn or plain
 	stopped time.Time // when it began to wait for data of others; zero unless it does
 	leave   func()    // makes the wait for memory fail; nil unless it waits
 }
@@ -186,7 +190,7 @@ func (a *arrivals) takeInTurn(ctx context.Context, now *arrival, of *budget, hel
 		}
 	}
 	a.mu.Lock()
-	*held = n
+	*held, now.granted = n, time.Now()
 	a.mu.Unlock()
 	return nil
 }
@@ -277,6 +281,7 @@ func (a *arrivals) makeRoom(of *arrival, memory *budget, missing, all int, isStu
 				missing -= held(x)
 				all -= held(x)
 			}
+		case memory == a.turn && x.turn > 0 && !x.stalls() && time.Since(x.granted) < turnTime:
 		case held(x) > 0 && (x.stalls() || isStuck && time.Since(x.since) >= patience):
 			slow = append(slow, x)
 		}
