@@ -235,6 +235,11 @@ func TestManyLabels(t *testing.T) {
 		}
 		return fastest
 	}
-	few, many := f(2_000), f(16*2_000)
-	assert.Less(t, many, 100*few, "16 times as many labels take %v, not %v", many, few)
+	var few, many time.Duration
+	for range 5 { // a machine with other work may be slow while either is measured
+		if few, many = f(2_000), f(16*2_000); many < 100*few {
+			return
+		}
+	}
+	assert.Fail(t, "16 times as many labels take more than a hundred times as long", "%v, not %v", many, few)
 }
