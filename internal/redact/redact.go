@@ -208,7 +208,9 @@ var patterns = []struct {
 	{[]string{"@"}, lazyregexp.New(`\b((?:address|lookup) )[^\s"]*@`), "${1}" + Mark + "@"}, // of an address that has more colons or slashes
 	{[]string{"@"}, lazyregexp.New(`([A-Za-z0-9._%+-]+:)[^\s@/:"'<>]+@`), "${1}" + Mark + "@"},
 	{[]string{"invalid port"}, lazyregexp.New(`invalid port "[^"]*" after host`), "invalid port after host"}, // part of a password, if that has a slash
-	{[]string{" ", "\t", "\n"}, lazyregexp.New(`(?i)\b(bearer|basic|digest|negotiate|token)(\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}${2}" + Mark},
+	{[]string{" ", "\t", "\n"}, lazyregexp.New(`(?i)\b(bearer)(\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}${2}" + Mark},
+	// These are also words of sentences: "token expired", "basic authentication".
+	{[]string{" ", "\t", "\n"}, lazyregexp.New(`\b((?i:basic|digest|negotiate|token))(\s+)[a-z.-]*[A-Z0-9_~+/=][A-Za-z0-9._~+/=-]{2,}`), "${1}${2}" + Mark},
 	{[]string{"eyJ"}, lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?`), Mark},
 	{[]string{"-----BEGIN"}, lazyregexp.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*-----|$)`), Mark},
 	{[]string{"AKIA", "ASIA"}, lazyregexp.New(`\b(AKIA|ASIA)[A-Z0-9]{12,}`), Mark},

@@ -58,6 +58,10 @@ func TestText(t *testing.T) {
 	f("401 Authorization: Custom s", "401 Authorization: [REDACTED]")
 	f("cannot read the password: no such file", "cannot read the password: no such file")
 	f("eyJhbGciOiJIUzI1NiJ9.e30.x", "[REDACTED]")
+	f("Basic dTpw refused", "Basic [REDACTED] refused")
+	f("token ghp_abcdef", "token [REDACTED]")
+	f("oauth2: token expired and refresh token is not set", "oauth2: token expired and refresh token is not set")
+	f("server requires basic authentication.", "server requires basic authentication.")
 }
 
 func TestURL(t *testing.T) {
