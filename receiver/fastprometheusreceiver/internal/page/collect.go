@@ -167,7 +167,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 		if err := n.Limit(most, schema); err != nil && *tooLarge == nil {
 			*tooLarge, s.tooLarge = err, int(at)
 		}
-		s.spend(n.Bytes())
+		s.spendPassing(n.Bytes())
 		s.natives[at] = n
 	}
 	e := &s.entry
@@ -190,7 +190,7 @@ func (s *Scrape) sample(p textparse.Parser, isHistogram bool, most int, schema i
 				x.Ts = s.times[at]
 			}
 		}
-		s.spend(exemplarBytes + 3*int64(x.Labels.ByteSize()))
+		s.spendPassing(exemplarBytes + 3*int64(x.Labels.ByteSize()))
 		s.exemplars = append(s.exemplars, plan.PlacedExemplar{Exemplar: x, Sample: at})
 	}
 	slices.SortStableFunc(s.exemplars[first:], func(a, b plan.PlacedExemplar) int { return exemplar.Compare(a.Exemplar, b.Exemplar) })

@@ -23,7 +23,11 @@ const maxAhead = 10 * time.Minute
 func (s *Scrape) End(r Report) Result {
 	defer s.release()
 	e := ending{Scrape: s, about: r}
-	return e.decide()
+	res := e.decide()
+	if e.isGood() {
+		s.target.passing = s.passing
+	}
+	return res
 }
 
 // An ending decides what a page means after it was read, and makes metrics of it. Most pages are as planned (emitRepeated);

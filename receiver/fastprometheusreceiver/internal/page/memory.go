@@ -66,6 +66,9 @@ type budget struct {
 	of      int64 // the budget as configured
 	begun   int64 // left at the beginning
 
+	passing int64 // spent on what ends with the page even if its series are known
+	usual   int64 // what the target's last good page spent on that
+
 	room       *Room
 	apart      int64 // spent, except on the catalog
 	entered    int64 // of that, what was taken from the room
@@ -84,6 +87,12 @@ func (j *Job) budget() budget {
 func (b *budget) spend(n int64) {
 	b.left -= n
 	b.apart += n
+}
+
+// spendPassing takes memory for text that is collected, native histograms and exemplars.
+func (b *budget) spendPassing(n int64) {
+	b.spend(n)
+	b.passing += n
 }
 
 // spendLongest takes memory for a line, or a part of one, while it is read. Only the longest line counts, since lines

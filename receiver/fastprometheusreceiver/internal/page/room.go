@@ -55,7 +55,7 @@ func (b *budget) enter() error {
 		b.room.pages.Add(more)
 		b.entered = b.apart
 	}
-	if b.begun-b.left <= littlePage || !b.room.isFull() {
+	if b.begun-b.left-min(b.passing, b.usual) <= littlePage || !b.room.isFull() {
 		return nil
 	}
 	if !b.turnedAway {

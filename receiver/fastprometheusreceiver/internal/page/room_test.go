@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	promconfig "github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/require"
 )
 
@@ -61,6 +62,45 @@ func TestAllPagesShareARoom(t *testing.T) {
 	last := testTarget(j, 99)
 	_ = read(last, newOnes(99, 2000)) // may be the one that finds what the others have left
 	require.NoError(t, read(last, newOnes(99, 2000)), "there is room again")
+}
+
+// TestKnownPagesGoOnWithoutRoom: also those that are collected as a whole, and those with many exemplars.
+func TestKnownPagesGoOnWithoutRoom(t *testing.T) {
+	collected := testScrapeConfig()
+	convert := true
+	collected.ConvertClassicHistogramsToNHCB = &convert
+	var exemplars strings.Builder
+	exemplars.WriteString("# TYPE m counter\n")
+	for i := range 1000 {
+		fmt.Fprintf(&exemplars, "m_total{id=\"%d\"} 1 # {trace=\"%d\"} 1\n", i, i)
+	}
+	exemplars.WriteString("# EOF\n")
+	for name, test := range map[string]struct {
+		cfg         *promconfig.ScrapeConfig
+		media, text string
+	}{
+		"collected": {collected, typeText, newOnes(0, 1000)},
+		"exemplars": {testScrapeConfig(), typeOM, exemplars.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			room := NewRoom(16 << 20)
+			j := newTestJob(t, Config{Scrape: test.cfg, Room: room})
+			target := testTarget(j, 0)
+			read := func(target *Target, text string) error {
+				r := show(target, start, test.media, text, 1<<16)
+				defer r.Release()
+				return r.Err
+			}
+			require.NoError(t, read(target, test.text))
+			room.pages.Add(room.most)
+			require.ErrorIs(t, read(testTarget(j, 1), test.text), ErrMemory, "who has shown nothing yet")
+			for range 3 {
+				require.NoError(t, read(target, test.text))
+			}
+			require.ErrorIs(t, read(target, newOnes(1, 2000)+test.text), ErrMemory)
+			require.NoError(t, read(target, test.text), "a page that failed changes nothing")
+		})
+	}
 }
 
 // TestRoomIsGivenBack: with the last target of a catalog, and by series that are replaced.

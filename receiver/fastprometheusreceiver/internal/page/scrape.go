@@ -102,6 +102,7 @@ func (t *Target) begin(at time.Time, f format) *Scrape {
 	s.in = catalog.PlainSetting
 	c := t.cohort
 	s.budget = c.job.budget()
+	s.usual = t.passing
 	s.look = manyLines
 	if s.plan = t.Plan; s.plan == nil && t.Pin == nil && c.job.cfg.SeriesLimit == 0 {
 		c.mu.Lock()
@@ -178,7 +179,7 @@ func (s *Scrape) Feed(chunk []byte) error {
 
 func (s *Scrape) feed(chunk []byte) error {
 	if s.whole {
-		s.spend(carryCopies * int64(len(chunk)))
+		s.spendPassing(carryCopies * int64(len(chunk)))
 		s.carry = append(s.carry, chunk...)
 		return nil
 	}
@@ -240,7 +241,7 @@ func (s *Scrape) note(l *catalog.Line) {
 		if time == plan.NoTime {
 			time = s.at
 		}
-		s.spend(s.addExemplar(&e.Exemplar, time))
+		s.spendPassing(s.addExemplar(&e.Exemplar, time))
 	}
 }
 

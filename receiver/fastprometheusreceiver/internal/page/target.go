@@ -29,6 +29,7 @@ type Target struct {
 	owner    tree.Owner
 	format   format
 	search   search              // decides when to search for own values
+	passing  int64               // what its last good page took that ended with the page
 	admitted map[uint64]struct{} // hashes of the admitted lines' texts
 }
 
