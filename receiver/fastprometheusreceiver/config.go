@@ -82,7 +82,7 @@ type Config struct {
 
 	// MaxPageMemory limits the estimated memory of a page's series, in bytes: while it is read,
 	// and what is remembered of it. A page that would take more fails its scrape. Default 0: half of the available memory, from
-	// 64 MiB to 2 GiB.
+	// 16 MiB to 2 GiB.
 	MaxPageMemory int64 `mapstructure:"max_page_memory"`
 
 	// ReloadInterval is how often scrape_config_files are checked for changes. Default 10s; 0 means never.
