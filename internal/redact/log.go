@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,7 +74,7 @@ func cleanField(f zapcore.Field) (clean zapcore.Field, changed bool) {
 			return f, false
 		}
 		clean := Error(value)
-		_, changed = clean.(*cleaned)
+		changed = errors.As(clean, new(*cleaned))
 		return zap.NamedError(f.Key, clean), changed
 	case fmt.Stringer:
 		if f.Type != zapcore.StringerType {
