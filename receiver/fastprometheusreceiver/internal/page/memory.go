@@ -69,10 +69,9 @@ type budget struct {
 	passing int64 // spent on what ends with the page even if its series are known
 	usual   int64 // what the target's last good page spent on that
 
-	room       *Room
-	apart      int64 // spent, except on the catalog
-	entered    int64 // of that, what was taken from the room
-	turnedAway bool
+	room    *Room
+	apart   int64 // spent, except on the catalog
+	entered int64 // of that, what was taken from the room
 }
 
 // budget returns the budget of a page.

@@ -12,19 +12,16 @@ import (
 // has no limit.
 //
 // A limit for each page does not suffice: pages of many targets are read at the same time. When there is no room, pages
-// whose series are known go on, and so do those with little that is new.
+// whose series are known go on, and so do those with little that is new: each target may exceed the Room by littlePage
+// for each scrape until a sweep.
 type Room struct {
 	most     int64
 	catalogs atomic.Int64 // what is known of series
 	pages    atomic.Int64 // what pages that are being read take besides
-	refused  atomic.Int64
 }
 
 // NewRoom returns a Room of that many bytes.
 func NewRoom(most int64) *Room { return &Room{most: most} }
-
-// Refused returns how many pages there was no room for.
-func (r *Room) Refused() int64 { return r.refused.Load() }
 
 // isFull reports whether nothing more may come.
 func (r *Room) isFull() bool { return r != nil && r.catalogs.Load()+r.pages.Load() > r.most }
@@ -57,10 +54,6 @@ func (b *budget) enter() error {
 	}
 	if b.begun-b.left-min(b.passing, b.usual) <= littlePage || !b.room.isFull() {
 		return nil
-	}
-	if !b.turnedAway {
-		b.turnedAway = true
-		b.room.refused.Add(1)
 	}
 	return RoomError(b.room.most)
 }
