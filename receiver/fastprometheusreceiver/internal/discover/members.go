@@ -96,15 +96,20 @@ func (m *members) lostSince(since time.Time) bool {
 	return !m.lost.IsZero() && !m.lost.Before(since)
 }
 
-// call starts an extra round.
+// call starts an extra round, in place of one that has not begun.
 func (m *members) call(c call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for calls := range m.calls {
+		latest := c
 		select {
-		case calls <- c:
-		default: // it has not handled the last one yet
+		case waiting := <-calls:
+			if waiting.change == others { // what moves between members that are there must not move at once
+				latest.change = others
+			}
+		default:
 		}
+		calls <- latest // nobody else sends
 	}
 }
 

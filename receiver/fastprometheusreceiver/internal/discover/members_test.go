@@ -46,6 +46,23 @@ func TestMembers(t *testing.T) {
 // If members poll rarely and one of them goes, all others poll soon and apply the result at the same moment, including
 // those that have just polled in their round. If they poll often, that is soon enough. If another comes for the one that
 // has gone, they take longer: targets may move between members that live.
+// A job that still asks for targets learns of the latest change, and of members that came before it.
+func TestALaterCallReplacesTheOneThatWaits(t *testing.T) {
+	var m members
+	calls, unsubscribe := m.subscribe()
+	defer unsubscribe()
+	begun := time.Now()
+	for _, changes := range [][]change{{fewer, others}, {others, fewer}} {
+		for i, c := range changes {
+			m.call(call{c, begun.Add(time.Duration(i))})
+		}
+		require.Equal(t, call{others, begun.Add(1)}, <-calls)
+		require.Empty(t, calls)
+	}
+	m.call(call{fewer, begun})
+	require.Equal(t, call{fewer, begun}, <-calls)
+}
+
 func TestRoundOutOfTurn(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		for _, into := range []time.Duration{200 * time.Millisecond, 700 * time.Millisecond, 1700 * time.Millisecond, 4 * time.Second, 17 * time.Second} {
