@@ -66,6 +66,19 @@ func TestEndpointsOfGRPCAreHostsAndPorts(t *testing.T) {
 	}
 }
 
+func TestEndpointsHaveNoQuery(t *testing.T) {
+	for _, endpoint := range []string{"https://otlp.example/otlp?key=word", "otlp.example:4318?key=word", "https://otlp.example#word"} {
+		for _, kind := range []string{"http", "websocket"} {
+			cfg := loaded(t, map[string]any{"endpoint": endpoint, "transport": kind})
+			err := cfg.Validate()
+			require.ErrorContains(t, err, "`endpoint` must have no query and no fragment")
+			if strings.Contains(endpoint, "?") {
+				require.NotContains(t, err.Error(), "word")
+			}
+		}
+	}
+}
+
 // The Collector's check would refuse them, and show a part of the password.
 func TestURLsMayHaveUsers(t *testing.T) {
 	for _, endpoint := range []string{"https://me:word@otlp.example/otlp", "http://me:word@victoria:8428/opentelemetry", "me:word@gateway:4318"} {

@@ -211,6 +211,9 @@ func (c *Config) validateTransport() error {
 		return fmt.Errorf("`connections` must not be set over %s: there are as many as are needed", c.Transport)
 	}
 	for _, d := range c.destinations() {
+		if strings.ContainsAny(d.Client.Endpoint, "?#") {
+			return fmt.Errorf("`endpoint` must have no query and no fragment, since the path of the signal is added at its end, got %q: set `headers` for a token", redact.URL(d.Client.Endpoint))
+		}
 		if t := d.Client.Compression; t.IsCompressed() && t != configcompression.TypeGzip && t != configcompression.TypeZstd {
 			return fmt.Errorf("`compression` must be none, gzip or zstd over %s, got %q", c.Transport, t)
 		}
