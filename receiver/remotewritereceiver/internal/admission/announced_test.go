@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -223,24 +224,25 @@ func TestWhoWaitsForALargeBodyDoesNotHoldItUp(t *testing.T) {
 				m := New(16 * 80 * firstRoom)
 				require.True(t, m.plain.try(short))
 				var all sync.WaitGroup
+				var failed error
 				all.Go(func() {
 					s := &sender{ResponseWriter: httptest.NewRecorder(), left: length, atOnce: firstRoom, pause: time.Millisecond}
 					req := httptest.NewRequest(http.MethodPost, "/", s)
 					req.ContentLength = length
 					body, done, err := m.Read(t.Context(), s, req)
 					defer done()
-					assert.NoError(t, err)
 					began, h := time.Now(), m.Held()
 					defer h.Done()
-					assert.NoError(t, h.ForPlain(t.Context(), 200*firstRoom, len(body)))
+					failed = errors.Join(err, h.ForPlain(t.Context(), 200*firstRoom, len(body)))
 					assert.Less(t, time.Since(began), 2*patience)
 				})
 				all.Go(func() { time.Sleep(patience); m.plain.give(short) })
 				time.Sleep(50 * time.Millisecond) // it has come half
 				h := m.Held()
-				assert.NoError(t, h.ForPlain(t.Context(), 250*firstRoom, 1))
+				err := h.ForPlain(t.Context(), 250*firstRoom, 1)
 				h.Done()
 				all.Wait()
+				require.NoError(t, errors.Join(failed, err))
 				require.Equal(t, m.plain.size, m.plain.free)
 			})
 		})
@@ -273,7 +275,8 @@ func TestATurnEnds(t *testing.T) {
 			assert.ErrorIs(t, a.readAnnounced(t, s, length, 0), ErrSlow)
 		})
 		time.Sleep(patience)
-		assert.NoError(t, a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}, length, 0))
+		err := a.readAnnounced(t, &sender{left: length, atOnce: firstRoom, pause: time.Millisecond}, length, 0)
 		all.Wait()
+		require.NoError(t, err)
 	})
 }
