@@ -37,7 +37,7 @@ const (
 global:
   scrape_interval: 500ms
   scrape_timeout: 500ms
-  external_labels: {cluster: main, version: 1.10}
+  external_labels: {cluster: main, version: 1.10, flock: none}
 rule_files: [rules.yml]
 scrape_configs:
   - job_name: geese
@@ -71,8 +71,8 @@ func TestConvertedPrometheusFileRuns(t *testing.T) {
 	c, output := startConverted(t, dir, filepath.Join(dir, "prometheus.yml"))
 	assert.Contains(t, output, "rule_files: rules are evaluated by the server")
 	host := strings.Replace(target.Addr(), ":", "-", 1)
-	arrives(t, server, "geese_flying", "job", "geese", "cluster", "main", "version", "1.10", "host", host)
-	arrives(t, server, "up", "job", "geese")
+	arrives(t, server, "geese_flying", "job", "geese", "cluster", "main", "version", "1.10", "host", host, "flock", "north")
+	arrives(t, server, "up", "job", "geese", "flock", "none")
 	assert.Empty(t, server.Series("go_threads"), "its rule drops it")
 	request := http.Request{Header: server.Requests()[0].Header}
 	user, password, _ := request.BasicAuth()
