@@ -64,44 +64,10 @@ func sendAllOf(t *testing.T, d *Destination, blocks ...block.Block) (all []error
 	return all
 }
 
-// TestAProxysPageLosesNothing: data that a proxy refuses for some minutes with a page, for example because a
-// certificate has expired, is sent later, whether the destination accepted anything before or not.
-func TestAProxysPageLosesNothing(t *testing.T) {
-	for _, tenant := range []string{"", "a"} {
-		for _, formats := range [][]block.Format{plain, plain[:1], plain[2:]} {
-			for _, before := range []int{0, 3} {
-				synctest.Test(t, func(t *testing.T) {
-					var count counter
-					var from, until time.Time
-					var tenants Tenants
-					if tenant != "" {
-						tenants = headers{}
-					}
-					d := behindProxy(&count, tenants, formats, aPage, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
-					defer d.Close()
-					b := requestOf(t, tenant, 1)
-					if formats[0].Version == promwrite.V1 {
-						var err error
-						b, err = block.Transcode(b, formats[0])
-						require.NoError(t, err)
-					}
-					for range before {
-						require.Empty(t, sendAllOf(t, d, b))
-					}
-					from, until = time.Now(), time.Now().Add(4*time.Minute)
-					time.Sleep(time.Nanosecond)
-					require.Empty(t, sendAllOf(t, d, b, b, b))
-					assert.Equal(t, before+3, count.delivered)
-					assert.Zero(t, count.dropped)
-					assert.Less(t, time.Since(until), time.Minute)
-				})
-			}
-		}
-	}
-}
-
-// A certificate may stay expired for a night: that is not about the content.
-func TestAnExpiredCertificateLosesNothing(t *testing.T) {
+// requireNothingLost sends what a proxy refuses with a page for a while, whether the destination accepted anything before
+// or not, and whose data it is.
+func requireNothingLost(t *testing.T, page string, formats []block.Format, refused time.Duration) {
+	t.Helper()
 	for _, tenant := range []string{"", "a"} {
 		for _, before := range []int{0, 3} {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,13 +77,18 @@ func TestAnExpiredCertificateLosesNothing(t *testing.T) {
 				if tenant != "" {
 					tenants = headers{}
 				}
-				d := behindProxy(&count, tenants, plain, noCertificate, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
+				d := behindProxy(&count, tenants, formats, page, func(*http.Request, int) bool { return time.Now().After(from) && time.Now().Before(until) })
 				defer d.Close()
 				b := requestOf(t, tenant, 1)
+				if formats[0].Version == promwrite.V1 {
+					var err error
+					b, err = block.Transcode(b, formats[0])
+					require.NoError(t, err)
+				}
 				for range before {
 					require.Empty(t, sendAllOf(t, d, b))
 				}
-				from, until = time.Now(), time.Now().Add(10*time.Hour)
+				from, until = time.Now(), time.Now().Add(refused)
 				time.Sleep(time.Nanosecond)
 				require.Empty(t, sendAllOf(t, d, b, b, b))
 				assert.Equal(t, before+3, count.delivered)
@@ -126,6 +97,18 @@ func TestAnExpiredCertificateLosesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAProxysPageLosesNothing: data that a proxy refuses for some minutes with a page is sent later.
+func TestAProxysPageLosesNothing(t *testing.T) {
+	for _, formats := range [][]block.Format{plain, plain[:1], plain[2:]} {
+		requireNothingLost(t, aPage, formats, 4*time.Minute)
+	}
+}
+
+// A certificate may stay expired for a night: that is not about the content.
+func TestAnExpiredCertificateLosesNothing(t *testing.T) {
+	requireNothingLost(t, noCertificate, plain, 10*time.Hour)
 }
 
 // TestAPageAboutContentHoldsUpTheFirstOnly: some servers respond with pages to invalid requests. The first of these is
